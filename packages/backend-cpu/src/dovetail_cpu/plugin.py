@@ -1,0 +1,42 @@
+"""The hooks by which core finds and starts the CPU backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.extend import BackendInfo, Client, hookimpl
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """Describe the backend: the platform that every machine has, chosen last."""
+    return BackendInfo(
+        platform="cpu",
+        api=(1, 0),
+        priority=0,
+        description="XLA's CPU compiler, in jaxlib",
+        capabilities=frozenset(
+            {"complex", "donation", "float64", "host_callbacks", "serialization", "spmd"}
+        ),
+    )
+
+
+@hookimpl
+def dovetail_probe(platform: str) -> str:
+    """A CPU is always there."""
+    return ""
+
+
+@hookimpl
+def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client:
+    """Create the client.
+
+    Args:
+        platform: `"cpu"`.
+        options: `num_devices` (int, or None for what `XLA_FLAGS` says, which is 1 by default):
+            how many virtual devices; `asynchronous` (bool, default True): whether calls return
+            before their computation ends.
+    """
+    from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib
+
+    return make_client(options)

@@ -1,0 +1,47 @@
+"""What is kept of a plug-in that failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Phase: TypeAlias = Literal[
+    "find",
+    "import",
+    "register",
+    "info",
+    "version",
+    "probe",
+    "environment",
+    "client",
+    "lowerings",
+    "compile options",
+    "primitives",
+    "array methods",
+]
+"""The steps of a plug-in's life at which it can fail, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFailure:
+    """One failure of one plug-in. It is kept and shown; it never reaches another plug-in.
+
+    Attributes:
+        name: name of the plug-in: for a backend, the platform.
+        distribution: the installed distribution that brought it, with its version; empty when
+            the plug-in was registered in this process.
+        phase: the step that failed.
+        error: the exception, or one that describes what was wrong.
+    """
+
+    name: str
+    distribution: str
+    phase: Phase
+    error: BaseException
+
+    def __str__(self) -> str:
+        """One line: the plug-in, the phase, and the exception with its type."""
+        source = f" (from {self.distribution})" if self.distribution else ""
+        text = " ".join(str(self.error).split())
+        kind = type(self.error).__name__
+        return f"{self.name}{source} failed at {self.phase}: {kind}{': ' + text if text else ''}"

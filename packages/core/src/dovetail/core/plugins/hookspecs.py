@@ -1,0 +1,289 @@
+"""Every hook that a plug-in of dovetail can implement, and the data that hooks exchange.
+
+A plug-in is a module (or any object) with functions marked by `hookimpl`. A backend is named by an
+entry point in the group `dovetail.backends`, whose name is the platform; anything else (array
+methods, primitives, wrappers around compilation) by one in the group `dovetail.extensions`.
+
+    [project.entry-points."dovetail.backends"]
+    acme = "dovetail_acme.plugin"
+
+An implementation may leave out arguments that it does not need: a later version of a hook can add
+arguments without breaking it. Backends are called one at a time and never together, so that one
+plug-in's exception is kept as its `PluginFailure` and touches no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, TypeVar
+
+import pluggy
+
+from dovetail.core.plugins.protocols import Client, Executable
+
+PLUGIN_API: Final[tuple[int, int]] = (1, 0)
+"""Version of the hooks in this file: a change of the first number breaks plug-ins, one of the
+second only adds. A backend says in `BackendInfo.api` which version it was written for."""
+
+hookspec: Final = pluggy.HookspecMarker("dovetail")
+hookimpl: Final = pluggy.HookimplMarker("dovetail")
+
+OptionValue: TypeAlias = bool | int | float | str
+LoweringRule: TypeAlias = Callable[..., Any]
+_Rule = TypeVar("_Rule", bound=LoweringRule)
+
+
+@dataclass(frozen=True, slots=True)
+class BackendInfo:
+    """What a backend says about itself before any of its drivers is loaded.
+
+    Attributes:
+        platform: the platform's name; equal to the name of the entry point.
+        api: the `PLUGIN_API` that the backend was written for; write the numbers, not the constant.
+        priority: where several platforms can run, the highest is the default (cpu 0, cuda 200,
+            tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator.
+        aliases: further names that a user may write, such as `"gpu"`.
+        description: one line for `python -m dovetail doctor`.
+        capabilities: names of optional abilities, such as `"float64"` or `"donation"`.
+    """
+
+    platform: str
+    api: tuple[int, int]
+    priority: int = 0
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+    capabilities: frozenset[str] = frozenset()
+
+
+class LoweringTable(Mapping[str, LoweringRule]):
+    """Lowering rules of one platform, by primitive name.
+
+    A rule has the signature of `Primitive.lower`; where it returns `NotImplemented`, the
+    primitive's own rule is used.
+
+    Example:
+        >>> from dovetail.extend import LoweringTable
+        >>> table = LoweringTable()
+        >>> @table.rule("cumsum")
+        ... def cumsum(context, x, *, axis, reverse):
+        ...     return NotImplemented
+        >>> sorted(table)
+        ['cumsum']
+    """
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, tables: Iterable[Mapping[str, LoweringRule]] = ()) -> None:
+        """Start from `tables`, one per operator family; a primitive may be in one of them only."""
+        self._rules: dict[str, LoweringRule] = {}
+        for table in tables:
+            for name, rule in table.items():
+                self._add(name, rule)
+
+    def rule(self, primitive: str) -> Callable[[_Rule], _Rule]:
+        """Decorator that makes a function the rule for the primitive of this name."""
+
+        def add(function: _Rule) -> _Rule:
+            self._add(primitive, function)
+            return function
+
+        return add
+
+    def _add(self, primitive: str, function: LoweringRule) -> None:
+        if primitive in self._rules:
+            first = getattr(self._rules[primitive], "__module__", "an earlier table")
+            raise ValueError(
+                f"two lowering rules for the primitive {primitive!r} in one table: the first is in "
+                f"{first}; keep one of them"
+            )
+        self._rules[primitive] = function
+
+    def __getitem__(self, primitive: str) -> LoweringRule:
+        return self._rules[primitive]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __repr__(self) -> str:
+        return f"LoweringTable({', '.join(sorted(self._rules)) or 'empty'})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMethods:
+    """What arrays and tracers gain from an extension: the NumPy layer fills it.
+
+    Attributes:
+        operators: special methods by name (`"__add__"`), called with the array first.
+        methods: ordinary methods by name (`"sum"`), called with the array first.
+        properties: attributes computed from the array alone, by name (`"T"`).
+        compiled: names out of `operators` and `methods` whose eager call on an `Array` is to be
+            compiled as one unit; under a trace they are inlined.
+    """
+
+    operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    properties: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    compiled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRequest:
+    """One module on its way to the compiler.
+
+    Attributes:
+        platform: the platform to compile for.
+        client: the platform's client.
+        module: StableHLO, as MLIR bytecode or text.
+        devices: the devices that the program spans, as the client's own list type.
+        options: compile options of the client's own type.
+        host_callbacks: Python functions that the program calls, by index.
+        name: the module's name, as profiles show it.
+    """
+
+    platform: str
+    client: Client
+    module: bytes | str
+    devices: Any
+    options: Any
+    host_callbacks: Sequence[Callable[..., Any]] = ()
+    name: str = ""
+
+
+# ------------------------------------------------------------------------------------- backends
+
+
+@hookspec(firstresult=True)
+def dovetail_backend_info() -> BackendInfo | None:  # type: ignore[empty-body]
+    """Describe the backend. Required of every backend.
+
+    Must be cheap: it imports nothing but `dovetail.extend` and loads no driver, since every
+    installed backend is asked when the default platform is chosen.
+
+    Returns:
+        The description. Its `platform` must be the name of the entry point.
+    """
+
+
+@hookspec(firstresult=True)
+def dovetail_probe(platform: str) -> str | None:
+    """Say whether the backend can run on this machine, without creating a client.
+
+    Look for device files and libraries; load no driver. A backend without this hook can always
+    run.
+
+    Args:
+        platform: the platform asked about.
+
+    Returns:
+        `""` when the backend can run; otherwise one sentence that says which hardware is not
+        there. A machine without the hardware is nothing wrong.
+
+    Raises:
+        Exception: any exception means that something which is installed is broken (the hardware
+            is there and its driver library is not, say). The doctor shows it, and a default that
+            falls back to another platform because of it warns.
+    """
+
+
+@hookspec
+def dovetail_environment(platform: str) -> Mapping[str, str] | None:
+    """Environment variables that the backend's driver must find when it is loaded.
+
+    They are set before the client is created, and only where the user has not set them.
+
+    Args:
+        platform: the platform whose client is about to be created.
+
+    Returns:
+        Values by name of the variable; None or an empty mapping for none.
+    """
+
+
+@hookspec(firstresult=True)
+def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client | None:
+    """Create the client of a platform. Required of every backend.
+
+    Called at most once for each platform and process, under the runtime's lock, after
+    `dovetail_probe` returned `""`.
+
+    Args:
+        platform: the platform to connect to.
+        options: the user's options for it, such as `num_devices`. An option that the backend does
+            not know is an error that names it and lists the known ones.
+
+    Returns:
+        An object that satisfies `dovetail.extend.Client`.
+    """
+
+
+@hookspec
+def dovetail_lowerings(platform: str) -> Mapping[str, LoweringRule] | None:
+    """Lowering rules that take the place of the primitives' own on a platform.
+
+    Args:
+        platform: the platform lowered for.
+
+    Returns:
+        Rules by primitive name, usually a `LoweringTable`. A rule that returns `NotImplemented`
+        leaves the case to the primitive's own rule.
+    """
+
+
+@hookspec
+def dovetail_compile_options(
+    platform: str, options: Mapping[str, OptionValue]
+) -> Mapping[str, OptionValue] | None:
+    """Compiler options that a backend wants by default.
+
+    Args:
+        platform: the platform compiled for.
+        options: what the user asked for with `compiler_options`; these win over what is returned.
+
+    Returns:
+        Values by name of the option, as the platform's compiler spells it; None for none.
+    """
+
+
+@hookspec(firstresult=True)
+def dovetail_compile(request: CompileRequest) -> Executable | None:
+    """Compile a module; the first answer that is not None is taken.
+
+    The default answer, tried last, is `request.client.compile_and_load(...)`. To time, log, rewrite
+    or replace compilation, an extension implements the hook with `@hookimpl(wrapper=True)`: a
+    generator that yields once and returns the executable.
+
+    Args:
+        request: the module and where it goes.
+
+    Returns:
+        The loaded program, or None to leave it to the next plug-in.
+    """
+
+
+# ----------------------------------------------------------------------------------- extensions
+
+
+@hookspec
+def dovetail_primitives() -> Sequence[object] | None:
+    """Primitives that an extension adds.
+
+    Returns:
+        Instances of `dovetail.extend.Primitive`. That they exist is enough for them to be found by
+        name when a serialised program is read; their lowerings are their own.
+    """
+
+
+@hookspec
+def dovetail_array_methods() -> ArrayMethods | None:
+    """Operators, methods and properties that arrays and tracers gain.
+
+    Called once, when the first array or tracer needs one. Two extensions that define the same name
+    are a failure of the second, in the order of their names.
+
+    Returns:
+        The tables; None for none.
+    """

@@ -1,0 +1,34 @@
+"""The names promised to authors of plug-ins: backends, extensions, new primitives.
+
+They change only with `PLUGIN_API`; everything under `dovetail.core` may change with any release.
+"""
+
+from __future__ import annotations
+
+from dovetail.core.base.errors import BackendUnavailableError as BackendUnavailableError
+from dovetail.core.plugins.failures import PluginFailure as PluginFailure
+from dovetail.core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
+from dovetail.core.plugins.hookspecs import ArrayMethods as ArrayMethods
+from dovetail.core.plugins.hookspecs import BackendInfo as BackendInfo
+from dovetail.core.plugins.hookspecs import CompileRequest as CompileRequest
+from dovetail.core.plugins.hookspecs import LoweringTable as LoweringTable
+from dovetail.core.plugins.hookspecs import hookimpl as hookimpl
+from dovetail.core.plugins.manager import manager as manager
+from dovetail.core.plugins.protocols import Client as Client
+from dovetail.core.plugins.protocols import Device as Device
+from dovetail.core.plugins.protocols import Executable as Executable
+
+__all__ = [
+    "PLUGIN_API",
+    "ArrayMethods",
+    "BackendInfo",
+    "BackendUnavailableError",
+    "Client",
+    "CompileRequest",
+    "Device",
+    "Executable",
+    "LoweringTable",
+    "PluginFailure",
+    "hookimpl",
+    "manager",
+]
