@@ -1,0 +1,393 @@
+"""The one module that knows the versions of jaxlib.
+
+Everything else imports jaxlib's runtime objects from here, so that a difference between versions is handled
+in one place and a reader can see at a glance which private names the framework leans on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+# XLA reads this once, when its library is loaded; without it every multi-device client logs to stderr.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+import jaxlib.version
+from jaxlib import _jax as _jax
+from jaxlib import xla_client as xla_client
+from jaxlib.weakref_lru_cache import weakref_lru_cache as weakref_lru_cache
+
+__all__ = [
+    "JAXLIB_VERSION",
+    "NEWEST_TESTED",
+    "OLDEST_SUPPORTED",
+    "Config",
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "JaxRuntimeError",
+    "PyTreeDef",
+    "PyTreeRegistry",
+    "SequenceKey",
+    "Traceback",
+    "_jax",
+    "check_version",
+    "copy_to_host_async",
+    "get_traceback",
+    "host_copy",
+    "jax_owns_jit_state",
+    "new_pytree_registry",
+    "parse_version",
+    "result_handler",
+    "trace_context",
+    "unset",
+    "weakref_lru_cache",
+    "xc",
+    "xla_client",
+]
+
+OLDEST_SUPPORTED = (0, 10, 2)
+NEWEST_TESTED = (0, 12)
+
+
+def parse_version(text: str) -> tuple[int, int, int]:
+    """The first three numbers of a version: ``"0.12.0.1"`` gives ``(0, 12, 0)``."""
+    numbers: list[int] = []
+    for part in text.split(".")[:3]:
+        digits = ""
+        for character in part:
+            if not character.isdigit():
+                break
+            digits += character
+        numbers.append(int(digits or 0))
+    numbers += [0] * (3 - len(numbers))
+    return numbers[0], numbers[1], numbers[2]
+
+
+def check_version(version: tuple[int, int, int]) -> None:
+    """Refuse a jaxlib that is too old, warn about one that was never tested.
+
+    Raises:
+        ImportError: If ``version`` is older than `OLDEST_SUPPORTED`.
+    """
+    shown = ".".join(map(str, version))
+    oldest = ".".join(map(str, OLDEST_SUPPORTED))
+    newest = ".".join(map(str, NEWEST_TESTED))
+    if version < OLDEST_SUPPORTED:
+        raise ImportError(
+            f"dovetail needs jaxlib {oldest} or newer, and found jaxlib {shown}. "
+            f"Install a supported one with: pip install 'jaxlib>={oldest}'"
+        )
+    if version[:2] > NEWEST_TESTED:
+        warnings.warn(
+            f"jaxlib {shown} is newer than {newest}.x, the newest that this version of dovetail was "
+            f"tested with; jaxlib's interfaces change between versions. If something fails, install "
+            f"a newer dovetail or 'jaxlib<{NEWEST_TESTED[0]}.{NEWEST_TESTED[1] + 1}'.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+JAXLIB_VERSION: tuple[int, int, int] = parse_version(jaxlib.version.__version__)
+"""The version of the jaxlib that was imported, e.g. ``(0, 10, 2)``."""
+
+check_version(JAXLIB_VERSION)
+
+xc = xla_client
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+
+    class Config(Generic[T]):
+        """A value with a global and a thread-local level, held in C++.
+
+        One made with ``include_in_jit_key=True`` is part of the key of every call of a C++ jit function;
+        with ``include_in_trace_context=True`` it is part of `trace_context`. Objects are never
+        unregistered, so they are made at import only.
+        """
+
+        def __init__(
+            self,
+            name: str,
+            value: T,
+            *,
+            include_in_jit_key: bool = False,
+            include_in_trace_context: bool = False,
+        ) -> None: ...
+        @property
+        def value(self) -> T: ...
+        @property
+        def name(self) -> str: ...
+        def get_local(self) -> Any: ...
+        def get_global(self) -> T: ...
+        def set_local(self, value: Any) -> None: ...
+        def set_global(self, value: T) -> None: ...
+        def swap_local(self, value: Any) -> Any: ...
+
+    class PyTreeDef:
+        """The structure of a tree: its node types and their static data, without the leaves."""
+
+        num_leaves: int
+        num_nodes: int
+
+        def unflatten(self, leaves: Any, /) -> Any: ...
+        def flatten_up_to(self, tree: Any) -> list[Any]: ...
+        def children(self) -> list[PyTreeDef]: ...
+        def node_data(self) -> tuple[type, Any] | None: ...
+        def compose(self, inner: PyTreeDef, /) -> PyTreeDef: ...
+        def walk(
+            self,
+            f_node: Callable[[Any, Any], Any],
+            f_leaf: Callable[[Any], Any] | None,
+            leaves: Any,
+            /,
+        ) -> Any: ...
+        def from_iterable_tree(self, tree: Any, /) -> Any: ...
+        @staticmethod
+        def from_node_data_and_children(
+            registry: PyTreeRegistry, node_data: tuple[type, Any] | None, children: Any
+        ) -> PyTreeDef: ...
+
+    class PyTreeRegistry:
+        """Which types are nodes, and how they are taken apart and put together."""
+
+        __name__: str
+
+        def __init__(
+            self,
+            *,
+            enable_none: bool,
+            enable_tuple: bool,
+            enable_namedtuple: bool,
+            enable_list: bool,
+            enable_dict: bool,
+        ) -> None: ...
+        def flatten(
+            self, tree: Any, leaf_predicate: Callable[[Any], bool] | None = None
+        ) -> tuple[list[Any], PyTreeDef]: ...
+        def flatten_with_path(
+            self, tree: Any, leaf_predicate: Callable[[Any, Any], bool] | None = None
+        ) -> tuple[list[tuple[tuple[Any, ...], Any]], PyTreeDef]: ...
+        def flatten_one_level(self, tree: Any) -> tuple[Any, Any] | None: ...
+        def flatten_one_level_with_keys(self, tree: Any) -> tuple[Any, Any] | None: ...
+        def is_node(self, kind: type) -> bool: ...
+        def register_node(
+            self,
+            kind: type,
+            to_iterable: Callable[[Any], Any],
+            from_iterable: Callable[[Any, Any], Any],
+            to_iterable_with_keys: Callable[[Any], Any] | None = None,
+        ) -> None: ...
+        def register_dataclass_node(
+            self, kind: type, data_fields: Sequence[str], meta_fields: Sequence[str], /
+        ) -> None: ...
+
+    class SequenceKey:
+        """The position of a child in a tuple or list."""
+
+        idx: int
+
+        def __init__(self, idx: int) -> None: ...
+
+    class DictKey:
+        """The key of a child in a dictionary."""
+
+        key: Any
+
+        def __init__(self, key: Any) -> None: ...
+
+    class GetAttrKey:
+        """The attribute in which an object holds a child."""
+
+        name: str
+
+        def __init__(self, name: str) -> None: ...
+
+    class FlattenedIndexKey:
+        """The position of a child in a node whose type gave no keys."""
+
+        key: int
+
+        def __init__(self, key: int) -> None: ...
+
+    class Traceback:
+        """A captured Python stack: code objects and instruction offsets, resolved to lines on demand."""
+
+        @staticmethod
+        def get_traceback() -> Traceback: ...
+        def raw_frames(self) -> tuple[list[Any], list[int]]: ...
+
+    class JaxRuntimeError(RuntimeError):
+        """An error reported by XLA or a device; `error_code_string` names its kind."""
+
+        error_code_string: str
+        error_message: str
+
+else:
+    Config = _jax.config.Config
+    PyTreeDef = _jax.pytree.PyTreeDef
+    PyTreeRegistry = _jax.pytree.PyTreeRegistry
+    SequenceKey = _jax.pytree.SequenceKey
+    DictKey = _jax.pytree.DictKey
+    GetAttrKey = _jax.pytree.GetAttrKey
+    FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
+    Traceback = _jax.Traceback
+    JaxRuntimeError = _jax.JaxRuntimeError
+
+unset: Any = _jax.config.unset
+"""What `Config.get_local` gives, and `Config.set_local` takes, where a thread has no value of its own."""
+
+get_traceback: Callable[[], Traceback] = Traceback.get_traceback
+"""Capture the stack of the caller: well under a microsecond, no line is looked up."""
+
+trace_context: Callable[[], tuple[Any, ...]] = _jax.config.trace_context
+"""The values of all `Config` objects of the process that were made with ``include_in_trace_context``."""
+
+
+def jax_owns_jit_state() -> bool:
+    """Whether jax was imported, and has set the process-wide slots of the C++ jit to its own objects."""
+    import sys
+
+    return "jax._src.config" in sys.modules
+
+
+def new_pytree_registry(name: str, module: str) -> PyTreeRegistry:
+    """A registry that knows None, tuples, named tuples, lists and dictionaries.
+
+    Args:
+        name: The attribute under which ``module`` holds the registry; pickled tree definitions find
+            it by these two names.
+        module: The dotted name of that module.
+    """
+    registry = PyTreeRegistry(
+        enable_none=True,
+        enable_tuple=True,
+        enable_namedtuple=True,
+        enable_list=True,
+        enable_dict=True,
+    )
+    registry.__name__ = name
+    registry.__module__ = module
+    return registry
+
+
+def result_handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
+    """A C++ function that gives buffers of a program's result their abstract value and sharding.
+
+    Args:
+        aval: Anything with ``shape``, ``dtype`` and ``weak_type``.
+        sharding: A sharding object as the C++ side accepts it.
+        committed: Whether results stick to their devices.
+    """
+    if JAXLIB_VERSION < (0, 11, 0):
+        # Older versions otherwise call a Python method that only jax defines.
+        return _jax.array_result_handler(aval, sharding, committed, True)
+    return _jax.array_result_handler(aval, sharding, committed)
+
+
+class _DLDevice(ctypes.Structure):
+    _fields_ = (("device_type", ctypes.c_int), ("device_id", ctypes.c_int))
+
+
+class _DLDataType(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _DLDevice),
+        ("ndim", ctypes.c_int),
+        ("dtype", _DLDataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """A read-only NumPy view of a one-device array of a dtype that the buffer protocol cannot name."""
+    impl.block_until_ready()
+    capsule = _jax.buffer_to_dlpack_managed_tensor(impl)
+    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if size == 0:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_char * size).from_address(tensor.data + tensor.byte_offset)
+    memory._owner = (capsule, impl)  # the view keeps the buffer alive through its base
+    view = np.frombuffer(memory, dtype=dtype).reshape(shape)
+    view.flags.writeable = False
+    return view
+
+
+def _host_copy_old(impl: Any) -> np.ndarray[Any, Any]:
+    """`host_copy` for jaxlib before 0.11, which has no call for it that leaves jax alone."""
+    aval = impl.aval
+    dtype = aval.dtype
+    if len(impl._sharding._internal_device_list) > 1:
+        return _assemble_shards(impl)
+    if dtype.kind != "V" and dtype.isbuiltin == 1:
+        return np.asarray(impl)
+    if dtype.name in ("int4", "uint4", "int2", "uint2", "int1", "uint1", "float4_e2m1fn"):
+        value, _ = impl._single_device_array_to_np_array_did_copy()
+        return np.asarray(value)
+    return _view_through_dlpack(impl, aval.shape, dtype)  # type: ignore[no-any-return]
+
+
+def _assemble_shards(impl: Any) -> np.ndarray[Any, Any]:
+    """Join the shards of an array on several devices on the host."""
+    aval, sharding = impl.aval, impl._sharding
+    out = np.empty(aval.shape, aval.dtype)
+    hlo_sharding = sharding._to_xla_hlo_sharding(len(aval.shape))
+    for position, shard in enumerate(impl._arrays):
+        value, _ = shard._single_device_array_to_np_array_did_copy()
+        out[_shard_slices(hlo_sharding, aval.shape, position)] = value
+    return out
+
+
+def _shard_slices(hlo_sharding: Any, shape: tuple[int, ...], position: int) -> tuple[slice, ...]:
+    """Which part of an array of the given shape the device at ``position`` holds."""
+    if hlo_sharding.is_replicated():
+        return (slice(None),) * len(shape)
+    tiles = hlo_sharding.tile_assignment_dimensions()
+    devices = hlo_sharding.tile_assignment_devices()
+    index = np.unravel_index(list(devices).index(position), tiles)
+    slices = []
+    for dimension, size in enumerate(shape):
+        step = -(-size // tiles[dimension])
+        start = min(int(index[dimension]) * step, size)
+        slices.append(slice(start, min(start + step, size)))
+    return tuple(slices)
+
+
+def _host_copy_new(impl: Any) -> np.ndarray[Any, Any]:
+    return impl._to_np_array_did_copy()[0]  # type: ignore[no-any-return]
+
+
+host_copy: Callable[[Any], np.ndarray[Any, Any]] = (
+    _host_copy_new if hasattr(_jax.ArrayImpl, "_to_np_array_did_copy") else _host_copy_old
+)
+"""The value of a jaxlib array as a NumPy array, of every dtype; waits until it is computed.
+
+The result may be a read-only view of the device's memory. No import of jax is caused, except on jaxlib
+before 0.11 for arrays on several devices and for integers narrower than a byte.
+"""
+
+
+def copy_to_host_async(impl: Any) -> None:
+    """Start copying a jaxlib array to the host, so that a later `host_copy` waits less."""
+    if hasattr(_jax, "batched_copy_to_host_async"):
+        _jax.batched_copy_to_host_async([impl])
+    elif impl.platform() != "cpu":  # there is nothing to copy on the CPU
+        impl._copy_single_device_array_to_host_async()

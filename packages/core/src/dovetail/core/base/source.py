@@ -1,0 +1,132 @@
+"""Where in the user's code something happened."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dovetail.core.base.bindings import Traceback
+
+__all__ = [
+    "UserFrame",
+    "add_internal_folder",
+    "describe",
+    "is_internal",
+    "user_frame",
+    "user_frames",
+]
+
+_FIRST_PARTY = ("dovetail", "dovetail_cpu", "dovetail_cuda", "dovetail_tpu")
+# Helpers through which the framework's own decorators and hooks run.
+_HELPERS = frozenset(filter(None, (contextlib.__file__, functools.__file__)))
+_extra_folders: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class UserFrame:
+    """A place in the user's code.
+
+    Attributes:
+        file: The path of the file.
+        line: The line, counted from 1.
+        column: The column, counted from 1, where it is known.
+        function: The name of the function, qualified by its class.
+    """
+
+    file: str
+    line: int
+    column: int | None
+    function: str
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file) or self.file}:{self.line} ({self.function})"
+
+
+def add_internal_folder(folder: str) -> None:
+    """Count the files below ``folder`` as part of the framework; for plug-ins."""
+    prefix = os.path.join(folder, "")
+    if prefix not in _extra_folders:
+        _extra_folders.append(prefix)
+        is_internal.cache_clear()
+
+
+@functools.lru_cache(maxsize=None)
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to the framework: its packages, but not `dovetail.testing`."""
+    if filename in _HELPERS or filename.startswith("<frozen "):
+        return True
+    for package in _FIRST_PARTY:
+        module = sys.modules.get(package)
+        for folder in getattr(module, "__path__", ()):
+            if filename.startswith(os.path.join(folder, "")):
+                return not filename.startswith(os.path.join(folder, "testing", ""))
+    return any(filename.startswith(folder) for folder in _extra_folders) or (
+        os.path.join("site-packages", "pluggy", "") in filename
+    )
+
+
+def _stack(traceback: Traceback | None) -> Iterator[tuple[CodeType, int]]:
+    """Code objects and instruction offsets, innermost first."""
+    if traceback is not None:
+        codes, offsets = traceback.raw_frames()
+        yield from zip(codes, offsets, strict=True)
+        return
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_code, frame.f_lasti
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _resolve(code: CodeType, offset: int) -> UserFrame:
+    line: int | None = None
+    column: int | None = None
+    # Instruction offsets are in bytes, two to an instruction.
+    for index, (start_line, _, start_column, _) in enumerate(code.co_positions()):
+        if index == offset // 2:
+            line = start_line
+            column = None if start_column is None else start_column + 1
+            break
+    return UserFrame(code.co_filename, line or code.co_firstlineno, column, code.co_qualname)
+
+
+def user_frames(traceback: Traceback | None = None, limit: int = 1) -> list[UserFrame]:
+    """The innermost ``limit`` frames of the user's code, innermost first.
+
+    Args:
+        traceback: A captured stack; the present one if None.
+        limit: How many frames to give at most.
+    """
+    found = []
+    for code, offset in _stack(traceback):
+        if not is_internal(code.co_filename):
+            found.append(_resolve(code, offset))
+            if len(found) == limit:
+                break
+    return found
+
+
+def user_frame(traceback: Traceback | None = None) -> UserFrame | None:
+    """The innermost frame of the user's code, or None if there is none.
+
+    Args:
+        traceback: A captured stack; the present one if None.
+    """
+    frames = user_frames(traceback, 1)
+    return frames[0] if frames else None
+
+
+def describe(traceback: Traceback | None = None) -> str:
+    """The user's line in short, like ``train.py:12 (loss)``.
+
+    Args:
+        traceback: A captured stack; the present one if None.
+    """
+    frame = user_frame(traceback)
+    return "an unknown place" if frame is None else str(frame)
