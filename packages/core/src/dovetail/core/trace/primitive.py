@@ -1,0 +1,186 @@
+"""What a primitive is: a name and one method for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, NoReturn, final
+
+from dovetail.core.base.errors import MissingRuleError
+from dovetail.core.ir.jaxpr import Effects, no_effects
+from dovetail.core.trace.state import state
+
+#: The rules that every primitive may have, in the order in which they stand in its class.
+RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
+#: Rules that replace one derived from the others.
+OPTIONAL_RULES: Final = ("linearize", "effects")
+
+_registry: Final[dict[str, Primitive]] = {}
+
+
+class Primitive:
+    """Base of every primitive: a subclass overrides the rules it has, and one instance of it is made.
+
+    Arrays are positional arguments of every rule, static data are keyword arguments.
+
+    Attributes:
+        name: the name printed in jaxprs; the key of lowering tables.
+        multiple_results: whether `bind` returns a list.
+        accepts_zeros: whether `jvp` and `transpose` handle symbolic `Zero`s; they are instantiated otherwise.
+        has_effects: whether `effects` is to be asked.
+        no_derivative: why the primitive has no jvp or transpose by nature, for messages and tests.
+    """
+
+    name: str = ""
+    multiple_results: ClassVar[bool] = False
+    accepts_zeros: ClassVar[bool] = False
+    has_effects: ClassVar[bool] = False
+    no_derivative: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        if not self.name:
+            raise ValueError(f"{type(self).__name__} needs a name")
+        known = _registry.get(self.name)
+        if known is not None:
+            raise ValueError(
+                f"primitive {self.name!r} is defined twice: "
+                f"by {type(known).__module__}.{type(known).__name__} "
+                f"and by {type(self).__module__}.{type(self).__name__}"
+            )
+        _registry[self.name] = self
+        self._abstract_cache: dict[Any, Any] = {}
+
+    @final
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive in the current trace."""
+        return state.trace.process(self, args, params)
+
+    @final
+    def rules(self) -> frozenset[str]:
+        """Names of the rules that this primitive has."""
+        return frozenset(r for r in (*RULES, *OPTIONAL_RULES) if self.has_rule(r))
+
+    def has_rule(self, rule: str) -> bool:
+        """Whether the primitive has the rule of that name."""
+        return getattr(type(self), rule) is not getattr(Primitive, rule)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (primitive, (self.name,))
+
+    def _missing(self, rule: str) -> NoReturn:
+        raise MissingRuleError(self, rule)
+
+    # Each rule below is the absence of that rule.
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        """Avals of the arguments to the aval of the result (a list of them with several results)."""
+        self._missing("abstract")
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        """The result in plain NumPy: obviously right, never used to run a user's program."""
+        self._missing("reference")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        """Primals and tangents of the arguments to primal and tangent of the result."""
+        self._missing("jvp")
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """Cotangent of the result to cotangents of the arguments.
+
+        Arguments in which the primitive is linear here arrive as avals, the others as values. An argument
+        that is not linear gets None. With several results `cotangent` is a list.
+        """
+        self._missing("transpose")
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+        """Arguments with their batch dimensions (None: not batched) to result and its batch dimension."""
+        self._missing("batch")
+
+    def lower(self, context: Any, *values: Any, **params: Any) -> Any:
+        """Emit StableHLO; `context` is a `dovetail.core.hlo.builder.Builder`."""
+        self._missing("lower")
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        """Primals and which of them vary, to the result and a linear function of the tangents.
+
+        The function takes one tangent for each argument (a `Zero` where it does not vary) and returns the
+        tangent of the result. Where this rule is missing, `jvp` is run and split.
+        """
+        self._missing("linearize")
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        """Side effects of one application."""
+        return no_effects
+
+    @final
+    def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """`abstract`, remembered for hashable parameters."""
+        try:
+            key = (avals, tuple(params.items())) if params else avals
+            found = self._abstract_cache.get(key)
+        except TypeError:
+            return self.abstract(*avals, **params)
+        if found is None:
+            found = self._abstract_cache[key] = self.abstract(*avals, **params)
+        return found
+
+
+class RuntimePrimitive(Primitive):
+    """A primitive made from functions, one rule at a time, for plug-ins and ported code.
+
+    Args:
+        name: the name printed in jaxprs.
+        multiple_results: whether `bind` returns a list.
+
+    Example:
+        >>> from dovetail.extend import Primitive
+        >>> double = Primitive("documented_double")
+        >>> _ = double.define("abstract", lambda x: x)
+        >>> sorted(double.rules())
+        ['abstract']
+    """
+
+    def __init__(self, name: str, *, multiple_results: bool = False) -> None:
+        self.name = name
+        self.multiple_results = multiple_results  # type: ignore[misc]
+        self._rules: dict[str, Callable[..., Any]] = {}
+        super().__init__()
+
+    def define(self, rule: str, function: Callable[..., Any] | None = None) -> Any:
+        """Set a rule; without `function`, a decorator that does.
+
+        Raises:
+            ValueError: there is no rule of that name.
+        """
+        if rule not in (*RULES, *OPTIONAL_RULES):
+            raise ValueError(
+                f"{rule!r} is not a rule of primitives; the rules are "
+                f"{', '.join((*RULES, *OPTIONAL_RULES))}"
+            )
+        if function is None:
+            return lambda function: self.define(rule, function)
+        self._rules[rule] = function
+        setattr(self, rule, function)
+        self._abstract_cache.clear()
+        return function
+
+    def has_rule(self, rule: str) -> bool:
+        return rule in self._rules
+
+
+def primitive(name: str) -> Primitive:
+    """The primitive of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _registry[name]
+
+
+def primitives() -> dict[str, Primitive]:
+    """All primitives defined so far, by name."""
+    return dict(_registry)

@@ -1,0 +1,127 @@
+"""The current trace of each thread, and eager evaluation.
+
+Tracing is stackless: a thread has one current trace, which processes every primitive; a transformation's trace
+holds its parent, in which it computes. Tracers of other traces are constants to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail.core.base import config
+from dovetail.core.base.errors import UnexpectedTracerError
+from dovetail.core.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from dovetail.core.trace.primitive import Primitive
+
+Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
+
+
+class Trace:
+    """Interprets primitives. Subclasses are the transformations.
+
+    Attributes:
+        parent: the trace in which this one computes, or None at the bottom.
+        finished: whether the transformation has ended; its tracers must not be used any more.
+        key: what the C++ jit path sees; None only for eager evaluation, which it may serve itself.
+    """
+
+    __slots__ = ("__weakref__", "finished", "parent")
+
+    key: str | None = "tracing"
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.finished = False
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply `primitive`, or record its application."""
+        raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")
+
+    def describe(self, tracer: Any) -> str:
+        """Where one of this trace's tracers came from, for messages."""
+        return f"a value traced by {type(self).__name__}"
+
+
+class EvaluationTrace(Trace):
+    """Eager evaluation, at the bottom of every thread's traces."""
+
+    __slots__ = ("evaluator",)
+    key = None
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.evaluator: Evaluator | None = None
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise UnexpectedTracerError.escaped(arg)
+        if self.evaluator is None:
+            load_runtime()
+        assert self.evaluator is not None
+        return self.evaluator(primitive, args, params)
+
+
+def load_runtime() -> None:
+    """Import the layer that evaluates; it calls `set_evaluator`."""
+    import dovetail.core.runtime.dispatch  # noqa: F401  # deferred: loaded by the first evaluation
+
+
+evaluation_trace: Final = EvaluationTrace()
+
+
+def set_evaluator(evaluator: Evaluator) -> None:
+    """Fill the slot through which primitives are evaluated eagerly (done once, by the runtime)."""
+    evaluation_trace.evaluator = evaluator
+
+
+class _ThreadState(threading.local):
+    trace: Trace = evaluation_trace
+
+
+state: Final = _ThreadState()
+_set_jit_key: Final = config.trace_state.set_local
+
+
+def set_trace(trace: Trace) -> None:
+    """Make `trace` the current one; the caller restores the previous one."""
+    state.trace = trace
+    _set_jit_key(trace.key)
+
+
+class use_trace:  # noqa: N801
+    """Context manager that makes a trace current."""
+
+    __slots__ = ("previous", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.previous = state.trace
+        set_trace(self.trace)
+        return self.trace
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        set_trace(self.previous)
+
+
+def current_trace() -> Trace:
+    """The current trace of this thread."""
+    return state.trace
+
+
+def check_alive(tracer: Tracer) -> None:
+    """Raise if the transformation that made `tracer` has ended."""
+    if tracer._trace.finished:
+        raise UnexpectedTracerError.escaped(tracer)

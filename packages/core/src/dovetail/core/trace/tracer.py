@@ -1,0 +1,228 @@
+"""Tracers: the values that stand for arrays while a function is transformed.
+
+Operators and methods of arrays are empty tables here. The NumPy API fills them, through a hook, in every class
+that `register_array_class` has seen; until then a stub under each name loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+
+from dovetail.core.base.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+
+if TYPE_CHECKING:
+    from dovetail.core.trace.state import Trace
+
+OPERATORS: Final = (
+    *(f"__{name}__" for name in ("pos", "neg", "abs", "invert", "round", "divmod", "rdivmod")),
+    *(
+        f"__{side}{name}__"
+        for name in (
+            "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+        )
+        for side in ("", "r")
+    ),
+    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "getitem", "contains")),
+)
+
+
+class ArrayClass:
+    """Base of the classes whose operators and methods the NumPy API supplies."""
+
+    __slots__ = ()
+    __array_priority__: ClassVar[int] = 100
+    aval: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if not (name.startswith("__") and name.endswith("__")) and load_array_methods():
+            return object.__getattribute__(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # Equality is elementwise, so arrays have no hash.
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+
+_classes: Final[list[tuple[type, Callable[[str, Callable[..., Any]], Any]]]] = []
+_loaded = False
+
+
+def register_array_class(
+    cls: type, adapt: Callable[[str, Callable[..., Any]], Any] = lambda name, function: function
+) -> None:
+    """Let `cls` receive operators and methods; `adapt(name, function)` may wrap each one."""
+    _classes.append((cls, adapt))
+    if _loaded:
+        from dovetail.core.plugins.manager import (  # deferred: reads installed metadata
+            manager,
+        )
+
+        _install(cls, adapt, manager().array_methods())
+
+
+def load_array_methods() -> bool:
+    """Fill the tables from the installed extensions; False if that had been done before."""
+    global _loaded
+    if _loaded:
+        return False
+    from dovetail.core.plugins.manager import manager  # deferred: reads installed metadata
+
+    methods = manager().array_methods()
+    _loaded = True
+    for cls, adapt in _classes:
+        _install(cls, adapt, methods)
+    return True
+
+
+def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods: Any) -> None:
+    for name in OPERATORS:
+        if name in cls.__dict__ or name not in methods.operators:
+            continue
+        setattr(cls, name, adapt(name, methods.operators[name]))
+    for name, function in methods.methods.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, adapt(name, function))
+    for name, function in methods.properties.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, property(function))
+
+
+def _stub(name: str) -> Callable[..., Any]:
+    def load_and_retry(self: Any, *args: Any) -> Any:
+        load_array_methods()
+        method = getattr(type(self), name)
+        if method is load_and_retry:
+            raise TypeError(
+                f"the operator {name} of arrays is in the distribution dovetail-numpy: "
+                "pip install dovetail-numpy"
+            )
+        return method(self, *args)
+
+    load_and_retry.__name__ = name
+    return load_and_retry
+
+
+for _name in OPERATORS:
+    setattr(ArrayClass, _name, _stub(_name))
+
+
+class Tracer(ArrayClass):
+    """A value inside a transformation.
+
+    Attributes:
+        aval: its abstract value.
+    """
+
+    __slots__ = ("__weakref__", "_trace", "aval")
+
+    _trace: Trace
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        shape: tuple[int, ...] = self.aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        ndim: int = self.aval.ndim
+        return ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size: int = self.aval.size
+        return size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields to others in promotion."""
+        weak: bool = self.aval.weak_type
+        return weak
+
+    def origin(self) -> str:
+        """A phrase that says where this tracer came from."""
+        return self._trace.describe(self)
+
+    def concrete(self) -> Any:
+        """The value behind the tracer where it is known, else None."""
+        return None
+
+    def _concrete_or(self, error: type[Exception]) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise error(self)
+        return value
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __iter__(self) -> Iterator[Any]:
+        length = len(self.aval)
+        return iter([self[i] for i in range(length)])
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or .all()"
+            )
+        return bool(self._concrete_or(TracerBoolConversionError))
+
+    def __int__(self) -> int:
+        return int(self._concrete_or(ConcretizationTypeError))
+
+    def __float__(self) -> float:
+        return float(self._concrete_or(ConcretizationTypeError))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete_or(ConcretizationTypeError))
+
+    def __index__(self) -> int:
+        value = self._concrete_or(TracerIntegerConversionError)
+        index: int = value.__index__()
+        return index
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TracerArrayConversionError(self)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars, where the value is known."""
+        return self._concrete_or(ConcretizationTypeError).tolist()
+
+    def item(self, *args: int) -> Any:
+        """One element as a Python scalar, where the value is known."""
+        return self._concrete_or(ConcretizationTypeError).item(*args)
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise ConcretizationTypeError(self, "A tracer cannot be pickled.")
+
+    def __format__(self, spec: str) -> str:
+        return repr(self) if not spec else format(self._concrete_or(ConcretizationTypeError), spec)
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval!r}>with<{type(self).__name__}>"
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} is immutable: instead of x[index] = y write x = x.at[index].set(y)"
+        )
+
+
+register_array_class(Tracer)

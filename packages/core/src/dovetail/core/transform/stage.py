@@ -1,0 +1,220 @@
+"""Staging: run a function on tracers and record a jaxpr."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import config, dtypes
+from dovetail.core.base.bindings import get_traceback
+from dovetail.core.base.errors import NonArrayArgumentError, UnexpectedTracerError
+from dovetail.core.base.source import describe
+from dovetail.core.ir.avals import ShapedArray, aval_of
+from dovetail.core.ir.check import check_jaxpr
+from dovetail.core.ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    Effects,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+)
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.state import Trace, state, use_trace
+from dovetail.core.trace.tracer import Tracer
+
+
+class StageTracer(Tracer):
+    """A variable of a jaxpr being recorded."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, trace: StageTrace, aval: Any, var: Var) -> None:
+        self._trace = trace
+        self.aval = aval
+        self.var = var
+
+
+class StageTrace(Trace):
+    """Records every primitive as an equation.
+
+    Args:
+        parent: the trace that was current before.
+        debug_info: what is being traced, for messages.
+    """
+
+    __slots__ = ("_constants", "constants", "constvars", "debug_info", "effects", "eqns", "invars")
+
+    def __init__(self, parent: Trace | None, debug_info: DebugInfo) -> None:
+        super().__init__(parent)
+        self.debug_info = debug_info
+        self.invars: list[Var] = []
+        self.eqns: list[JaxprEqn] = []
+        self.constvars: list[Var] = []
+        self.constants: list[Any] = []
+        self.effects: Effects = no_effects
+        # The value stands beside its variable to stay alive, so that its id stays its own.
+        self._constants: dict[int, tuple[Var, Any]] = {}
+
+    def argument(self, aval: Any) -> StageTracer:
+        """A new parameter."""
+        var = Var(aval)
+        self.invars.append(var)
+        return StageTracer(self, aval, var)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        avals = []
+        invars: list[Atom] = []
+        for arg in args:
+            if type(arg) is StageTracer and arg._trace is self:
+                invars.append(arg.var)
+                avals.append(arg.aval)
+            else:
+                atom = self.atom(arg, primitive)
+                invars.append(atom)
+                avals.append(atom.aval)
+        inferred = primitive.infer(tuple(avals), params)
+        effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
+        if effects:
+            self.effects |= effects
+        if not primitive.multiple_results:
+            var = Var(inferred)
+            self.eqns.append(JaxprEqn(invars, (var,), primitive, params, effects, get_traceback()))
+            return StageTracer(self, inferred, var)
+        variables = [Var(aval) for aval in inferred]
+        self.eqns.append(JaxprEqn(invars, variables, primitive, params, effects, get_traceback()))
+        return [StageTracer(self, var.aval, var) for var in variables]
+
+    def atom(self, value: Any, primitive: Primitive | None = None) -> Atom:
+        """The variable or literal that stands for `value` in this jaxpr."""
+        if type(value) is Literal:
+            return value
+        if isinstance(value, Tracer):
+            if value._trace is self:
+                var: Var = value.var  # type: ignore[attr-defined]
+                return var
+            if value._trace.finished:
+                raise UnexpectedTracerError.escaped(value)
+        known = self._constants.get(id(value))
+        if known is not None:
+            return known[0]
+        try:
+            aval = aval_of(value)
+        except NonArrayArgumentError as error:
+            name = "the function's result" if primitive is None else f"primitive {primitive.name!r}"
+            raise NonArrayArgumentError(f"{name}: {error}") from None
+        literal = as_literal(value, aval)
+        if literal is not None:
+            return literal
+        if isinstance(value, np.ndarray):
+            # A copy: writing to the caller's array later must not change the traced program.
+            constant: Any = np.array(value, dtype=aval.dtype)
+            constant.setflags(write=False)
+        else:
+            constant = value
+        var = Var(aval)
+        self._constants[id(value)] = (var, value)
+        self.constvars.append(var)
+        self.constants.append(constant)
+        return var
+
+    def to_jaxpr(self, results: Iterable[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The jaxpr that computes `results`, and the values of its constvars."""
+        outvars = [self.atom(result) for result in results]
+        jaxpr = Jaxpr(
+            self.constvars, self.invars, outvars, self.eqns, self.effects, self.debug_info
+        )
+        if config.enable_checks.value:
+            check_jaxpr(jaxpr)
+        return jaxpr, self.constants
+
+    def describe(self, tracer: Any) -> str:
+        var = tracer.var
+        for index, invar in enumerate(self.invars):
+            if invar is var:
+                return self.debug_info.describe_argument(index)
+        for eqn in self.eqns:
+            if any(out is var for out in eqn.outvars):
+                where = describe(eqn.traceback)
+                return (
+                    f"a result of the operation {eqn.primitive.name}"
+                    f"{f' at {where}' if where else ''}, in {self.debug_info.function} "
+                    f"traced for {self.debug_info.traced_for}"
+                )
+        return f"a constant of {self.debug_info.function}, traced for {self.debug_info.traced_for}"
+
+
+def as_literal(value: Any, aval: Any) -> Literal | None:
+    """A `Literal` for scalars of the host, None for everything else."""
+    if type(value) in (bool, int, float, complex):
+        return Literal(value, aval)
+    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 and aval.dtype != dtypes.float0:
+        return Literal(np.asarray(value, aval.dtype)[()], aval)
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        return Literal(value, aval)
+    return None
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    debug_info: DebugInfo,
+) -> ClosedJaxpr:
+    """Record `function` of flat arguments.
+
+    Args:
+        function: takes one tracer for each aval, returns a sequence of results.
+        avals: avals of the arguments.
+        debug_info: what is being traced, for messages.
+
+    Returns:
+        The jaxpr, closed over the constants that it met (tracers of outer transformations among them).
+    """
+    trace = StageTrace(state.trace, debug_info)
+    tracers = [trace.argument(aval) for aval in avals]
+    try:
+        with use_trace(trace):
+            jaxpr, constants = trace.to_jaxpr(function(*tracers))
+    finally:
+        trace.finished = True
+    closed = ClosedJaxpr(jaxpr, constants)
+    if config.check_tracer_leaks.value:
+        del tracers, jaxpr, constants
+        check_leaks(trace)
+    return closed
+
+
+def check_leaks(trace: Trace) -> None:
+    """Raise if a tracer of a finished trace is still alive outside of it."""
+    gc.collect()
+    leaked = [o for o in gc.get_objects() if isinstance(o, Tracer) and o._trace is trace]
+    if leaked:
+        raise UnexpectedTracerError.leaked(leaked)
+
+
+def replace_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """The jaxpr with its constants as leading parameters, and their values."""
+    jaxpr = closed.jaxpr
+    if not jaxpr.constvars:
+        return jaxpr, []
+    debug = jaxpr.debug_info
+    if debug is not None and debug.argument_names is not None:
+        names = tuple(f"a captured constant ({v.aval.short_name()})" for v in jaxpr.constvars)
+        debug = DebugInfo(
+            debug.traced_for, debug.function, debug.location, names + debug.argument_names
+        )
+    opened = jaxpr.replace(
+        constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=debug
+    )
+    return opened, closed.consts
+
+
+def abstract_values(values: Iterable[Any]) -> list[ShapedArray]:
+    """Avals of flat arguments."""
+    return [aval_of(value) for value in values]
