@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dovetail.extend import BackendInfo, Client, hookimpl
+from dovetail_cpu.capabilities import CAPABILITIES
 
 
 @hookimpl
@@ -15,9 +16,7 @@ def dovetail_backend_info() -> BackendInfo:
         api=(1, 0),
         priority=0,
         description="XLA's CPU compiler, in jaxlib",
-        capabilities=frozenset(
-            {"complex", "donation", "float64", "host_callbacks", "serialization", "spmd"}
-        ),
+        capabilities=CAPABILITIES,
     )
 
 

@@ -1,14 +1,249 @@
-"""dovetail: composable function transformations over arrays, compiled by pluggable backends."""
+"""dovetail: composable function transformations over arrays, compiled by pluggable backends.
+
+Every public name is loaded when it is first used; `import dovetail` itself loads nothing.
+"""
 
 from __future__ import annotations
 
 import os
-from pkgutil import extend_path
+import sys
+from importlib import import_module
 
-# `dovetail.numpy` and its siblings ship in the distribution dovetail-numpy: join that tree, and no other.
-_home = __path__[0]
-__path__ = [
-    p
-    for p in extend_path(__path__, __name__)
-    if p == _home or os.path.isfile(f"{p}/numpy/__init__.py")
+TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
+if TYPE_CHECKING:
+    from dovetail import dtypes as dtypes
+    from dovetail import errors as errors
+    from dovetail import extend as extend
+    from dovetail import lax as lax
+    from dovetail import nn as nn
+    from dovetail import numpy as numpy
+    from dovetail import random as random
+    from dovetail import sharding as sharding
+    from dovetail import stages as stages
+    from dovetail import tree as tree
+    from dovetail import tree_util as tree_util
+    from dovetail.core.api.derivatives import grad as grad
+    from dovetail.core.api.derivatives import hessian as hessian
+    from dovetail.core.api.derivatives import jacfwd as jacfwd
+    from dovetail.core.api.derivatives import jacobian as jacobian
+    from dovetail.core.api.derivatives import jacrev as jacrev
+    from dovetail.core.api.derivatives import jvp as jvp
+    from dovetail.core.api.derivatives import linear_transpose as linear_transpose
+    from dovetail.core.api.derivatives import linearize as linearize
+    from dovetail.core.api.derivatives import value_and_grad as value_and_grad
+    from dovetail.core.api.derivatives import vjp as vjp
+    from dovetail.core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
+    from dovetail.core.api.inspection import eval_shape as eval_shape
+    from dovetail.core.api.inspection import make_jaxpr as make_jaxpr
+    from dovetail.core.api.inspection import typeof as typeof
+    from dovetail.core.api.jit import clear_caches as clear_caches
+    from dovetail.core.api.jit import jit as jit
+    from dovetail.core.api.vectorization import vmap as vmap
+    from dovetail.core.base.config import check_tracer_leaks as check_tracer_leaks
+    from dovetail.core.base.config import check_tracer_leaks as checking_leaks
+    from dovetail.core.base.config import config as config
+    from dovetail.core.base.config import debug_infs as debug_infs
+    from dovetail.core.base.config import debug_nans as debug_nans
+    from dovetail.core.base.config import default_device as default_device
+    from dovetail.core.base.config import default_matmul_precision as default_matmul_precision
+    from dovetail.core.base.config import default_prng_impl as default_prng_impl
+    from dovetail.core.base.config import disable_jit as disable_jit
+    from dovetail.core.base.config import enable_checks as enable_checks
+    from dovetail.core.base.config import enable_x64 as enable_x64
+    from dovetail.core.base.config import explain_cache_misses as explain_cache_misses
+    from dovetail.core.base.config import legacy_prng_key as legacy_prng_key
+    from dovetail.core.base.config import log_compiles as log_compiles
+    from dovetail.core.base.config import numpy_dtype_promotion as numpy_dtype_promotion
+    from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
+    from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
+    from dovetail.core.base.dtypes import float0 as float0
+    from dovetail.core.ir.avals import ShapeDtypeStruct as ShapeDtypeStruct
+    from dovetail.core.plugins.doctor import print_environment_info as print_environment_info
+    from dovetail.core.runtime.array import Array as Array
+    from dovetail.core.runtime.array import live_arrays as live_arrays
+    from dovetail.core.runtime.clients import default_backend as default_backend
+    from dovetail.core.runtime.clients import device_count as device_count
+    from dovetail.core.runtime.clients import devices as devices
+    from dovetail.core.runtime.clients import local_device_count as local_device_count
+    from dovetail.core.runtime.clients import local_devices as local_devices
+    from dovetail.core.runtime.clients import process_count as process_count
+    from dovetail.core.runtime.clients import process_index as process_index
+    from dovetail.core.runtime.transfer import block_until_ready as block_until_ready
+    from dovetail.core.runtime.transfer import device_get as device_get
+    from dovetail.core.runtime.transfer import device_put as device_put
+
+__version__ = "0.1.0"
+
+_NAMES = {
+    "Array": "dovetail.core.runtime.array",
+    "ShapeDtypeStruct": "dovetail.core.ir.avals",
+    "block_until_ready": "dovetail.core.runtime.transfer",
+    "check_tracer_leaks": "dovetail.core.base.config",
+    "checking_leaks": "dovetail.core.base.config:check_tracer_leaks",
+    "clear_caches": "dovetail.core.api.jit",
+    "config": "dovetail.core.base.config",
+    "debug_infs": "dovetail.core.base.config",
+    "debug_nans": "dovetail.core.base.config",
+    "default_backend": "dovetail.core.runtime.clients",
+    "default_device": "dovetail.core.base.config",
+    "default_matmul_precision": "dovetail.core.base.config",
+    "default_prng_impl": "dovetail.core.base.config",
+    "device_count": "dovetail.core.runtime.clients",
+    "device_get": "dovetail.core.runtime.transfer",
+    "device_put": "dovetail.core.runtime.transfer",
+    "devices": "dovetail.core.runtime.clients",
+    "disable_jit": "dovetail.core.base.config",
+    "enable_checks": "dovetail.core.base.config",
+    "enable_x64": "dovetail.core.base.config",
+    "ensure_compile_time_eval": "dovetail.core.api.inspection",
+    "eval_shape": "dovetail.core.api.inspection",
+    "explain_cache_misses": "dovetail.core.base.config",
+    "float0": "dovetail.core.base.dtypes",
+    "grad": "dovetail.core.api.derivatives",
+    "hessian": "dovetail.core.api.derivatives",
+    "jacfwd": "dovetail.core.api.derivatives",
+    "jacobian": "dovetail.core.api.derivatives",
+    "jacrev": "dovetail.core.api.derivatives",
+    "jit": "dovetail.core.api.jit",
+    "jvp": "dovetail.core.api.derivatives",
+    "legacy_prng_key": "dovetail.core.base.config",
+    "linear_transpose": "dovetail.core.api.derivatives",
+    "linearize": "dovetail.core.api.derivatives",
+    "live_arrays": "dovetail.core.runtime.array",
+    "local_device_count": "dovetail.core.runtime.clients",
+    "local_devices": "dovetail.core.runtime.clients",
+    "log_compiles": "dovetail.core.base.config",
+    "make_jaxpr": "dovetail.core.api.inspection",
+    "numpy_dtype_promotion": "dovetail.core.base.config",
+    "numpy_rank_promotion": "dovetail.core.base.config",
+    "print_environment_info": "dovetail.core.plugins.doctor",
+    "process_count": "dovetail.core.runtime.clients",
+    "process_index": "dovetail.core.runtime.clients",
+    "threefry_partitionable": "dovetail.core.base.config",
+    "typeof": "dovetail.core.api.inspection",
+    "value_and_grad": "dovetail.core.api.derivatives",
+    "vjp": "dovetail.core.api.derivatives",
+    "vmap": "dovetail.core.api.vectorization",
+}
+"""The module that a public name is in; after a colon, the name that it has there."""
+
+_MODULES = (
+    "dtypes",
+    "errors",
+    "extend",
+    "lax",
+    "sharding",
+    "stages",
+    "tree",
+    "tree_util",
+)
+_NUMPY_API = ("nn", "numpy", "random")
+
+__all__ = [
+    "Array",
+    "ShapeDtypeStruct",
+    "__version__",
+    "block_until_ready",
+    "check_tracer_leaks",
+    "checking_leaks",
+    "clear_caches",
+    "config",
+    "debug_infs",
+    "debug_nans",
+    "default_backend",
+    "default_device",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "disable_jit",
+    "dtypes",
+    "enable_checks",
+    "enable_x64",
+    "ensure_compile_time_eval",
+    "errors",
+    "eval_shape",
+    "explain_cache_misses",
+    "extend",
+    "float0",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "legacy_prng_key",
+    "linear_transpose",
+    "linearize",
+    "live_arrays",
+    "local_device_count",
+    "local_devices",
+    "log_compiles",
+    "make_jaxpr",
+    "nn",
+    "numpy",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "print_environment_info",
+    "process_count",
+    "process_index",
+    "random",
+    "sharding",
+    "stages",
+    "threefry_partitionable",
+    "tree",
+    "tree_util",
+    "typeof",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]
+
+
+def _joined_path(home: str) -> list[str]:
+    """Where to look for submodules: this folder, and the NumPy API's, which another wheel brings.
+
+    In wheels the two are one folder. In editable installs they are two, and exactly the one that
+    holds `numpy/__init__.py` joins: any other folder named dovetail on `sys.path` stays out. What
+    `pkgutil.extend_path` does, without the 10 ms that importing pkgutil takes.
+    """
+    folders = [home]
+    for entry in sys.path:
+        folder = os.path.join(entry, "dovetail")
+        if folder not in folders and os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
+            folders.append(folder)
+    return folders
+
+
+__path__ = _joined_path(__path__[0])
+
+
+def __getattr__(name: str) -> object:
+    value: object
+    if name in _NAMES:
+        module, _, attribute = _NAMES[name].partition(":")
+        value = getattr(import_module(module), attribute or name)
+    elif name in _MODULES:
+        value = import_module(f"dovetail.{name}")
+    elif name in _NUMPY_API:
+        try:
+            value = import_module(f"dovetail.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"dovetail.{name}":
+                raise
+            raise AttributeError(
+                f"dovetail.{name} is part of the distribution dovetail-numpy, which is not "
+                "installed: pip install dovetail-numpy"
+            ) from None
+    else:
+        raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

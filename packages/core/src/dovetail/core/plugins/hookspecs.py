@@ -157,7 +157,7 @@ class CompileRequest:
 
 
 @hookspec(firstresult=True)
-def dovetail_backend_info() -> BackendInfo | None:  # type: ignore[empty-body]
+def dovetail_backend_info() -> BackendInfo | None:
     """Describe the backend. Required of every backend.
 
     Must be cheap: it imports nothing but `dovetail.extend` and loads no driver, since every

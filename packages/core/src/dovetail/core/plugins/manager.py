@@ -19,15 +19,16 @@ from typing import Any
 
 import pluggy
 
+from dovetail.core.base.config import platforms
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins import hookspecs
 from dovetail.core.plugins.discovery import (
     BACKENDS,
     EXTENSIONS,
-    EntryPointSource,
     FoundPlugin,
+    PluginSource,
     find_plugins,
-    installed_entry_points,
+    installed_plugins,
 )
 from dovetail.core.plugins.failures import Phase, PluginFailure
 from dovetail.core.plugins.hookspecs import (
@@ -42,7 +43,7 @@ from dovetail.core.plugins.hookspecs import (
 from dovetail.core.plugins.platforms import (
     PlatformChoice,
     PlatformRequest,
-    environment_request,
+    configured_request,
     install_hint,
     parse_request,
 )
@@ -87,10 +88,10 @@ class PluginManager:
     """All plug-ins of a process. Use `manager()`; tests make their own.
 
     Args:
-        source: gives the entry points of a group; the installed distributions by default.
+        source: gives the plug-ins of a group; those of the installed distributions by default.
     """
 
-    def __init__(self, source: EntryPointSource = installed_entry_points) -> None:
+    def __init__(self, source: PluginSource = installed_plugins) -> None:
         self._source = source
         self._lock = threading.RLock()
         self._hooks = pluggy.PluginManager("dovetail")
@@ -102,7 +103,6 @@ class PluginManager:
         self._in_process_extensions: dict[str, str] = {}
         self._refused: dict[str, PluginFailure] = {}
         self._failures: dict[tuple[str, str, Phase], PluginFailure] = {}
-        self._request: PlatformRequest | None = None
         self._probed: dict[str, str] = {}
         self._choices: dict[PlatformRequest, PlatformChoice] = {}
         self._lowerings: dict[str, Mapping[str, LoweringRule]] = {}
@@ -122,11 +122,11 @@ class PluginManager:
         with self._lock:
             return tuple(self._failures.values())
 
-    @property
-    def extension_names(self) -> tuple[str, ...]:
-        """Names of the extensions loaded so far."""
+    def extensions(self) -> dict[str, str]:
+        """Distribution and version of every extension loaded so far, by name."""
         with self._lock:
-            return tuple(sorted({**(self._extensions or {}), **self._in_process_extensions}))
+            both = {**(self._extensions or {}), **self._in_process_extensions}
+            return dict(sorted(both.items()))
 
     def origin(self, name: str) -> str:
         """Distribution and version that bring the backend of this name, loaded or not."""
@@ -180,7 +180,7 @@ class PluginManager:
         """Import a plug-in and register its hooks; None after a failure."""
         plugin: object | None = None
         with self._isolated(found.name, found.origin, "import"):
-            plugin = found.entry_point.load()
+            plugin = found.load()
         if plugin is None:
             return None
         registered = False
@@ -300,7 +300,7 @@ class PluginManager:
                     if self._import(extension, f"extension {name}") is not None:
                         self._extensions[name] = extension.origin
                 self._clear_answers()
-            return self.extension_names
+            return tuple(self.extensions())
 
     # -------------------------------------------------------------------------------- platforms
 
@@ -343,26 +343,27 @@ class PluginManager:
         """
         with self._lock:
             name = self.canonical(platform)
-            request = self._current_request()
-            if request.names and name not in self._canonical_names(request):
+            request = configured_request()
+            if not self.is_requested(name):
                 raise BackendUnavailableError(
                     f"platform {platform!r} is not among the platforms of this process: "
                     f"{request.source} leaves it out. Add {name!r} to the list, or remove the "
                     "setting"
                 )
-            backend = self.load(name)
-            if backend is None:
-                raise self._unavailable(platform, self._refused[name])
-            reason = self.probe(name)
-            if reason:
-                failure = self._last_failure(name, backend.origin, "probe")
-                if failure is not None:
-                    raise self._unavailable(platform, failure)
-                raise BackendUnavailableError(
-                    f"platform {platform!r} cannot run on this machine: {reason}\n"
-                    f"{self._installed_text()}"
-                )
-            return backend
+            return self._runnable(name)
+
+    def _runnable(self, name: str) -> LoadedBackend:
+        """A backend that can run here, whether or not the platform request lists it."""
+        backend = self._loaded_or_raise(name)
+        reason = self.probe(name)
+        if reason:
+            failure = self._last_failure(name, backend.origin, "probe")
+            if failure is not None:
+                raise self._unavailable(name, failure)
+            raise BackendUnavailableError(
+                f"platform {name!r} cannot run on this machine: {reason}\n{self._installed_text()}"
+            )
+        return backend
 
     def probe(self, platform: str) -> str:
         """Whether a backend can run here, from its own probe; asked once for each process.
@@ -395,9 +396,8 @@ class PluginManager:
         """The platforms of this process, the default first.
 
         Args:
-            requested: a comma-separated list of platforms; None reads `DOVETAIL_PLATFORMS`, and
-                `JAX_PLATFORMS` when that is unset. What is passed here counts for later calls of
-                `require` too.
+            requested: a comma-separated list of platforms; None takes the option `platforms`,
+                which the environment variable `DOVETAIL_PLATFORMS` sets.
 
         Returns:
             Names of platforms, aliases resolved. Where platforms were asked for, exactly these in
@@ -409,23 +409,23 @@ class PluginManager:
                 asked for and nothing can run.
         """
         with self._lock:
-            if requested is not None:
-                self._request = parse_request(requested, f"the option platforms={requested!r}")
-            return list(self.choose().platforms)
+            return list(self.choose(requested).platforms)
 
-    def choose(self) -> PlatformChoice:
+    def choose(self, requested: str | None = None) -> PlatformChoice:
         """`resolve_platforms` with the reasons; the doctor prints it."""
         with self._lock:
-            request = self._current_request()
+            request = configured_request()
+            if requested is not None and requested != platforms.value:
+                request = parse_request(requested, f"platforms={requested!r}")
             if request not in self._choices:
                 choose = self._choose_requested if request.names else self._choose_by_priority
                 self._choices[request] = choose(request)
             return self._choices[request]
 
-    def _current_request(self) -> PlatformRequest:
-        if self._request is not None and self._request.names:
-            return self._request
-        return environment_request()
+    def is_requested(self, platform: str) -> bool:
+        """Whether a platform may be used: always, unless the option `platforms` leaves it out."""
+        request = configured_request()
+        return not request.names or platform in self._canonical_names(request)
 
     def _canonical_names(self, request: PlatformRequest) -> tuple[str, ...]:
         names = []
@@ -437,15 +437,15 @@ class PluginManager:
         return tuple(dict.fromkeys(names))
 
     def _choose_requested(self, request: PlatformRequest) -> PlatformChoice:
-        platforms = self._canonical_names(request)
-        for platform in platforms:
+        wanted = self._canonical_names(request)
+        for platform in wanted:
             try:
-                self.require(platform)
+                self._runnable(platform)
             except BackendUnavailableError as error:
                 raise BackendUnavailableError(f"{request.source}: {error}") from error.__cause__
-        left_out = {n: f"{request.source} leaves it out" for n in self.backend_names()}
-        refused = {n: why for n, why in left_out.items() if n not in platforms}
-        return PlatformChoice(platforms, f"{request.source} names it first", refused)
+        left_out = [name for name in self.backend_names() if name not in wanted]
+        refused = dict.fromkeys(left_out, f"{request.source} leaves it out")
+        return PlatformChoice(wanted, f"{request.source} names it first", refused)
 
     def _choose_by_priority(self, request: PlatformRequest) -> PlatformChoice:
         loaded = self.load_all()
@@ -525,7 +525,7 @@ class PluginManager:
     def environment(self, platform: str) -> Mapping[str, str]:
         """Environment variables that a backend wants when its driver is loaded."""
         with self._lock:
-            backend = self.require(platform)
+            backend = self._loaded_or_raise(platform)
             merged: dict[str, str] = {}
             with self._isolated(backend.platform, backend.origin, "environment"):
                 answers = self._call(

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-VARIABLES: Final = ("DOVETAIL_PLATFORMS", "JAX_PLATFORMS")
-"""Environment variables that list platforms; the first that is set and not empty counts."""
+from dovetail.core.base.config import platforms
 
 _INSTALL: Final[Mapping[str, str]] = {
     "cpu": 'pip install "dovetail[cpu]"',
@@ -60,13 +59,21 @@ def parse_request(text: str, source: str) -> PlatformRequest:
     return PlatformRequest(tuple(names), source)
 
 
-def environment_request() -> PlatformRequest:
-    """The request made by the environment variables; empty when none is set."""
-    for variable in VARIABLES:
-        text = os.environ.get(variable, "")
-        if text.strip():
-            return parse_request(text, f"{variable}={text}")
-    return PlatformRequest()
+def configured_request() -> PlatformRequest:
+    """What the option `platforms` asks for; empty when it asks for nothing.
+
+    The option takes its value from `DOVETAIL_PLATFORMS`, or `JAX_PLATFORMS` when that is unset.
+    """
+    names = platforms.value
+    if not names:
+        return PlatformRequest()
+    for variable in platforms.environment:
+        text = os.environ.get(variable)
+        if text is not None:
+            if parse_request(text, "").names == parse_request(names, "").names:
+                return parse_request(names, f"{variable}={text}")
+            break
+    return parse_request(names, f"the option platforms={names!r}")
 
 
 def install_hint(platform: str) -> str:

@@ -1,0 +1,9 @@
+"""What programs on the CPU backend may use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CAPABILITIES: Final = frozenset(
+    {"complex", "donation", "float64", "host_callbacks", "serialization", "spmd"}
+)
