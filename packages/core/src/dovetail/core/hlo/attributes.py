@@ -1,0 +1,319 @@
+"""MLIR attributes from Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from dovetail.core.base import dtypes
+
+__all__ = ["AttributeBuilder", "convert_attribute"]
+
+
+def _of_int(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _of_sequence(values: Sequence[Any]) -> ir.Attribute:
+    if all(type(v) is int for v in values):
+        return ir.DenseI64ArrayAttr.get(values)
+    if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
+        return ir.DenseI64ArrayAttr.get([int(v) for v in values])
+    if all(isinstance(v, (bool, np.bool_)) for v in values):
+        return ir.DenseBoolArrayAttr.get([bool(v) for v in values])
+    return ir.ArrayAttr.get([convert_attribute(v) for v in values])
+
+
+def _of_array(value: np.ndarray[Any, Any]) -> ir.Attribute:
+    return ir.DenseElementsAttr.get(
+        np.ascontiguousarray(value), type=_NUMPY_TYPES[value.dtype.name](), shape=value.shape
+    )
+
+
+def _of_mapping(value: Mapping[str, Any]) -> ir.Attribute:
+    return ir.DictAttr.get({k: convert_attribute(v) for k, v in value.items()})
+
+
+def _of_numpy_scalar(value: np.generic) -> ir.Attribute:
+    kind = value.dtype.kind
+    if kind == "b":
+        return ir.BoolAttr.get(bool(value))
+    make = _NUMPY_TYPES.get(value.dtype.name)
+    if make is not None and kind in "iu":
+        return ir.IntegerAttr.get(make(), int(value))
+    if make is not None and kind == "f":
+        return ir.FloatAttr.get(make(), float(value))
+    raise TypeError(f"a NumPy scalar of dtype {value.dtype} cannot be an attribute")
+
+
+def _integer_types() -> dict[str, Callable[[], ir.Type]]:
+    found: dict[str, Callable[[], ir.Type]] = {
+        "bool": lambda: ir.IntegerType.get_signless(1),
+        "float16": ir.F16Type.get,
+        "float32": ir.F32Type.get,
+        "float64": ir.F64Type.get,
+    }
+    for bits in (8, 16, 32, 64):
+        found[f"int{bits}"] = lambda bits=bits: ir.IntegerType.get_signless(bits)  # type: ignore[misc]
+        found[f"uint{bits}"] = lambda bits=bits: ir.IntegerType.get_unsigned(bits)  # type: ignore[misc]
+    return found
+
+
+_NUMPY_TYPES: Final = _integer_types()
+
+_converters: Final[dict[type, Callable[[Any], ir.Attribute]]] = {
+    bool: lambda value: ir.BoolAttr.get(value),
+    int: _of_int,
+    str: lambda value: ir.StringAttr.get(value),
+    bytes: lambda value: ir.StringAttr.get(value),
+    float: lambda value: ir.FloatAttr.get(ir.F64Type.get(), value),
+    tuple: _of_sequence,
+    list: _of_sequence,
+    dict: _of_mapping,
+    np.ndarray: _of_array,
+}
+
+
+def convert_attribute(value: Any) -> ir.Attribute:
+    """An attribute from a Python value; the current context owns it.
+
+    Args:
+        value: ``bool``; ``int`` (i64), ``float`` (f64), ``str``; a NumPy scalar (exactly its width, unsigned
+            ones as ``ui``); a sequence of ints (i64 array) or of anything (array of attributes); a mapping
+            (dictionary); a NumPy array (dense elements); an MLIR attribute or type.
+
+    Raises:
+        TypeError: `value` is none of these.
+    """
+    convert = _converters.get(type(value))
+    if convert is not None:
+        return convert(value)
+    if isinstance(value, ir.Attribute):
+        return value
+    if isinstance(value, ir.Type):
+        return ir.TypeAttr.get(value)
+    if isinstance(value, np.generic):
+        return _of_numpy_scalar(value)
+    for kind, convert in _converters.items():
+        if isinstance(value, kind):
+            return convert(value)
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
+    raise TypeError(f"{type(value).__name__} cannot be an attribute of an operation: {value!r}")
+
+
+class AttributeBuilder:
+    """Constructors of attributes that are not plain Python values."""
+
+    def __init__(self) -> None:
+        self._i64_arrays: dict[tuple[int, ...], ir.Attribute] = {}
+        self._named_attributes: dict[Any, ir.Attribute] = {}
+
+    def attribute(self, value: Any) -> ir.Attribute:
+        """`convert_attribute`."""
+        return convert_attribute(value)
+
+    def i64_array(self, values: Sequence[int]) -> ir.Attribute:
+        """``array<i64: ...>``, what dimensions, sizes and strides are given as."""
+        key = tuple(values)
+        found = self._i64_arrays.get(key)
+        if found is None:
+            found = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
+        return found
+
+    def i64_elements(self, values: Any) -> ir.Attribute:
+        """``dense<...> : tensor<...xi64>``, what two-dimensional paddings are given as."""
+        array = np.ascontiguousarray(values, dtype=np.int64)
+        return ir.DenseElementsAttr.get(
+            array, type=ir.IntegerType.get_signless(64), shape=array.shape
+        )
+
+    def bool_array(self, values: Sequence[bool]) -> ir.Attribute:
+        """``array<i1: ...>``."""
+        return ir.DenseBoolArrayAttr.get([bool(v) for v in values])
+
+    def i32(self, value: int) -> ir.Attribute:
+        """A 32-bit integer attribute."""
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
+
+    def i64(self, value: int) -> ir.Attribute:
+        """A 64-bit integer attribute."""
+        return _of_int(value)
+
+    def f32(self, value: float) -> ir.Attribute:
+        """A 32-bit float attribute."""
+        return ir.FloatAttr.get(ir.F32Type.get(), value)
+
+    def array(self, values: Sequence[Any]) -> ir.Attribute:
+        """An array of attributes of any kind."""
+        return ir.ArrayAttr.get([convert_attribute(v) for v in values])
+
+    def dictionary(self, values: Mapping[str, Any]) -> ir.Attribute:
+        """A dictionary of attributes."""
+        return _of_mapping(values)
+
+    def symbol(self, name: str) -> ir.Attribute:
+        """A reference to a function of the module."""
+        return ir.FlatSymbolRefAttr.get(name)
+
+    def _named(self, kind: Any, name: str) -> ir.Attribute:
+        key = (kind, name)
+        found = self._named_attributes.get(key)
+        if found is None:
+            found = self._named_attributes[key] = kind.get(name)
+        return found
+
+    def direction(self, name: str) -> ir.Attribute:
+        """A comparison direction: ``EQ NE LT LE GT GE``."""
+        return self._named(stablehlo.ComparisonDirectionAttr, name)
+
+    def comparison_type(self, aval: Any, total_order: bool = False) -> ir.Attribute:
+        """How values of an aval are compared: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
+        dtype = aval.dtype
+        if isinstance(dtype, dtypes.ExtendedDType):
+            name = "UNSIGNED"
+        elif dtypes.issubdtype(dtype, np.inexact):
+            name = "TOTALORDER" if total_order else "FLOAT"
+        elif dtypes.issubdtype(dtype, np.signedinteger):
+            name = "SIGNED"
+        else:
+            name = "UNSIGNED"
+        return self._named(stablehlo.ComparisonTypeAttr, name)
+
+    def comparison(
+        self, direction: str, aval: Any, total_order: bool = False
+    ) -> dict[str, ir.Attribute]:
+        """The attributes of ``stablehlo.compare`` for operands of an aval."""
+        return {
+            "comparison_direction": self.direction(direction),
+            "compare_type": self.comparison_type(aval, total_order),
+        }
+
+    def precision(self, names: Sequence[Any] | None) -> ir.Attribute:
+        """A precision for each operand of a contraction.
+
+        Args:
+            names: ``DEFAULT``, ``HIGH`` or ``HIGHEST`` for each operand (objects with such a ``name``,
+                and None for the default, are taken as well); None for the default of two operands.
+        """
+        if names is None:
+            names = ("DEFAULT", "DEFAULT")
+        return ir.ArrayAttr.get(
+            [
+                self._named(
+                    stablehlo.PrecisionAttr,
+                    "DEFAULT" if n is None else (n if isinstance(n, str) else n.name).upper(),
+                )
+                for n in names
+            ]
+        )
+
+    def fft_type(self, name: str) -> ir.Attribute:
+        """``FFT``, ``IFFT``, ``RFFT`` or ``IRFFT``."""
+        return self._named(stablehlo.FftTypeAttr, name)
+
+    def transpose_kind(self, name: str) -> ir.Attribute:
+        """``NO_TRANSPOSE``, ``TRANSPOSE`` or ``ADJOINT``, for a triangular solve."""
+        return self._named(stablehlo.TransposeAttr, name)
+
+    def rng_algorithm(self, name: str) -> ir.Attribute:
+        """``THREE_FRY``, ``PHILOX`` or ``DEFAULT``."""
+        return self._named(stablehlo.RngAlgorithmAttr, name)
+
+    def channel(self, handle: int, kind: int) -> ir.Attribute:
+        """A channel of a collective: its number and its type."""
+        return stablehlo.ChannelHandle.get(handle, kind)
+
+    def dot_dimension_numbers(
+        self,
+        *,
+        lhs_contracting: Sequence[int],
+        rhs_contracting: Sequence[int],
+        lhs_batching: Sequence[int] = (),
+        rhs_batching: Sequence[int] = (),
+    ) -> ir.Attribute:
+        """Dimension numbers of ``stablehlo.dot_general``."""
+        return stablehlo.DotDimensionNumbers.get(
+            lhs_batching_dimensions=list(lhs_batching),
+            rhs_batching_dimensions=list(rhs_batching),
+            lhs_contracting_dimensions=list(lhs_contracting),
+            rhs_contracting_dimensions=list(rhs_contracting),
+        )
+
+    def dot_algorithm(self, **fields: Any) -> ir.Attribute:
+        """The algorithm of a contraction; `fields` are those of ``stablehlo.DotAlgorithm``."""
+        return stablehlo.DotAlgorithm.get(**fields)
+
+    def gather_dimension_numbers(
+        self,
+        *,
+        offset_dims: Sequence[int],
+        collapsed_slice_dims: Sequence[int],
+        start_index_map: Sequence[int],
+        index_vector_dim: int,
+        operand_batching_dims: Sequence[int] = (),
+        start_indices_batching_dims: Sequence[int] = (),
+    ) -> ir.Attribute:
+        """Dimension numbers of ``stablehlo.gather``."""
+        return stablehlo.GatherDimensionNumbers.get(
+            offset_dims=list(offset_dims),
+            collapsed_slice_dims=list(collapsed_slice_dims),
+            operand_batching_dims=list(operand_batching_dims),
+            start_indices_batching_dims=list(start_indices_batching_dims),
+            start_index_map=list(start_index_map),
+            index_vector_dim=index_vector_dim,
+        )
+
+    def scatter_dimension_numbers(
+        self,
+        *,
+        update_window_dims: Sequence[int],
+        inserted_window_dims: Sequence[int],
+        scattered_dims_to_operand_dims: Sequence[int],
+        index_vector_dim: int,
+        input_batching_dims: Sequence[int] = (),
+        scatter_indices_batching_dims: Sequence[int] = (),
+    ) -> ir.Attribute:
+        """Dimension numbers of ``stablehlo.scatter``."""
+        return stablehlo.ScatterDimensionNumbers.get(
+            update_window_dims=list(update_window_dims),
+            inserted_window_dims=list(inserted_window_dims),
+            input_batching_dims=list(input_batching_dims),
+            scatter_indices_batching_dims=list(scatter_indices_batching_dims),
+            scattered_dims_to_operand_dims=list(scattered_dims_to_operand_dims),
+            index_vector_dim=index_vector_dim,
+        )
+
+    def conv_dimension_numbers(
+        self, lhs_spec: Sequence[int], rhs_spec: Sequence[int], out_spec: Sequence[int]
+    ) -> ir.Attribute:
+        """Dimension numbers of ``stablehlo.convolution``.
+
+        Args:
+            lhs_spec: positions in the input of (batch, feature, *spatial).
+            rhs_spec: positions in the kernel of (output feature, input feature, *spatial).
+            out_spec: positions in the result of (batch, feature, *spatial).
+        """
+        return stablehlo.ConvDimensionNumbers.get(
+            input_batch_dimension=lhs_spec[0],
+            input_feature_dimension=lhs_spec[1],
+            input_spatial_dimensions=list(lhs_spec[2:]),
+            kernel_output_feature_dimension=rhs_spec[0],
+            kernel_input_feature_dimension=rhs_spec[1],
+            kernel_spatial_dimensions=list(rhs_spec[2:]),
+            output_batch_dimension=out_spec[0],
+            output_feature_dimension=out_spec[1],
+            output_spatial_dimensions=list(out_spec[2:]),
+        )
+
+    def output_operand_alias(self, output: int, operand: int, outputs: int) -> ir.Attribute:
+        """That a custom call writes its result number `output`, of `outputs`, over an operand."""
+        return stablehlo.OutputOperandAlias.get(
+            output_tuple_indices=[output] if outputs > 1 else [],
+            operand_index=operand,
+            operand_tuple_indices=[],
+        )

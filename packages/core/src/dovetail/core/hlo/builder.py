@@ -1,0 +1,148 @@
+"""The builder that lowering rules receive as `context`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from jaxlib.mlir import ir
+
+from dovetail.core.hlo.calls import CallBuilder
+from dovetail.core.hlo.context import Locations
+from dovetail.core.ir.jaxpr import ClosedJaxpr
+
+__all__ = ["Builder", "JaxprLowering"]
+
+
+class JaxprLowering(Protocol):
+    """What the builder asks of the layer that knows how equations are lowered."""
+
+    def inline(
+        self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Lower the equations of a jaxpr at the insertion point."""
+
+    def call(
+        self,
+        builder: Builder,
+        jaxpr: ClosedJaxpr,
+        values: Sequence[ir.Value],
+        name: str,
+        cache_key: Hashable,
+    ) -> list[ir.Value]:
+        """Call a function of the module that holds the jaxpr, made on first use."""
+
+    def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
+        """The jaxpr of a Python function."""
+
+
+class Builder(CallBuilder):
+    """Creates StableHLO; one for each module, the `context` of every lowering rule in it.
+
+    Rules call its methods, which create operations at the current insertion point, and return a value, or a
+    list of values where the primitive has several results. `avals_in` and `avals_out` are those of the
+    equation being lowered; `platforms` the names of the platforms that the module is made for.
+
+    Args:
+        lowering: what lowers jaxprs.
+        locations: locations of the module's MLIR context.
+        platforms: names of platforms.
+
+    Example:
+        >>> def lower(context, x, *, exponent):  # a rule that multiplies repeatedly
+        ...     (out,) = context.avals_out
+        ...     result = context.constant(1, out)
+        ...     for _ in range(exponent):
+        ...         result = context.mul(result, x, out)
+        ...     return result
+    """
+
+    def __init__(
+        self, lowering: JaxprLowering, locations: Locations, platforms: Sequence[str]
+    ) -> None:
+        super().__init__(locations.unknown)
+        self.lowering = lowering
+        self.locations = locations
+        self.platforms = tuple(platforms)
+        self.name_stack = ""
+        self.host_callbacks: list[Callable[..., Any]] = []
+
+    # Jaxprs
+
+    def inline_jaxpr(self, jaxpr: ClosedJaxpr, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """Lower the equations of a jaxpr here.
+
+        Args:
+            jaxpr: the jaxpr with its constants.
+            values: its arguments.
+
+        Returns:
+            Its results.
+        """
+        return self.lowering.inline(self, jaxpr, values)
+
+    def call_jaxpr(
+        self,
+        jaxpr: ClosedJaxpr,
+        values: Sequence[ir.Value],
+        name: str,
+        cache_key: Hashable = None,
+    ) -> list[ir.Value]:
+        """Call a private function of the module, which is made once for each jaxpr object.
+
+        Args:
+            jaxpr: the jaxpr with its constants.
+            values: its arguments.
+            name: what the function is called; numbers are added to make it unique.
+            cache_key: distinguishes functions that are made from the same jaxpr and differ otherwise.
+
+        Returns:
+            Its results.
+        """
+        return self.lowering.call(self, jaxpr, values, name, cache_key)
+
+    def lower_function(self, function: Callable[..., Any], avals: Sequence[Any]) -> Any:
+        """Turn a Python function of arrays into a function of values.
+
+        For rules that are most easily said in terms of other primitives.
+
+        Args:
+            function: takes arrays, returns an array or a tuple of arrays.
+            avals: avals of its arguments.
+
+        Returns:
+            A function from values to a list of values, which creates the operations.
+
+        Example:
+            >>> def lower(context, x):  # a rule made of other primitives
+            ...     from dovetail import lax
+            ...     softplus = lambda x: lax.log1p(lax.exp(x))
+            ...     return context.lower_function(softplus, context.avals_in)(x)
+        """
+        jaxpr = self.lowering.trace(function, avals)
+        return lambda *values: self.inline_jaxpr(jaxpr, values)
+
+    # Names, callbacks
+
+    @contextmanager
+    def named_scope(self, name: str) -> Iterator[None]:
+        """Put `name` into the names under which profiles show the operations created inside."""
+        before, location = self.name_stack, self.location
+        self.name_stack = f"{before}{name}/"
+        try:
+            yield
+        finally:
+            self.name_stack, self.location = before, location
+
+    def host_callback(self, function: Callable[..., Any]) -> int:
+        """Register a Python function that the program calls back.
+
+        Args:
+            function: takes NumPy arrays and returns a tuple of arrays.
+
+        Returns:
+            Its index, for the ``backend_config`` of the custom call.
+        """
+        self.host_callbacks.append(function)
+        return len(self.host_callbacks) - 1

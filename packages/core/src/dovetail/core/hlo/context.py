@@ -1,0 +1,100 @@
+"""MLIR contexts, source locations and the forms in which a module leaves Python."""
+
+from __future__ import annotations
+
+import io
+from types import CodeType
+from typing import Any, Final
+
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, func, mhlo, sdy, stablehlo
+
+from dovetail.core.base import source
+
+__all__ = ["Locations", "make_context", "module_bytecode", "module_text", "stripped_bytecode"]
+
+_registry: Final = ir.DialectRegistry()
+_jax_mlir_ext.register_dialects(_registry)
+
+# Frames beyond this depth say nothing more about an operation, and cost time and space in every module.
+_FRAME_LIMIT: Final = 10
+
+
+def make_context() -> ir.Context:
+    """A fresh MLIR context with the dialects that programs are written in, and no threads of its own."""
+    context = ir.Context()
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_registry)
+    # Loading every registered dialect would take ten times as long.
+    _ = context.dialects["func"]
+    stablehlo.register_dialect(context)
+    chlo.register_dialect(context)
+    sdy.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
+    return context
+
+
+def _file_of_user_code(code: CodeType) -> str | None:
+    filename = code.co_filename
+    return None if source.is_internal(filename) else filename
+
+
+class Locations:
+    """Turns the tracebacks of equations into locations of one context.
+
+    Args:
+        context: the context that the locations belong to.
+    """
+
+    __slots__ = ("_cache", "_name", "unknown")
+
+    def __init__(self, context: ir.Context) -> None:
+        self._cache = _jax_mlir_ext.TracebackToLocationCache(
+            code_to_filename=_file_of_user_code, frame_limit=_FRAME_LIMIT, context=context
+        )
+        self._name = ir.Location.name
+        self.unknown = ir.Location.unknown(context)
+
+    def named(self, name: str, traceback: Any = None) -> ir.Location:
+        """The user's code behind `traceback`, under the name that profiles will show.
+
+        Args:
+            name: such as ``jit(f)/sin``.
+            traceback: a captured `Traceback`, or None where there is none.
+        """
+        if traceback is None:
+            return self._name(name, self.unknown)
+        return self._name(name, self._cache.get(traceback))
+
+
+def module_bytecode(module: ir.Module) -> bytes:
+    """The module as MLIR bytecode, locations included: the form given to the compiler."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def stripped_bytecode(module: ir.Module) -> bytes:
+    """The module as bytecode without locations: equal for programs that differ in nothing else."""
+    copy = module.operation.clone()
+    with module.context:
+        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(copy)
+    buffer = io.BytesIO()
+    copy.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
+    """The module in MLIR's textual form.
+
+    Args:
+        module: the module.
+        debug_info: whether to write the locations as well.
+    """
+    text: str = module.operation.get_asm(enable_debug_info=debug_info)
+    return text
+
+
+# `func` is imported for its effect: it defines the Python classes of func.func and func.call.
+_ = func

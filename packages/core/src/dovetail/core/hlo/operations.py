@@ -1,0 +1,231 @@
+"""Creating operations: the part of the builder that all others rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from dovetail.core.base import dtypes
+from dovetail.core.hlo.attributes import AttributeBuilder, convert_attribute
+from dovetail.core.hlo.types import TypeTable, physical_aval, physical_dimensions
+from dovetail.core.ir.avals import ShapedArray, make_aval
+from dovetail.core.ir.jaxpr import JaxprEqn
+
+__all__ = ["OperationBuilder", "Region", "Values"]
+
+Values = ir.Value | Sequence[ir.Value]
+#: Avals (or types) of a block's arguments, and a function from these arguments to what the block returns.
+Region = tuple[Sequence[Any], Callable[..., Values]]
+
+_create: Final = ir.Operation.create
+_bits: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def values_of(returned: Any) -> list[ir.Value]:
+    """What a rule or the body of a region returned, as a list."""
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]
+
+
+class OperationBuilder(AttributeBuilder):
+    """Creates operations at the current insertion point.
+
+    Attributes:
+        types: MLIR types by aval.
+        location: where the operations created now come from.
+        equation: the equation being lowered.
+    """
+
+    def __init__(self, location: ir.Location) -> None:
+        super().__init__()
+        self.types = TypeTable()
+        self.location = location
+        self.equation: JaxprEqn | None = None
+        self._constants: dict[Any, ir.Attribute] = {}
+
+    # What is being lowered
+
+    @property
+    def avals_in(self) -> tuple[Any, ...]:
+        """Avals of the operands of the equation being lowered."""
+        equation = self.equation
+        return () if equation is None else tuple([v.aval for v in equation.invars])
+
+    @property
+    def avals_out(self) -> tuple[Any, ...]:
+        """Avals of the results of the equation being lowered."""
+        equation = self.equation
+        return () if equation is None else tuple([v.aval for v in equation.outvars])
+
+    # Types
+
+    def type(self, aval: Any) -> ir.Type:
+        """The type of a value of an aval."""
+        return self.types[aval]
+
+    def element_type(self, dtype: Any) -> ir.Type:
+        """The type of an element of a dtype."""
+        return self.types.element(dtype)
+
+    def physical(self, aval: Any) -> Any:
+        """The aval of the data that stands for a value: other than `aval` for extended dtypes only."""
+        return physical_aval(aval)
+
+    def physical_dimensions(self, aval: Any) -> tuple[int, ...]:
+        """The dimensions that the data of an extended dtype has beyond those of the aval."""
+        return physical_dimensions(aval)
+
+    # Operations
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[ir.Value],
+        out: Any,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> ir.Value:
+        """Create an operation with one result.
+
+        Args:
+            name: of the operation; ``stablehlo.`` may be left out.
+            operands: values.
+            out: aval or type of the result.
+            attributes: Python values or MLIR attributes, see `convert_attribute`.
+
+        Returns:
+            The result.
+        """
+        return _create(
+            name if "." in name else "stablehlo." + name,
+            [self.types[out]],
+            operands,
+            None
+            if attributes is None
+            else {key: convert_attribute(value) for key, value in attributes.items()},
+            None,
+            0,
+            self.location,
+        ).result
+
+    def ops(
+        self,
+        name: str,
+        operands: Sequence[ir.Value],
+        outs: Iterable[Any],
+        attributes: Mapping[str, Any] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> list[ir.Value]:
+        """Create an operation with any number of results.
+
+        Args:
+            name: of the operation; ``stablehlo.`` may be left out.
+            operands: values.
+            outs: avals or types of the results.
+            attributes: Python values or MLIR attributes, see `convert_attribute`.
+            regions: for each region the avals of its block's arguments and a function that, called with these
+                arguments, creates the block's operations and returns the value or values it ends with.
+
+        Returns:
+            The results.
+        """
+        location = self.location
+        operation = _create(
+            name if "." in name else "stablehlo." + name,
+            [self.types[out] for out in outs],
+            operands,
+            None
+            if attributes is None
+            else {key: convert_attribute(value) for key, value in attributes.items()},
+            None,
+            len(regions),
+            location,
+        )
+        for region, (avals, body) in zip(operation.regions, regions, strict=True):
+            arguments = [self.types[aval] for aval in avals]
+            block = region.blocks.append(*arguments, arg_locs=[location] * len(arguments))
+            with ir.InsertionPoint(block):
+                returned = values_of(body(*block.arguments))
+                _create("stablehlo.return", [], returned, None, None, 0, location)
+        return list(operation.results)
+
+    # Constants
+
+    def constant(self, value: Any, aval: Any = None) -> ir.Value:
+        """A constant.
+
+        Args:
+            value: a Python or NumPy scalar, or an array. A scalar fills the shape of `aval`.
+            aval: the aval of the result; by default that of `value`, in its own dtype.
+
+        Returns:
+            The constant, of the type of `aval`.
+        """
+        if aval is None:
+            value = np.asarray(value)
+            aval = make_aval(value.shape, value.dtype)
+        return _create(
+            "stablehlo.constant",
+            [self.types[aval]],
+            (),
+            {"value": self._constant_attribute(value, aval)},
+            None,
+            0,
+            self.location,
+        ).result
+
+    def _constant_attribute(self, value: Any, aval: ShapedArray) -> ir.Attribute:
+        kind = type(value)
+        # Zeros are left out because 0.0 == -0.0, complex numbers because of their zero parts.
+        simple = value if kind is int or ((kind is float or kind is bool) and value) else None
+        key = None
+        if simple is not None:
+            key = (aval, kind, simple)
+            found = self._constants.get(key)
+            if found is not None:
+                return found
+        array = np.asarray(value)
+        physical = physical_aval(aval)
+        if array.dtype != physical.dtype:
+            array = _cast(array, physical.dtype)
+        if key is None and array.ndim == 0:
+            key = (aval, array.tobytes())
+            found = self._constants.get(key)
+            if found is not None:
+                return found
+        made = self._dense(array, physical)
+        if key is not None:
+            self._constants[key] = made
+        return made
+
+    def _dense(self, array: np.ndarray[Any, Any], aval: ShapedArray) -> ir.Attribute:
+        dtype = array.dtype
+        array = np.ascontiguousarray(array)
+        if array.size > 1 and array.shape == aval.shape:
+            # One element says it all when the bits of all are the same.
+            bits = array.reshape(-1).view(_bits.get(dtype.itemsize, np.uint64))
+            if dtype.itemsize == 16:
+                bits = bits.reshape(-1, 2)
+            if (bits == bits[0]).all():
+                array = array.reshape(-1)[0:1].reshape(())
+        if dtype.kind == "V" or dtype.isbuiltin != 1:
+            array = array.view(np.int8 if dtype.itemsize == 1 else np.int16)
+        if array.ndim and array.shape != aval.shape:
+            raise ValueError(f"a constant of shape {array.shape} cannot have the type {aval}")
+        return ir.DenseElementsAttr.get(
+            array, type=self.types.element(aval.dtype), shape=list(aval.shape)
+        )
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """`array` in another dtype, integers out of range wrapped as two's complement does."""
+    if array.dtype == dtypes.float0:
+        return np.zeros(array.shape, bool)
+    if dtype == dtypes.float0:
+        return np.zeros(array.shape, bool)
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real
+    return array.astype(dtype)
+
+

@@ -1,0 +1,273 @@
+"""Operations that everyone needs: shapes, conversions, comparisons, arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from dovetail.core.base import dtypes
+from dovetail.core.hlo.operations import OperationBuilder
+from dovetail.core.ir.avals import make_aval
+
+__all__ = ["StructuralBuilder"]
+
+
+class StructuralBuilder(OperationBuilder):
+    """Shape operations take and mean logical dimensions: those of an extended dtype's data are added here."""
+
+    def broadcast_in_dim(self, x: ir.Value, out: Any, dimensions: Sequence[int]) -> ir.Value:
+        """Dimension ``i`` of `x` becomes dimension ``dimensions[i]`` of the result."""
+        extra = self.physical_dimensions(out)
+        dims = (*dimensions, *range(out.ndim, out.ndim + len(extra)))
+        return self.op(
+            "stablehlo.broadcast_in_dim",
+            [x],
+            out,
+            {"broadcast_dimensions": self.i64_array(dims)},
+        )
+
+    def broadcast_scalar(self, x: ir.Value, out: Any) -> ir.Value:
+        """A scalar in every element of `out`; `x` itself where `out` is a scalar."""
+        return self.broadcast_in_dim(x, out, ()) if out.ndim else x
+
+    def broadcast_operands(self, values: Sequence[ir.Value], out: Any) -> list[ir.Value]:
+        """The operands of the present equation, scalars among them broadcast to the shape of `out`."""
+        if not out.ndim:
+            return list(values)
+        return [
+            value
+            if aval.ndim
+            else self.broadcast_in_dim(value, make_aval(out.shape, aval.dtype), ())
+            for value, aval in zip(values, self.avals_in, strict=True)
+        ]
+
+    def reshape(self, x: ir.Value, out: Any) -> ir.Value:
+        """The same elements in another shape."""
+        return self.op("stablehlo.reshape", [x], out)
+
+    def transpose(self, x: ir.Value, out: Any, permutation: Sequence[int]) -> ir.Value:
+        """Dimension ``i`` of the result is dimension ``permutation[i]`` of `x`."""
+        extra = self.physical_dimensions(out)
+        full = (*permutation, *range(out.ndim, out.ndim + len(extra)))
+        return self.op("stablehlo.transpose", [x], out, {"permutation": self.i64_array(full)})
+
+    def convert(self, x: ir.Value, from_aval: Any, out: Any) -> ir.Value:
+        """The conversion that NumPy's ``astype`` does.
+
+        To bool: whether the value is not zero. From complex to real: the real part.
+        """
+        old, new = from_aval.dtype, out.dtype
+        if old == new:
+            return x
+        if new == np.bool_ and old != dtypes.float0:
+            zero = self.constant(0, from_aval)
+            return self.compare(x, zero, "NE", from_aval)
+        if dtypes.issubdtype(old, np.complexfloating) and not dtypes.issubdtype(
+            new, np.complexfloating
+        ):
+            part = np.dtype(np.float32 if old == np.complex64 else np.float64)
+            x = self.op("stablehlo.real", [x], make_aval(out.shape, part))
+            if part == new:
+                return x
+        return self.op("stablehlo.convert", [x], out)
+
+    def compare(
+        self,
+        x: ir.Value,
+        y: ir.Value,
+        direction: str,
+        operand_aval: Any,
+        total_order: bool = False,
+    ) -> ir.Value:
+        """Elementwise comparison.
+
+        Args:
+            x: left operand.
+            y: right operand, of the same type.
+            direction: ``EQ NE LT LE GT GE``.
+            operand_aval: aval of both operands.
+            total_order: order floats as -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN.
+        """
+        return self.op(
+            "stablehlo.compare",
+            [x, y],
+            make_aval(self.physical(operand_aval).shape, np.dtype(bool)),
+            self.comparison(direction, operand_aval, total_order),
+        )
+
+    def select(self, predicate: ir.Value, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """`x` where `predicate` (of the shape of `out`, or a scalar) is true, `y` elsewhere."""
+        extra = self.physical_dimensions(out)
+        if extra and out.ndim:
+            wide = make_aval(out.shape + extra, np.dtype(bool))
+            predicate = self.broadcast_in_dim(predicate, wide, range(out.ndim))
+        return self.op("stablehlo.select", [predicate, x, y], out)
+
+    def iota(self, out: Any, dimension: int) -> ir.Value:
+        """The position along a dimension."""
+        return self.op("stablehlo.iota", (), out, {"iota_dimension": dimension})
+
+    def slice(
+        self,
+        x: ir.Value,
+        out: Any,
+        start: Sequence[int],
+        limit: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> ir.Value:
+        """Elements from `start` to before `limit` of each dimension."""
+        extra = self.physical_dimensions(out)
+        steps = (1,) * len(start) if strides is None else tuple(strides)
+        return self.op(
+            "stablehlo.slice",
+            [x],
+            out,
+            {
+                "start_indices": self.i64_array((*start, *(0 for _ in extra))),
+                "limit_indices": self.i64_array((*limit, *extra)),
+                "strides": self.i64_array((*steps, *(1 for _ in extra))),
+            },
+        )
+
+    def concatenate(self, operands: Sequence[ir.Value], out: Any, dimension: int) -> ir.Value:
+        """The operands, one after another, along a dimension."""
+        return self.op("stablehlo.concatenate", operands, out, {"dimension": dimension})
+
+    def pad(
+        self,
+        x: ir.Value,
+        padding_value: ir.Value,
+        out: Any,
+        low: Sequence[int],
+        high: Sequence[int],
+        interior: Sequence[int] | None = None,
+    ) -> ir.Value:
+        """`x` with so many elements before, after and between those of each dimension."""
+        if self.physical_dimensions(out):
+            raise TypeError("values of an extended dtype cannot be padded: no value fills the gap")
+        return self.op(
+            "stablehlo.pad",
+            [x, padding_value],
+            out,
+            {
+                "edge_padding_low": self.i64_array(low),
+                "edge_padding_high": self.i64_array(high),
+                "interior_padding": self.i64_array(
+                    (0,) * len(low) if interior is None else interior
+                ),
+            },
+        )
+
+    def dynamic_slice(self, x: ir.Value, out: Any, starts: Sequence[ir.Value]) -> ir.Value:
+        """A part of `x` of the shape of `out`, from positions known at run time (one scalar each)."""
+        extra = self.physical_dimensions(out)
+        return self.op(
+            "stablehlo.dynamic_slice",
+            [x, *self._with_zeros(starts, len(extra))],
+            out,
+            {"slice_sizes": self.i64_array((*out.shape, *extra))},
+        )
+
+    def dynamic_update_slice(
+        self, x: ir.Value, update: ir.Value, out: Any, starts: Sequence[ir.Value]
+    ) -> ir.Value:
+        """`x` with a part of it replaced by `update`, from positions known at run time."""
+        extra = self.physical_dimensions(out)
+        return self.op(
+            "stablehlo.dynamic_update_slice",
+            [x, update, *self._with_zeros(starts, len(extra))],
+            out,
+        )
+
+    def _with_zeros(self, starts: Sequence[ir.Value], count: int) -> list[ir.Value]:
+        # All start indices of one operation must be of the same type.
+        if not count:
+            return list(starts)
+        if not starts:
+            zero = self.constant(0, make_aval((), np.dtype(np.int32)))
+        else:
+            zero = self.op("stablehlo.xor", [starts[0], starts[0]], starts[0].type)
+        return [*starts, *[zero] * count]
+
+    def reverse(self, x: ir.Value, out: Any, dimensions: Sequence[int]) -> ir.Value:
+        """The elements in the opposite order along some dimensions."""
+        return self.op("stablehlo.reverse", [x], out, {"dimensions": self.i64_array(dimensions)})
+
+    def bitcast_convert(self, x: ir.Value, out: Any) -> ir.Value:
+        """The same bits as another dtype."""
+        return self.op("stablehlo.bitcast_convert", [x], out)
+
+    def complex(self, real: ir.Value, imaginary: ir.Value, out: Any) -> ir.Value:
+        """Complex numbers from their parts."""
+        return self.op("stablehlo.complex", [real, imaginary], out)
+
+    def real(self, x: ir.Value, out: Any) -> ir.Value:
+        """The real part of complex numbers."""
+        return self.op("stablehlo.real", [x], out)
+
+    def imag(self, x: ir.Value, out: Any) -> ir.Value:
+        """The imaginary part of complex numbers."""
+        return self.op("stablehlo.imag", [x], out)
+
+    def clamp(self, low: ir.Value, x: ir.Value, high: ir.Value, out: Any) -> ir.Value:
+        """`x`, but not below `low` nor above `high`."""
+        return self.op("stablehlo.clamp", [low, x, high], out)
+
+    def optimization_barrier(
+        self, values: Sequence[ir.Value], outs: Sequence[Any]
+    ) -> list[ir.Value]:
+        """The values; nothing is moved across this point."""
+        return self.ops("stablehlo.optimization_barrier", values, outs)
+
+    # Arithmetic: operands and result have the same type.
+
+    def add(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x + y``."""
+        return self.op("stablehlo.add", [x, y], out)
+
+    def sub(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x - y``."""
+        return self.op("stablehlo.subtract", [x, y], out)
+
+    def mul(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x * y``."""
+        return self.op("stablehlo.multiply", [x, y], out)
+
+    def div(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x / y``; for integers rounded towards zero."""
+        return self.op("stablehlo.divide", [x, y], out)
+
+    def rem(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """The remainder of the division rounded towards zero."""
+        return self.op("stablehlo.remainder", [x, y], out)
+
+    def max(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """The larger; NaN where either is."""
+        return self.op("stablehlo.maximum", [x, y], out)
+
+    def min(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """The smaller; NaN where either is."""
+        return self.op("stablehlo.minimum", [x, y], out)
+
+    def and_(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x & y``."""
+        return self.op("stablehlo.and", [x, y], out)
+
+    def or_(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x | y``."""
+        return self.op("stablehlo.or", [x, y], out)
+
+    def xor(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+        """``x ^ y``."""
+        return self.op("stablehlo.xor", [x, y], out)
+
+    def not_(self, x: ir.Value, out: Any) -> ir.Value:
+        """``~x``."""
+        return self.op("stablehlo.not", [x], out)
+
+    def neg(self, x: ir.Value, out: Any) -> ir.Value:
+        """``-x``."""
+        return self.op("stablehlo.negate", [x], out)
