@@ -1,0 +1,111 @@
+"""Forward-mode differentiation: each value travels with its tangent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dovetail.core.basis.structural import instantiate
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.trace.state import Trace, set_trace, state, use_trace
+from dovetail.core.trace.tracer import Tracer
+from dovetail.core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail.core.trace.primitive import Primitive
+
+
+def concrete_value(value: Any) -> Any:
+    """The array behind a primal value, or None where it is abstract."""
+    return value.concrete() if isinstance(value, Tracer) else value
+
+
+class JVPTracer(Tracer):
+    """A primal value and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+        self._trace = trace
+        self.aval = aval_of(primal)
+        self.primal = primal
+        self.tangent = tangent
+
+    def concrete(self) -> Any:
+        return concrete_value(self.primal)
+
+
+class JVPTrace(Trace):
+    """Applies the jvp rule of every primitive that meets a tangent."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        primals = []
+        tangents = []
+        varies = False
+        for arg in args:
+            if type(arg) is JVPTracer and arg._trace is self:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                varies = True
+            else:
+                primals.append(arg)
+                tangents.append(None)
+        parent = self.parent
+        assert parent is not None
+        previous = state.trace
+        set_trace(parent)
+        try:
+            if not varies:
+                return parent.process(primitive, args, params)
+            for i, tangent in enumerate(tangents):
+                if tangent is None:
+                    tangents[i] = Zero.of(primals[i])
+            if not primitive.accepts_zeros:
+                tangents = [instantiate(t) for t in tangents]
+            out, tangent = primitive.jvp(primals, tangents, **params)
+        finally:
+            set_trace(previous)
+        if primitive.multiple_results:
+            return [
+                o if type(t) is Zero else JVPTracer(self, o, t)
+                for o, t in zip(out, tangent, strict=True)
+            ]
+        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
+
+    def split(self, value: Any) -> tuple[Any, Any]:
+        """The primal and tangent of a result."""
+        if type(value) is JVPTracer and value._trace is self:
+            return value.primal, value.tangent
+        return value, Zero.of(value)
+
+    def describe(self, tracer: Any) -> str:
+        if isinstance(tracer.primal, Tracer):
+            return f"a differentiated value (jvp) of {tracer.primal.origin()}"
+        return "a value being differentiated by jvp"
+
+
+def jvp_flat(
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Results and their tangents of a function of flat arguments.
+
+    Args:
+        function: takes the primals, returns a sequence.
+        primals: values.
+        tangents: one for each primal, `Zero` where it does not vary.
+    """
+    parent = state.trace
+    trace = JVPTrace(parent)
+    arguments = [
+        p if type(t) is Zero else JVPTracer(trace, p, t)
+        for p, t in zip(primals, tangents, strict=True)
+    ]
+    try:
+        with use_trace(trace):
+            results = function(*arguments)
+        pairs = [trace.split(r) for r in results]
+    finally:
+        trace.finished = True
+    return [p for p, _ in pairs], [t for _, t in pairs]

@@ -1,0 +1,201 @@
+"""Linearization: run a function once and record the linear function of its tangents.
+
+The primal computation happens in the parent trace. The jvp rules run with a trace that sends operations on
+tangents to a recording of their own and all others to the parent, so what is recorded is linear, and the primal
+values that it uses are its constants (the residuals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dovetail.core.basis.structural import instantiate
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail.core.trace.state import Trace, set_trace, state, use_trace
+from dovetail.core.trace.tracer import Tracer
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.jvp import concrete_value
+from dovetail.core.transform.stage import StageTrace, StageTracer
+
+if TYPE_CHECKING:
+    from dovetail.core.trace.primitive import Primitive
+
+
+class LinearizeTracer(Tracer):
+    """A primal value and the variable that stands for its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
+        self._trace = trace
+        self.aval = aval_of(primal)
+        self.primal = primal
+        self.tangent = tangent
+
+    def concrete(self) -> Any:
+        return concrete_value(self.primal)
+
+
+class SplitTrace(Trace):
+    """Records what depends on tangents and sends everything else to the parent."""
+
+    __slots__ = ("recording",)
+
+    def __init__(self, parent: Trace, recording: StageTrace) -> None:
+        super().__init__(parent)
+        self.recording = recording
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        recording = self.recording
+        for arg in args:
+            if type(arg) is StageTracer and arg._trace is recording:
+                return recording.process(primitive, args, params)
+        parent = self.parent
+        assert parent is not None
+        set_trace(parent)
+        try:
+            return parent.process(primitive, args, params)
+        finally:
+            set_trace(self)
+
+
+class LinearizeTrace(Trace):
+    """Computes primal values in the parent and records the linear program of their tangents."""
+
+    __slots__ = ("recording", "split")
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
+        super().__init__(parent)
+        self.recording = StageTrace(parent, debug_info)
+        self.split = SplitTrace(parent, self.recording)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        primals = []
+        tangents = []
+        varies = False
+        for arg in args:
+            if type(arg) is LinearizeTracer and arg._trace is self:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                varies = True
+            else:
+                primals.append(arg)
+                tangents.append(None)
+        previous = state.trace
+        try:
+            if not varies:
+                parent = self.parent
+                assert parent is not None
+                set_trace(parent)
+                return parent.process(primitive, args, params)
+            if primitive.has_rule("linearize"):
+                out, tangent = self._linearize(primitive, primals, tangents, params)
+            else:
+                for i, t in enumerate(tangents):
+                    if t is None:
+                        tangents[i] = Zero.of(primals[i])
+                set_trace(self.split)
+                if not primitive.accepts_zeros:
+                    tangents = [instantiate(t) for t in tangents]
+                out, tangent = primitive.jvp(primals, tangents, **params)
+        finally:
+            set_trace(previous)
+        if primitive.multiple_results:
+            return [
+                o if type(t) is Zero else LinearizeTracer(self, o, t)
+                for o, t in zip(out, tangent, strict=True)
+            ]
+        return out if type(tangent) is Zero else LinearizeTracer(self, out, tangent)
+
+    def _linearize(
+        self,
+        primitive: Primitive,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        params: dict[str, Any],
+    ) -> tuple[Any, Any]:
+        parent = self.parent
+        assert parent is not None
+        set_trace(parent)
+        out, linear = primitive.linearize(primals, [t is not None for t in tangents], **params)
+        set_trace(self.split)
+        filled = [
+            Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)
+        ]
+        return out, linear(*filled)
+
+    def describe(self, tracer: Any) -> str:
+        if isinstance(tracer.primal, Tracer):
+            return f"a differentiated value (linearize) of {tracer.primal.origin()}"
+        return f"a value of {self.recording.debug_info.function}, being differentiated"
+
+
+class LinearProgram:
+    """A recorded linear function: residuals, and which results do not vary.
+
+    Attributes:
+        closed: the jaxpr of the varying arguments and results; its constants are the residuals.
+        varies_in: for each argument, whether it is one of the jaxpr's.
+        varies_out: for each result, whether it is one of the jaxpr's.
+        out_avals: avals of the tangents of all results.
+    """
+
+    __slots__ = ("closed", "out_avals", "varies_in", "varies_out")
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        varies_in: Sequence[bool],
+        varies_out: Sequence[bool],
+        out_avals: Sequence[Any],
+    ) -> None:
+        self.closed = closed
+        self.varies_in = tuple(varies_in)
+        self.varies_out = tuple(varies_out)
+        self.out_avals = tuple(out_avals)
+
+
+def linearize_flat(
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    varies: Sequence[bool],
+    debug_info: DebugInfo,
+) -> tuple[list[Any], LinearProgram]:
+    """Results of a function of flat arguments, and the linear program of its tangents.
+
+    Args:
+        function: takes the primals, returns a sequence.
+        primals: values.
+        varies: for each, whether it has a tangent.
+        debug_info: what is differentiated, for messages.
+    """
+    trace = LinearizeTrace(state.trace, debug_info)
+    recording = trace.recording
+    arguments = [
+        LinearizeTracer(trace, p, recording.argument(aval_of(p).tangent())) if v else p
+        for p, v in zip(primals, varies, strict=True)
+    ]
+    try:
+        with use_trace(trace):
+            results = function(*arguments)
+        outs: list[Any] = []
+        tangents: list[Any] = []
+        for result in results:
+            if type(result) is LinearizeTracer and result._trace is trace:
+                outs.append(result.primal)
+                tangents.append(result.tangent)
+            else:
+                outs.append(result)
+                tangents.append(None)
+        jaxpr, residuals = recording.to_jaxpr([t for t in tangents if t is not None])
+    finally:
+        trace.finished = recording.finished = True
+    program = LinearProgram(
+        ClosedJaxpr(jaxpr, residuals),
+        varies,
+        [t is not None for t in tangents],
+        [aval_of(o).tangent() for o in outs],
+    )
+    return outs, program

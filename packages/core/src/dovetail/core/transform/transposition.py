@@ -1,0 +1,86 @@
+"""Transposition: run a linear program backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dovetail.core.basis.elementwise import add_tangents
+from dovetail.core.basis.structural import instantiate
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail.core.trace.zeros import Zero
+
+
+def transpose_jaxpr(
+    jaxpr: Jaxpr, constants: Sequence[Any], cotangents: Sequence[Any], linear: Sequence[bool]
+) -> list[Any]:
+    """Cotangents of the linear arguments of a jaxpr.
+
+    Args:
+        jaxpr: linear in some of its parameters.
+        constants: values of its constvars, followed by those of its non-linear parameters.
+        cotangents: one for each result, `Zero` where there is none.
+        linear: for each parameter, whether the jaxpr is linear in it.
+
+    Returns:
+        One cotangent for each linear parameter, a `Zero` where it has no influence.
+    """
+    linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
+    bound = [*jaxpr.constvars, *(v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if not is_lin)]
+    values: dict[Var, Any] = dict(zip(bound, constants, strict=True))
+    parameters = [v for v in jaxpr.invars if v in linear_vars]
+
+    backward: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        if any(type(v) is not Literal and v in linear_vars for v in eqn.invars):
+            linear_vars.update(eqn.outvars)
+            backward.append(eqn)
+        else:
+            args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
+            out = eqn.primitive.bind(*args, **eqn.params)
+            outs = out if eqn.primitive.multiple_results else [out]
+            values.update(zip(eqn.outvars, outs, strict=True))
+
+    accumulated: dict[Var, Any] = {}
+
+    def accumulate(var: Any, cotangent: Any) -> None:
+        if cotangent is None or type(cotangent) is Zero:
+            return
+        known = accumulated.get(var)
+        accumulated[var] = cotangent if known is None else add_tangents(known, cotangent)
+
+    for outvar, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        if type(outvar) is not Literal and outvar in linear_vars:
+            accumulate(outvar, cotangent)
+
+    for eqn in reversed(backward):
+        primitive = eqn.primitive
+        found = [accumulated.pop(v, None) for v in eqn.outvars]
+        if all(ct is None for ct in found):
+            continue
+        args = [
+            v
+            if type(v) is Literal
+            else v.aval
+            if v in linear_vars
+            else values[v]  # type: ignore[index]
+            for v in eqn.invars
+        ]
+        cotangent: Any
+        if primitive.multiple_results:
+            filled = [
+                Zero(v.aval) if ct is None else ct
+                for v, ct in zip(eqn.outvars, found, strict=True)
+            ]
+            cotangent = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
+        else:
+            cotangent = found[0]
+        results = primitive.transpose(cotangent, *args, **eqn.params)
+        for var, result in zip(eqn.invars, results, strict=True):
+            if type(var) is not Literal and var in linear_vars:
+                accumulate(var, result)
+
+    return [
+        accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters
+    ]
