@@ -1,0 +1,184 @@
+"""Everything that is done to this repository by command: `nox -l` lists it.
+
+Each session makes its own environment. Words after `--` go to the program that the session runs:
+`nox -s tests -- tests/plugins -k doctor`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.sessions = ["tests", "lint", "typing"]
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = False
+
+ROOT = Path(__file__).parent
+PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+PACKAGES = ("core", "numpy-api", "backend-cpu", "backend-cuda", "backend-tpu")
+PYTHONS = ("3.11", "3.12")
+"""The Pythons that are supported; of these, what is installed here is tested."""
+
+CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
+
+
+def group(name: str) -> list[str]:
+    """The requirements in one dependency group of pyproject.toml."""
+    return list(nox.project.dependency_groups(PYPROJECT, name))
+
+
+def install(session: nox.Session, *requirements: str) -> None:
+    """Install the five distributions in editable mode, in one go so that they find each other."""
+    editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
+    session.install(*editable, *requirements)
+
+
+def run_tests(session: nox.Session, *arguments: str) -> None:
+    """Run pytest on two processes; more would wait for each other's compiler threads."""
+    words = arguments or ("-n", "2")
+    session.run("python", "-m", "pytest", *words)
+
+
+def find_python(version: str) -> str | None:
+    """The interpreter of a version such as "3.12", where there is one that runs.
+
+    Looked for: the Python that runs nox, `PATH`, and what pyenv and uv have installed. A name on
+    `PATH` may be pyenv's stand-in for a Python that is not switched on, so each is tried.
+    """
+    name = f"python{version}"
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    uv = Path.home() / ".local" / "share" / "uv" / "python"
+    candidates = [sys.executable, shutil.which(name)]
+    candidates += sorted(map(str, pyenv.glob(f"{version}*/bin/{name}")))
+    candidates += sorted(map(str, uv.glob(f"cpython-{version}*/bin/{name}")))
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for candidate in candidates:
+        if candidate is None:
+            continue
+        answer = subprocess.run([candidate, "-c", code], capture_output=True, text=True)
+        if answer.returncode == 0 and answer.stdout.strip() == version:
+            return candidate
+    return None
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train a network on handwritten digits, and show what plug-ins were found."""
+    install(session, *group("demo"))
+    session.run("python", "-m", "dovetail", "doctor")
+    session.run("python", "examples/train_digits.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests on the Python that runs nox."""
+    install(session, *group("tests"))
+    run_tests(session, *session.posargs)
+
+
+def _tests_on(version: str) -> None:
+    """Define the session `tests-<version>`."""
+
+    @nox.session(name=f"tests-{version}", python=find_python(version) or version)
+    def tests_on(session: nox.Session) -> None:
+        install(session, *group("tests"))
+        run_tests(session, *session.posargs)
+
+    tests_on.__doc__ = f"Run the tests on Python {version}."
+
+
+for _version in PYTHONS:
+    _tests_on(_version)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format; `nox -s lint -- --fix` mends what can be mended."""
+    session.install(*group("lint"))
+    paths = [path for path in CODE if (ROOT / path).exists()]
+    fix = "--fix" in session.posargs
+    session.run("ruff", "check", *(["--fix"] if fix else []), *paths)
+    session.run("ruff", "format", *([] if fix else ["--check"]), *paths)
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """Check types, strictly."""
+    install(session, *group("typing"))
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build the five wheels, and try them in a fresh environment on every installed Python."""
+    session.install(*group("build"))
+    folder = Path(session.create_tmp()).resolve() / "wheels"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in PACKAGES:
+        with session.chdir(ROOT / "packages" / name):
+            session.run("hatchling", "build", "--target", "wheel", "--directory", str(folder))
+    built = sorted(folder.glob("*.whl"))
+    check_no_shared_file(session, built)
+    for version in PYTHONS:
+        interpreter = find_python(version)
+        if interpreter is None:
+            session.warn(f"Python {version} is not installed here: wheels not tried on it")
+            continue
+        environment = folder.parent / f"try-{version}"
+        shutil.rmtree(environment, ignore_errors=True)
+        session.run(interpreter, "-m", "venv", str(environment), external=True)
+        python = str(environment / "bin" / "python")
+        session.run(python, "-m", "pip", "install", "-q", *map(str, built), external=True)
+        # -I: neither the repository's folder nor PYTHONPATH may lend a module to the wheels.
+        smoke = str(ROOT / "tests" / "packaging" / "smoke.py")
+        session.run(python, "-I", "-W", "error", smoke, external=True)
+        session.run(python, "-I", "-m", "dovetail", "doctor", external=True)
+
+
+def check_no_shared_file(session: nox.Session, built: list[Path]) -> None:
+    """Fail when two wheels hold the same file: uninstalling one would break the other."""
+    if len(built) != len(PACKAGES):
+        session.error(f"expected {len(PACKAGES)} wheels, got {[path.name for path in built]}")
+    files = Counter(name for path in built for name in zipfile.ZipFile(path).namelist())
+    shared = sorted(name for name, count in files.items() if count > 1)
+    if shared:
+        session.error(f"in more than one wheel: {', '.join(shared)}")
+
+
+@nox.session
+def coexistence(session: nox.Session) -> None:
+    """Run the tests with jax in the environment, and in one process with jax, in both orders."""
+    install(session, *group("tests"))
+    session.install(f"jax=={jaxlib_version(session)}")
+    run_tests(session, "-m", "coexistence", "tests/coexistence")
+    run_tests(session, *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure against JAX at the same jaxlib, interleaved; `-- --quick` for a first look."""
+    install(session, *group("demo"))
+    theirs = Path(session.create_tmp()).resolve() / "jax"
+    if not theirs.exists():
+        session.run("python", "-m", "venv", str(theirs), external=True)
+    python = str(theirs / "bin" / "python")
+    version = jaxlib_version(session)
+    session.run(
+        python, "-m", "pip", "install", "-q", f"jax=={version}", f"jaxlib=={version}", external=True
+    )
+    session.run("python", "benchmarks/run.py", "--jax-python", python, *session.posargs)
+
+
+def jaxlib_version(session: nox.Session) -> str:
+    """The version of jaxlib in a session's environment."""
+    code = "import jaxlib.version; print(jaxlib.version.__version__)"
+    text = session.run("python", "-c", code, silent=True)
+    return str(text).strip()
