@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -19,8 +20,10 @@ __all__ = [
     "add_internal_folder",
     "describe",
     "is_internal",
+    "stack_level",
     "user_frame",
     "user_frames",
+    "warn",
 ]
 
 _FIRST_PARTY = ("dovetail", "dovetail_cpu", "dovetail_cuda", "dovetail_tpu")
@@ -130,3 +133,21 @@ def describe(traceback: Traceback | None = None) -> str:
     """
     frame = user_frame(traceback)
     return "an unknown place" if frame is None else str(frame)
+
+
+def stack_level() -> int:
+    """The ``stacklevel`` with which the caller's `warnings.warn` points at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Give a warning that points at the user's line.
+
+    Args:
+        message: The text.
+        category: The class of the warning.
+    """
+    warnings.warn(message, category, stacklevel=stack_level())

@@ -1,0 +1,54 @@
+"""The errors that the framework raises, beyond Python's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dovetail.core.base import errors as _errors
+from dovetail.core.base.errors import BackendUnavailableError as BackendUnavailableError
+from dovetail.core.base.errors import CompilationCacheWarning as CompilationCacheWarning
+from dovetail.core.base.errors import ConcretizationTypeError as ConcretizationTypeError
+from dovetail.core.base.errors import DeletedArrayError as DeletedArrayError
+from dovetail.core.base.errors import DeviceMismatchError as DeviceMismatchError
+from dovetail.core.base.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from dovetail.core.base.errors import JAXIndexError as JAXIndexError
+from dovetail.core.base.errors import JaxprTypeError as JaxprTypeError
+from dovetail.core.base.errors import JAXTypeError as JAXTypeError
+from dovetail.core.base.errors import KeyReuseError as KeyReuseError
+from dovetail.core.base.errors import MissingRuleError as MissingRuleError
+from dovetail.core.base.errors import NonArrayArgumentError as NonArrayArgumentError
+from dovetail.core.base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
+from dovetail.core.base.errors import TracerArrayConversionError as TracerArrayConversionError
+from dovetail.core.base.errors import TracerBoolConversionError as TracerBoolConversionError
+from dovetail.core.base.errors import TracerIntegerConversionError as TracerIntegerConversionError
+from dovetail.core.base.errors import UnexpectedTracerError as UnexpectedTracerError
+
+if TYPE_CHECKING:
+    from dovetail.core.base.bindings import JaxRuntimeError as JaxRuntimeError
+
+__all__ = [
+    "BackendUnavailableError",
+    "CompilationCacheWarning",
+    "ConcretizationTypeError",
+    "DeletedArrayError",
+    "DeviceMismatchError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "MissingRuleError",
+    "NonArrayArgumentError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_errors, name)
