@@ -30,7 +30,7 @@ def _of_sequence(values: Sequence[Any]) -> ir.Attribute:
 
 def _of_array(value: np.ndarray[Any, Any]) -> ir.Attribute:
     return ir.DenseElementsAttr.get(
-        np.ascontiguousarray(value), type=_NUMPY_TYPES[value.dtype.name](), shape=value.shape
+        np.asarray(value, order="C"), type=_NUMPY_TYPES[value.dtype.name](), shape=value.shape
     )
 
 
@@ -127,7 +127,7 @@ class AttributeBuilder:
 
     def i64_elements(self, values: Any) -> ir.Attribute:
         """``dense<...> : tensor<...xi64>``, what two-dimensional paddings are given as."""
-        array = np.ascontiguousarray(values, dtype=np.int64)
+        array = np.asarray(values, dtype=np.int64, order="C")
         return ir.DenseElementsAttr.get(
             array, type=ir.IntegerType.get_signless(64), shape=array.shape
         )

@@ -201,7 +201,7 @@ class OperationBuilder(AttributeBuilder):
 
     def _dense(self, array: np.ndarray[Any, Any], aval: ShapedArray) -> ir.Attribute:
         dtype = array.dtype
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         if array.size > 1 and array.shape == aval.shape:
             # One element says it all when the bits of all are the same.
             bits = array.reshape(-1).view(_bits.get(dtype.itemsize, np.uint64))
