@@ -1,4 +1,4 @@
-"""Functions on trees by their older, longer names, and what is needed to define new kinds of nodes."""
+"""Functions on trees by their longer names, and what defines new kinds of nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from dovetail.core.base.pytree import treedef_tuple as treedef_tuple
 from dovetail.core.base.pytree import unflatten as tree_unflatten
 
 KeyEntry = Any
-"""One key of a path: a `SequenceKey`, `DictKey`, `GetAttrKey`, `FlattenedIndexKey`, or a type's own."""
+"""One key of a path: one of the four classes of keys, or a type's own."""
 
 __all__ = [
     "DictKey",

@@ -1,24 +1,26 @@
 """The one module that knows the versions of jaxlib.
 
-Everything else imports jaxlib's runtime objects from here, so that a difference between versions is handled
-in one place and a reader can see at a glance which private names the framework leans on.
+Everything else imports jaxlib's runtime objects from here, so that a difference between versions
+is handled in one place and a reader can see at a glance which private names the framework leans on.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-# XLA reads this once, when its library is loaded; without it every multi-device client logs to stderr.
+# XLA reads this once, when its library is loaded; without it every multi-device client logs to
+# stderr.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import jaxlib.version
-from jaxlib import _jax as _jax
+from jaxlib import _jax as _jax  # type: ignore[attr-defined]  # its stubs are elsewhere
 from jaxlib import xla_client as xla_client
 from jaxlib.weakref_lru_cache import weakref_lru_cache as weakref_lru_cache
 
@@ -85,9 +87,9 @@ def check_version(version: tuple[int, int, int]) -> None:
         )
     if version[:2] > NEWEST_TESTED:
         warnings.warn(
-            f"jaxlib {shown} is newer than {newest}.x, the newest that this version of dovetail was "
-            f"tested with; jaxlib's interfaces change between versions. If something fails, install "
-            f"a newer dovetail or 'jaxlib<{NEWEST_TESTED[0]}.{NEWEST_TESTED[1] + 1}'.",
+            f"jaxlib {shown} is newer than {newest}.x, the newest that this version of dovetail "
+            "was tested with; jaxlib's interfaces change between versions. If something fails, "
+            f"install a newer dovetail or 'jaxlib<{NEWEST_TESTED[0]}.{NEWEST_TESTED[1] + 1}'.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -107,9 +109,9 @@ if TYPE_CHECKING:
     class Config(Generic[T]):
         """A value with a global and a thread-local level, held in C++.
 
-        One made with ``include_in_jit_key=True`` is part of the key of every call of a C++ jit function;
-        with ``include_in_trace_context=True`` it is part of `trace_context`. Objects are never
-        unregistered, so they are made at import only.
+        One made with ``include_in_jit_key=True`` is part of the key of every call of a C++ jit
+        function; with ``include_in_trace_context=True`` it is part of `trace_context`. Objects are
+        never unregistered, so they are made at import only.
         """
 
         def __init__(
@@ -217,7 +219,7 @@ if TYPE_CHECKING:
         def __init__(self, key: int) -> None: ...
 
     class Traceback:
-        """A captured Python stack: code objects and instruction offsets, resolved to lines on demand."""
+        """A captured stack: code objects and offsets, resolved to lines on demand."""
 
         @staticmethod
         def get_traceback() -> Traceback: ...
@@ -241,19 +243,17 @@ else:
     JaxRuntimeError = _jax.JaxRuntimeError
 
 unset: Any = _jax.config.unset
-"""What `Config.get_local` gives, and `Config.set_local` takes, where a thread has no value of its own."""
+"""What `Config.get_local` gives, and `Config.set_local` takes, for a thread without a value."""
 
 get_traceback: Callable[[], Traceback] = Traceback.get_traceback
 """Capture the stack of the caller: well under a microsecond, no line is looked up."""
 
 trace_context: Callable[[], tuple[Any, ...]] = _jax.config.trace_context
-"""The values of all `Config` objects of the process that were made with ``include_in_trace_context``."""
+"""The values of all `Config` objects made with ``include_in_trace_context``, in this process."""
 
 
 def jax_owns_jit_state() -> bool:
-    """Whether jax was imported, and has set the process-wide slots of the C++ jit to its own objects."""
-    import sys
-
+    """Whether jax was imported, and has put its own objects into the slots of the C++ jit."""
     return "jax._src.config" in sys.modules
 
 
@@ -317,7 +317,7 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """A read-only NumPy view of a one-device array of a dtype that the buffer protocol cannot name."""
+    """A read-only view of a one-device array whose dtype the buffer protocol cannot name."""
     impl.block_until_ready()
     capsule = _jax.buffer_to_dlpack_managed_tensor(impl)
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
@@ -325,8 +325,9 @@ def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     if size == 0:
         return np.empty(shape, dtype)
     memory = (ctypes.c_char * size).from_address(tensor.data + tensor.byte_offset)
-    memory._owner = (capsule, impl)  # the view keeps the buffer alive through its base
-    view = np.frombuffer(memory, dtype=dtype).reshape(shape)
+    # The view keeps the buffer alive through its base.
+    memory._owner = (capsule, impl)  # type: ignore[attr-defined]
+    view = np.frombuffer(memoryview(memory), dtype=dtype).reshape(shape)
     view.flags.writeable = False
     return view
 
@@ -380,8 +381,8 @@ host_copy: Callable[[Any], np.ndarray[Any, Any]] = (
 )
 """The value of a jaxlib array as a NumPy array, of every dtype; waits until it is computed.
 
-The result may be a read-only view of the device's memory. No import of jax is caused, except on jaxlib
-before 0.11 for arrays on several devices and for integers narrower than a byte.
+The result may be a read-only view of the device's memory. No import of jax is caused, except on
+jaxlib before 0.11 for arrays on several devices and for integers narrower than a byte.
 """
 
 

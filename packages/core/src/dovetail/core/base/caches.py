@@ -43,6 +43,7 @@ class Cached(Protocol[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     def cache_info(self) -> CacheInfo:
         """Hits, misses, limit and size."""
+
     def cache_clear(self) -> None:
         """Forget everything."""
 
@@ -108,7 +109,7 @@ def traced_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cache
 
         @functools.wraps(function)
         def cached(*args: P.args, **kwargs: P.kwargs) -> R:
-            return keyed(trace_key(), *args, **kwargs)
+            return keyed(trace_key(), *args, **kwargs)  # type: ignore[arg-type]
 
         cached.cache_info = keyed.cache_info  # type: ignore[attr-defined]
         cached.cache_clear = keyed.cache_clear  # type: ignore[attr-defined]
@@ -123,7 +124,8 @@ def weakref_lru_cache(
 ) -> Callable[[Callable[P, R]], Cached[P, R]]:
     """A cache, in C++, that holds the first argument weakly: its entries go when that object goes.
 
-    The first argument is compared by ``==`` and must take weak references; the others must be hashable.
+    The first argument is compared by ``==`` and must take weak references; the others must be
+    hashable.
 
     Args:
         maxsize: How many results are kept.

@@ -1,8 +1,8 @@
 """Options of the framework: typed, readable from C++, global or scoped to a thread.
 
-An option is one `Option` object, declared once below. Its value is, in this order: the thread's own (inside
-``with option(value):``), the process's (`config.update`), the environment variable ``DOVETAIL_<NAME>``, the
-default.
+An option is one `Option` object, declared once below. Its value is, in this order: the thread's
+own (inside ``with option(value):``), the process's (`config.update`), the environment variable
+``DOVETAIL_<NAME>``, the default.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Scope(typing.Generic[T]):
 
 
 class Kind(typing.Generic[T]):
-    """What values an option takes: how they are written in the environment and checked in Python."""
+    """What values an option takes, in Python and in the environment."""
 
     description: str = ""
 
@@ -166,7 +166,9 @@ class _Text(Kind[str | None]):
 
 
 class _Platforms(_Text):
-    description = 'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
+    description = (
+        'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
+    )
 
     def check(self, value: Any) -> str | None:
         if value is None:
@@ -183,7 +185,9 @@ class _Platforms(_Text):
 
 
 class _Device(Kind[Any]):
-    description = 'a device (from dovetail.devices()), the name of a platform such as "cpu", or None'
+    description = (
+        'a device (from dovetail.devices()), the name of a platform such as "cpu", or None'
+    )
 
     def parse(self, text: str) -> Any:
         return text.strip() or None
@@ -196,11 +200,24 @@ class _Device(Kind[Any]):
         raise TypeError(value)
 
 
-class Option(bindings.Config[T] if typing.TYPE_CHECKING else bindings.Config):  # type: ignore[misc]
+if typing.TYPE_CHECKING:
+
+    class _Cell(bindings.Config[T], typing.Generic[T]):
+        """The C++ object that holds the values."""
+
+else:
+
+    class _Cell(bindings.Config):
+        # The C++ class cannot have `Generic` as a second base.
+        def __class_getitem__(cls, _):
+            return cls
+
+
+class Option(_Cell[T]):
     """One option: its name, kind, default and help, and its value.
 
-    Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``, gives a
-    scope for the current thread that is a context manager and a decorator.
+    Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``,
+    gives a scope for the current thread that is a context manager and a decorator.
     """
 
     kind: Kind[T]
@@ -208,7 +225,6 @@ class Option(bindings.Config[T] if typing.TYPE_CHECKING else bindings.Config):  
     help: str
     affects_tracing: bool
     environment: tuple[str, ...]
-    called_without_value: Any
 
     def __init__(
         self,
@@ -355,7 +371,8 @@ default_matmul_precision = Option(
     "default_matmul_precision",
     _Choice(*_PRECISIONS),
     None,
-    "Precision of matrix multiplications and convolutions that name none: an accuracy or an algorithm.",
+    "Precision of matrix multiplications and convolutions that name none: an accuracy or an "
+    "algorithm.",
     affects_tracing=True,
 )
 numpy_dtype_promotion = Option(
@@ -407,7 +424,8 @@ platforms = Option(
     "platforms",
     _Platforms(),
     None,
-    "The platforms that may be used, most wanted first; None lets every installed backend take part.",
+    "The platforms that may be used, most wanted first; None lets every installed backend take "
+    "part.",
     environment=("JAX_PLATFORMS",),
 )
 default_device = Option(
@@ -526,13 +544,13 @@ raise_persistent_cache_errors = Option(
 trace_state: bindings.Config[Any] = bindings.Config(
     "dovetail_trace_state", None, include_in_jit_key=True
 )
-"""Set by the trace layer while a trace is current, so that the C++ jit does not take its fast path then."""
+"""Set by the trace layer while a trace is current, to keep the C++ jit off its fast path."""
 
 post_hook: bindings.Config[Callable[..., None] | None] = bindings.Config("dovetail_post_hook", None)
-"""Called by the C++ jit after every call on the fast path: ``hook(function, args, kwargs, result)``."""
+"""Called after every call on the fast path: ``hook(function, args, kwargs, result)``."""
 
 if not bindings.jax_owns_jit_state():
-    # The slots are process-wide and the last writer wins: if jax is here, its own objects must stay.
+    # The slots are process-wide, and the last writer wins: if jax is here, its objects stay.
     bindings._jax.jax_jit.set_enable_x64_state(enable_x64)
     bindings._jax.jax_jit.set_disable_jit_state(disable_jit)
     bindings._jax.jax_jit.set_post_hook_state(post_hook)
@@ -541,7 +559,8 @@ if not bindings.jax_owns_jit_state():
 trace_key: Callable[[], tuple[Any, ...]] = bindings.trace_context
 """The values of all options that affect tracing: a key for caches that are filled while tracing.
 
-The tuple is made in C++. In a process that has imported jax, the values of jax's own options are part of it.
+The tuple is made in C++. In a process that has imported jax, the values of jax's own options are
+part of it.
 """
 
 

@@ -1,4 +1,4 @@
-"""Dtypes: NumPy's and those of ml_dtypes, 32-bit defaults, weak types, and dtypes of other things than numbers."""
+"""Dtypes: NumPy's, those of ml_dtypes, extended ones; 32-bit defaults and weak types."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ float0: DType = np.dtype([("float0", np.void, 0)])
 """The dtype of the tangents of integers and booleans: they hold nothing."""
 
 
-class extended(np.generic):  # noqa: N801  (a scalar type, named as NumPy's are)
+class extended(np.generic):
     """The scalar type above those of dtypes that are not numbers; for `issubdtype`."""
 
 
-class prng_key(extended):  # noqa: N801  (a scalar type, named as NumPy's are)
+class prng_key(extended):
     """The scalar type of random keys; for `issubdtype`."""
 
 
@@ -61,7 +61,7 @@ class ExtendedDType:
     Concrete ones compare and hash by value.
     """
 
-    type: type[extended] = extended
+    type: Any = extended
     """The scalar type, a subclass of `extended`."""
 
     name: str = "extended"
@@ -91,6 +91,9 @@ AnyDType = DType | ExtendedDType
 _PYTHON_KINDS: dict[Any, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 _PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 kind_of = promotion.kind_of
+# ml_dtypes has no annotations.
+_finfo: Any = ml_dtypes.finfo
+_iinfo: Any = ml_dtypes.iinfo
 
 
 def is_extended(dtype: Any) -> bool:
@@ -142,7 +145,7 @@ def issubdtype_class(a: Any, b: Any) -> bool:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that arrays have in place of the given one: of at most 32 bits unless ``enable_x64`` is on.
+    """The dtype that arrays have in place of the given one: of 32 bits unless 64 are switched on.
 
     Args:
         dtype: Anything that NumPy takes as a dtype.
@@ -175,7 +178,7 @@ def _canonicalized(dtype: Any, x64: bool, allow_extended: bool) -> Any:
 
 
 def check_user_dtype(dtype: Any, function_name: str) -> Any:
-    """The canonical form of a dtype that a user has asked for, with a warning if it is not what they get.
+    """The canonical form of a dtype that a user asked for, with a warning if it is another one.
 
     Python's own types mean the defaults, and are not warned about.
 
@@ -199,8 +202,8 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     canonical = canonicalize_dtype(asked)
     if canonical != asked and not (isinstance(dtype, type) and dtype in _PYTHON_KINDS):
         source.warn(
-            f"{function_name}: the dtype {asked} was asked for, and the result is {canonical}, because "
-            f"64-bit types are off. Ask for {canonical}, or switch them on with "
+            f"{function_name}: the dtype {asked} was asked for, and the result is {canonical}, "
+            f"because 64-bit types are off. Ask for {canonical}, or switch them on with "
             'dovetail.config.update("enable_x64", True) or DOVETAIL_ENABLE_X64=1.'
         )
     return canonical
@@ -210,8 +213,8 @@ def dtype_of(value: Any) -> Any:
     """The dtype that a value has as an array.
 
     Args:
-        value: A Python number, a NumPy array or scalar, an array or tracer, or anything else with an
-            attribute ``aval`` or ``dtype``.
+        value: A Python number, a NumPy array or scalar, an array or tracer, or anything else with
+            an attribute ``aval`` or ``dtype``.
 
     Raises:
         OverflowError: If a Python integer does not fit the default integer type.
@@ -240,7 +243,8 @@ def dtype_of(value: Any) -> Any:
                         check_python_int(value)
                     return promotion.widest(base_kind)
             raise NonArrayArgumentError(
-                f"a value of type {type(value).__name__} is no array and has no dtype: {_short(value)}"
+                f"a value of type {type(value).__name__} is no array and has no dtype: "
+                f"{_short(value)}"
             )
     if isinstance(dtype, ExtendedDType):
         return dtype
@@ -278,7 +282,8 @@ def check_python_int(value: int) -> None:
         else f"float({value}) for a float, "
     )
     raise OverflowError(
-        f"the Python integer {value} does not fit int32, the default integer type. Write {instead}or "
+        f"the Python integer {value} does not fit int32, the default integer type. Write "
+        f"{instead}or "
         'switch 64-bit types on with dovetail.config.update("enable_x64", True)'
     )
 
@@ -305,9 +310,7 @@ def is_weakly_typed(value: Any) -> bool:
 _pairs: dict[tuple[Any, bool, Any, bool, bool, str], tuple[DType, bool]] = {}
 
 
-def result_of_pair(
-    dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool
-) -> tuple[DType, bool]:
+def result_of_pair(dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool) -> tuple[DType, bool]:
     """The dtype of the result of an operation on two values, and whether it is weak.
 
     Args:
@@ -492,7 +495,7 @@ def finfo(dtype: Any) -> Any:
     found = _number_dtype("finfo", dtype)
     if promotion.kind_of(found) not in ("f", "c"):
         raise ValueError(f"finfo: {found} is not a dtype of floats; use iinfo for integers")
-    return ml_dtypes.finfo(found)
+    return _finfo(found)
 
 
 def iinfo(int_type: Any) -> Any:
@@ -506,7 +509,7 @@ def iinfo(int_type: Any) -> Any:
     found = _number_dtype("iinfo", int_type)
     if promotion.kind_of(found) not in ("i", "u"):
         raise ValueError(f"iinfo: {found} is not a dtype of integers; use finfo for floats")
-    return ml_dtypes.iinfo(found)
+    return _iinfo(found)
 
 
 def _number_dtype(name: str, dtype: Any) -> DType:
@@ -529,15 +532,15 @@ def itemsize_bits(dtype: Any) -> int:
         return 8 * found.itemsize
     kind = promotion.kind_of(found)
     if kind in ("i", "u"):
-        return int(ml_dtypes.iinfo(found).bits)
+        return int(_iinfo(found).bits)
     if kind == "f":
-        return int(ml_dtypes.finfo(found).bits)
+        return int(_finfo(found).bits)
     return 8 * found.itemsize
 
 
 @functools.lru_cache(maxsize=256)
 def short_name(dtype: Any) -> str:
-    """A dtype's name as in jaxprs: ``f32``, ``i32``, ``u8``, ``bool``, ``bf16``, ``c64``, ``key<fry>``.
+    """A dtype's name as in jaxprs: ``f32``, ``i32``, ``bool``, ``bf16``, ``key<fry>``.
 
     Example:
         >>> from dovetail.core.base import dtypes
@@ -550,7 +553,13 @@ def short_name(dtype: Any) -> str:
     if found == float0:
         return "float0"
     name = found.name
-    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+    for long, short in (
+        ("bfloat", "bf"),
+        ("float", "f"),
+        ("uint", "u"),
+        ("int", "i"),
+        ("complex", "c"),
+    ):
         if name.startswith(long):
             return short + name[len(long) :]
     return name

@@ -1,7 +1,7 @@
 """The errors of the framework. Importing them loads nothing else.
 
-An error about a tracer says what happened, to which value, where in the user's code, where the value came from,
-and what to write instead.
+An error about a tracer says what happened, to which value, where in the user's code, where the
+value came from, and what to write instead.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class JAXIndexError(IndexError):
 class ConcretizationTypeError(JAXTypeError):
     """A concrete value was needed where there was a tracer.
 
-    A transformed function is run with tracers in place of values; what depends on the value itself, such as
-    a shape, cannot be computed from them.
+    A transformed function is run with tracers in place of values; what depends on the value
+    itself, such as a shape, cannot be computed from them.
 
     Args:
         tracer: The tracer.
@@ -111,8 +111,8 @@ class ConcretizationTypeError(JAXTypeError):
                 "a concrete value was needed, and a tracer was found"
                 + (f": {context}" if context else ""),
                 "If the value decides shapes or control flow, pass it as a static argument "
-                "(jit's static_argnums or static_argnames), or compute it with NumPy outside of the "
-                "transformed function.",
+                "(jit's static_argnums or static_argnames), or compute it with NumPy outside of "
+                "the transformed function.",
             )
         )
 
@@ -130,9 +130,10 @@ class TracerArrayConversionError(JAXTypeError):
             _about(
                 tracer,
                 "a tracer cannot become a NumPy array: it stands for values that are not known yet",
-                "Use the function of dovetail.numpy instead of the one of numpy, or dovetail.pure_callback "
-                "to call NumPy code when the program runs. If the value is needed while tracing, make it "
-                "a static argument (static_argnums) or compute it outside of the transformed function.",
+                "Use the function of dovetail.numpy instead of the one of numpy, or "
+                "dovetail.pure_callback to call NumPy code when the program runs. If the value "
+                "is needed while tracing, make it a static argument (static_argnums) or compute "
+                "it outside of the transformed function.",
             )
         )
 
@@ -150,9 +151,10 @@ class TracerIntegerConversionError(JAXTypeError):
             _about(
                 tracer,
                 "a tracer cannot be used as a Python integer: its value is not known while tracing",
-                "If it is a shape, an axis or the bound of a Python loop, make it a static argument (jit's "
-                "static_argnums or static_argnames), or use lax.fori_loop for the loop. To index a "
-                "list or a NumPy array with it, convert that with dovetail.numpy.asarray first.",
+                "If it is a shape, an axis or the bound of a Python loop, make it a static "
+                "argument (jit's static_argnums or static_argnames), or use lax.fori_loop for "
+                "the loop. To index a list or a NumPy array with it, convert that with "
+                "dovetail.numpy.asarray first.",
             )
         )
 
@@ -172,10 +174,10 @@ class TracerBoolConversionError(ConcretizationTypeError):
                 tracer,
                 "a tracer cannot decide Python control flow (if, while, and, or, not, assert): "
                 "whether it is true is not known while tracing",
-                "Use dovetail.numpy.where(condition, a, b) to choose between values, lax.cond to choose "
-                "between computations, lax.while_loop to repeat, and & | ~ instead of and, or, not. If "
-                "the condition depends only on an option of the function, make that a static argument "
-                "(static_argnums or static_argnames).",
+                "Use dovetail.numpy.where(condition, a, b) to choose between values, lax.cond to "
+                "choose between computations, lax.while_loop to repeat, and & | ~ instead of "
+                "and, or, not. If the condition depends only on an option of the function, make "
+                "that a static argument (static_argnums or static_argnames).",
             ),
         )
 
@@ -195,7 +197,8 @@ class NonConcreteBooleanIndexError(JAXIndexError):
                 "an array was indexed with a boolean tracer: the shape of the result would depend "
                 "on values that are not known while tracing",
                 "Use dovetail.numpy.where(mask, x, fill) to keep the shape, the argument where= of "
-                "reductions such as sum, or dovetail.numpy.nonzero(mask, size=n) for at most n elements.",
+                "reductions such as sum, or dovetail.numpy.nonzero(mask, size=n) for at most n "
+                "elements.",
             )
         )
 
@@ -215,10 +218,11 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(
             _about(
                 msg,
-                "a tracer was used outside of the transformed function in which it was made: a side "
-                "effect has kept it, for example in a global variable, an attribute or a list",
-                "Return the value from the function instead of storing it. To find the place, run with "
-                "with dovetail.check_tracer_leaks(): ...",
+                "a tracer was used outside of the transformed function in which it was made: a "
+                "side effect has kept it, for example in a global variable, an attribute or a "
+                "list",
+                "Return the value from the function instead of storing it. To find the place, "
+                "run with with dovetail.check_tracer_leaks(): ...",
             )
         )
 

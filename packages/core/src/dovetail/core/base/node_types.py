@@ -54,7 +54,8 @@ dispatch_registry: PyTreeRegistry = bindings.new_pytree_registry("dispatch_regis
 
 _registries = (registry, dispatch_registry)
 
-# A tree definition keeps no keys of children; here is how to find them: type -> (static data -> keys).
+# A tree definition keeps no keys of children; here is how to find them:
+# type -> (static data -> keys).
 _keys_of: dict[type, Callable[[Any], Sequence[Any]]] = {}
 
 
@@ -83,7 +84,9 @@ def register_pytree_node(
         ...     def __init__(self, left, right):
         ...         self.left, self.right = left, right
         >>> dovetail.tree_util.register_pytree_node(
-        ...     Pair, lambda pair: ((pair.left, pair.right), None), lambda _, children: Pair(*children)
+        ...     Pair,
+        ...     lambda pair: ((pair.left, pair.right), None),
+        ...     lambda _, children: Pair(*children),
         ... )
         >>> dovetail.tree.leaves(Pair(1, (2, 3)))
         [1, 2, 3]
@@ -141,8 +144,8 @@ def register_pytree_node_class(cls: Class) -> Class:
     """Make a class with methods ``tree_flatten`` and ``tree_unflatten`` a node; a decorator.
 
     Args:
-        cls: A class with a method ``tree_flatten(self)`` that gives ``(children, static_data)`` and a
-            class method ``tree_unflatten(cls, static_data, children)``.
+        cls: A class with a method ``tree_flatten(self)`` that gives ``(children, static_data)``
+            and a class method ``tree_unflatten(cls, static_data, children)``.
 
     Returns:
         The class.
@@ -163,7 +166,9 @@ def register_pytree_node_class(cls: Class) -> Class:
     """
     _require_methods("register_pytree_node_class", cls, "tree_flatten", "tree_unflatten")
     register_pytree_node(
-        cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten  # type: ignore[attr-defined]
+        cls,
+        operator.methodcaller("tree_flatten"),
+        cls.tree_unflatten,  # type: ignore[attr-defined]
     )
     return cls
 
@@ -216,7 +221,8 @@ def register_dataclass(
     Args:
         nodetype: A dataclass, or a class whose constructor takes the fields by keyword.
         data_fields: The fields that hold children. If absent, all that are not marked static with
-            `dovetail.tree.static` (or ``metadata={"static": True}``) and are arguments of the constructor.
+            `dovetail.tree.static` (or ``metadata={"static": True}``) and are arguments of the
+            constructor.
         meta_fields: The fields that hold static data.
         drop_fields: Fields that are left out; they get their default when the object is made again.
 
@@ -247,8 +253,9 @@ def register_dataclass(
     if data_fields is None or meta_fields is None:
         if not is_dataclass:
             raise TypeError(
-                f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and meta_fields "
-                "must say what its fields are; or put @dataclasses.dataclass below register_dataclass"
+                f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and "
+                "meta_fields must say what its fields are; or put @dataclasses.dataclass below "
+                "register_dataclass"
             )
         fields = [
             field
@@ -331,8 +338,8 @@ def _check_new(name: str, nodetype: Any) -> None:
         raise TypeError(f"{name}: expected a class, got {nodetype!r}")
     if registry.is_node(nodetype):
         raise ValueError(
-            f"{name}: {nodetype.__module__}.{nodetype.__qualname__} is already a node of trees; a type "
-            "is registered once, where it is defined"
+            f"{name}: {nodetype.__module__}.{nodetype.__qualname__} is already a node of trees; a "
+            "type is registered once, where it is defined"
         )
 
 
@@ -342,8 +349,6 @@ def _require_methods(name: str, cls: type, *methods: str) -> None:
         raise AttributeError(
             f"{name}: the class {cls.__qualname__} has no method {' and '.join(missing)}"
         )
-
-
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
@@ -421,7 +426,8 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
     found = registry.flatten_one_level_with_keys(tree)
     if found is None:
         raise ValueError(
-            f"flatten_one_level_with_keys: a value of type {type(tree).__name__} is a leaf, not a node"
+            f"flatten_one_level_with_keys: a value of type {type(tree).__name__} is a leaf, not a "
+            "node"
         )
     pairs, static_data = found
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
@@ -457,7 +463,8 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
-        >>> dovetail.tree_util.treedef_tuple([dovetail.tree.structure(1), dovetail.tree.structure([])])
+        >>> leaf, empty = dovetail.tree.structure(1), dovetail.tree.structure([])
+        >>> dovetail.tree_util.treedef_tuple([leaf, empty])
         PyTreeDef((*, []))
     """
     definition: PyTreeDef = bindings._jax.pytree.treedef_tuple(registry, list(treedefs))
@@ -484,10 +491,11 @@ def child_keys(kind: type, static_data: Any, count: int) -> list[Any]:
 
 
 class Partial(functools.partial[Any]):
-    """`functools.partial` that is a node of trees: its arguments are children, its function static data.
+    """`functools.partial` that is a node of trees: the arguments are children, the function is not.
 
-    A function of which some arguments are arrays can so be given to a transformed function. The arguments
-    of a plain `functools.partial` that is wrapped stay part of the function, and are static.
+    A function of which some arguments are arrays can so be given to a transformed function. The
+    arguments of a plain `functools.partial` that is wrapped stay part of the function, and are
+    static.
 
     Args:
         func: The function.
@@ -506,7 +514,7 @@ class Partial(functools.partial[Any]):
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
-            # functools.partial would merge the inner arguments into its own, and make children of them.
+            # functools.partial would make the inner arguments its own, and so children.
             func = _Closed(func)
         return super().__new__(cls, func, *args, **kw)
 
@@ -540,7 +548,7 @@ def _partial_unflatten(function: Any, children: Any) -> Partial:
         return Partial(function, *arguments, **keywords)
     # Placeholders stand for the two containers while a structure is examined.
     partial = Partial(function)
-    partial.__setstate__((function, (arguments,), {"": keywords}, {}))
+    partial.__setstate__((function, (arguments,), {"": keywords}, {}))  # type: ignore[attr-defined]
     return partial
 
 

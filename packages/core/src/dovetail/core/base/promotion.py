@@ -1,13 +1,14 @@
 """How dtypes combine: the promotion lattice with weak types.
 
-A value is weakly typed when its dtype was not chosen by anyone, as that of a Python scalar. A weak type gives way
-to another of the same or a higher kind. The lattice's nodes are the dtypes and the three weak kinds; its
-edges say to what each node may be promoted; the result of a promotion is the least node that all arguments
-reach. Arguments for which there is no such node do not combine.
+A value is weakly typed when its dtype was not chosen by anyone, as that of a Python scalar. A weak
+type gives way to another of the same or a higher kind. The lattice's nodes are the dtypes and the
+three weak kinds; its edges say to what each node may be promoted; the result of a promotion is the
+least node that all arguments reach. Arguments for which there is no such node do not combine.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -38,7 +39,11 @@ def _dtypes(*names: str) -> tuple[np.dtype[Any], ...]:
 
 BOOL = np.dtype(np.bool_)
 NARROW_INTS = _dtypes(
-    *(name for name in ("int1", "int2", "int4", "uint1", "uint2", "uint4") if hasattr(ml_dtypes, name))
+    *(
+        name
+        for name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")
+        if hasattr(ml_dtypes, name)
+    )
 )
 SIGNED = _dtypes("int8", "int16", "int32", "int64")
 UNSIGNED = _dtypes("uint8", "uint16", "uint32", "uint64")
@@ -82,7 +87,7 @@ def _standard_edges() -> dict[Any, Sequence[Any]]:
         complex64: (complex128,),
         complex128: (),
     }
-    for low, high in zip(SIGNED, SIGNED[1:], strict=False):
+    for low, high in itertools.pairwise(SIGNED):
         edges[low] = (high,)
     for low, high, signed in zip(UNSIGNED, UNSIGNED[1:], SIGNED[1:], strict=False):
         edges[low] = (high, signed)
@@ -121,7 +126,7 @@ _BOUNDS = {"standard": _upper_bounds(_standard_edges()), "strict": _upper_bounds
 
 
 def widest(kind: str) -> np.dtype[Any]:
-    """The default dtype of a kind: ``"i"``, ``"u"``, ``"f"``, ``"c"``; of 32 or of 64 bits per number."""
+    """The default dtype of a kind, ``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``."""
     return _WIDEST[enable_x64.value][kind]
 
 
@@ -136,11 +141,11 @@ _NARROWED = {
     COMPLEX[1]: COMPLEX[0],
 }
 _KIND = {
-    **{dtype: "i" for dtype in SIGNED},
-    **{dtype: "u" for dtype in UNSIGNED},
-    **{dtype: "i" for dtype in NARROW_INTS},
-    **{dtype: "f" for dtype in FLOATS + NARROW_FLOATS},
-    **{dtype: "c" for dtype in COMPLEX},
+    **dict.fromkeys(SIGNED, "i"),
+    **dict.fromkeys(UNSIGNED, "u"),
+    **dict.fromkeys(NARROW_INTS, "i"),
+    **dict.fromkeys(FLOATS + NARROW_FLOATS, "f"),
+    **dict.fromkeys(COMPLEX, "c"),
     BOOL: "b",
 }
 _WEAK_NODE = {"i": WEAK_INT, "u": WEAK_INT, "f": WEAK_FLOAT, "c": WEAK_COMPLEX, "b": BOOL}
@@ -214,14 +219,16 @@ def _why_not(nodes: Iterable[Any], mode: str) -> str:
         text += " (int*, float* and complex* are those of Python scalars)"
     if mode == "strict":
         return (
-            f'{text}, because numpy_dtype_promotion is "strict". Convert one explicitly, for example with '
+            f'{text}, because numpy_dtype_promotion is "strict". Convert one explicitly, for '
+            "example with "
             "x.astype(y.dtype), or allow promotion in one place: "
             'with dovetail.numpy_dtype_promotion("standard"): ...'
         )
     if any(node in NARROW_FLOATS for node in nodes):
         return (
-            f"{text}: floats of 8 bits and less are not promoted, as there is no format that holds all "
-            "of them without more memory. Convert explicitly, for example with x.astype('float32')"
+            f"{text}: floats of 8 bits and less are not promoted, as there is no format that holds "
+            "all of them without more memory. Convert explicitly, for example with "
+            "x.astype('float32')"
         )
     return (
         f"{text}: integers of less than 8 bits are not promoted. "

@@ -1,6 +1,7 @@
 """Trees of containers: taking them apart, mapping over them, putting them together.
 
-The types that are nodes are registered in `dovetail.core.base.node_types`; all its names are here too.
+The types that are nodes are registered in `dovetail.core.base.node_types`; all its names are here
+too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from dovetail.core.base.node_types import register_dataclass as register_datacla
 from dovetail.core.base.node_types import register_pytree_node as register_pytree_node
 from dovetail.core.base.node_types import register_pytree_node_class as register_pytree_node_class
 from dovetail.core.base.node_types import register_pytree_with_keys as register_pytree_with_keys
-from dovetail.core.base.node_types import register_pytree_with_keys_class as register_pytree_with_keys_class
+from dovetail.core.base.node_types import (
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+)
 from dovetail.core.base.node_types import register_static as register_static
 from dovetail.core.base.node_types import registry as registry
 from dovetail.core.base.node_types import static as static
@@ -174,7 +177,8 @@ def flatten_with_path(
         is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Returns:
-        A list of ``(path, leaf)``, where a path is a tuple of keys (see `keystr`), and the structure.
+        A list of ``(path, leaf)``, where a path is a tuple of keys (see `keystr`), and the
+        structure.
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -185,7 +189,10 @@ def flatten_with_path(
     predicate = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
         leaf_test = is_leaf
-        predicate = lambda path, node: leaf_test(node)  # noqa: E731  (a def would need a name)
+
+        def predicate(path: KeyPath, node: Any) -> bool:
+            return leaf_test(node)
+
     try:
         return registry.flatten_with_path(tree, predicate)
     except (ValueError, TypeError) as error:
@@ -216,8 +223,8 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
     Args:
         f: Takes one leaf of ``tree`` and the corresponding value of each of ``rest``.
         tree: The tree whose structure the result has.
-        *rest: Trees with at least that structure: below a leaf of ``tree`` they may go on, and ``f``
-            is given what stands there.
+        *rest: Trees with at least that structure: below a leaf of ``tree`` they may go on, and
+            ``f`` is given what stands there.
         is_leaf: Where it gives True, a node of ``tree`` is taken as a leaf.
 
     Raises:
@@ -275,7 +282,9 @@ def _flatten_rest(
     try:
         return treedef.flatten_up_to(other)
     except ValueError as error:
-        difference = difference_between(Node.of_definition(treedef), Node.of_tree(other), prefix=True)
+        difference = difference_between(
+            Node.of_definition(treedef), Node.of_tree(other), prefix=True
+        )
         if difference is None:
             raise
         raise ValueError(
@@ -293,7 +302,9 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
     try:
         return treedef.flatten_up_to(tree)
     except ValueError as error:
-        difference = difference_between(Node.of_definition(treedef), Node.of_tree(tree), prefix=True)
+        difference = difference_between(
+            Node.of_definition(treedef), Node.of_tree(tree), prefix=True
+        )
         if difference is None:
             raise
         raise ValueError(
@@ -436,10 +447,13 @@ def flatten_up_to_prefix(
     if prefix_tree is None or type(prefix_tree) is int:
         return [prefix_tree] * full_treedef.num_leaves
     if is_leaf is None:
-        leaf_test: Callable[[Any], bool] = _is_none
+        leaf_test = _is_none
     else:
         given = is_leaf
-        leaf_test = lambda node: node is None or given(node)  # noqa: E731  (a def would need a name)
+
+        def leaf_test(node: Any) -> bool:
+            return node is None or given(node)
+
     prefix_leaves, prefix_def = flatten(prefix_tree, leaf_test)
     out: list[Any] = []
     difference = repeat(
@@ -510,6 +524,4 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
         return bool(bindings._jax.pytree.all_leaves(registry, iterable))
     elements = list(iterable)
     flat = leaves(elements, lambda node: node is not elements and is_leaf(node))
-    return len(flat) == len(elements) and all(
-        a is b for a, b in zip(flat, elements, strict=True)
-    )
+    return len(flat) == len(elements) and all(a is b for a, b in zip(flat, elements, strict=True))

@@ -60,7 +60,7 @@ def add_internal_folder(folder: str) -> None:
         is_internal.cache_clear()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to the framework: its packages, but not `dovetail.testing`."""
     if filename in _HELPERS or filename.startswith("<frozen "):

@@ -110,9 +110,8 @@ class Difference:
         place = f"at key path {keystr(self.path)}" if self.path else "at the root"
         note = f"\n  {self.note}" if self.note else ""
         return (
-            f"  {place}:\n"
-            f"    {first_name} has {self.first}\n"
-            f"    {second_name} has {self.second}{note}"
+            f"  {place}:\n    {first_name} has {self.first}\n    {second_name} has "
+            f"{self.second}{note}"
         )
 
 
@@ -152,7 +151,8 @@ def _node_difference(first: Node, second: Node, path: KeyPath) -> Difference | N
             if name == second.kind.__name__:
                 note = (
                     f"The two types {name} have the same name but are different classes "
-                    f"({first.kind.__module__} and {second.kind.__module__}); was a module reloaded?"
+                    f"({first.kind.__module__} and {second.kind.__module__}); was a module "
+                    "reloaded?"
                 )
         return Difference(path, first.describe(), second.describe(), note)
     if first.kind is dict and list(first.static_data) != list(second.static_data):
@@ -252,7 +252,8 @@ def explained(error: Exception, tree: Any, is_leaf: Callable[[Any], bool] | None
         kinds = sorted({type(key).__name__ for key in node})
         return ValueError(
             f"the dictionary {place} of a tree has keys that cannot be sorted: {list(node)} "
-            f"(of types {', '.join(kinds)}). Use keys of one type, or an OrderedDict, which is not sorted."
+            f"(of types {', '.join(kinds)}). Use keys of one type, or an OrderedDict, which is not "
+            "sorted."
         )
     return ValueError(
         f"the functions registered for {type(node).__qualname__}, {place} of a tree, must give "
