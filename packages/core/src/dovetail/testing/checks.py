@@ -1,0 +1,450 @@
+"""Checks that the rules of a primitive agree with each other, on samples.
+
+Each check takes a primitive and all of its samples, compiles one program for them together (compiling
+is what takes time), and raises `AssertionError` listing the samples that fail.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.api.derivatives import jvp, linear_transpose, vjp
+from dovetail.core.api.jit import jit
+from dovetail.core.api.vectorization import vmap
+from dovetail.core.base.config import enable_x64
+from dovetail.core.ir.avals import make_aval
+from dovetail.core.trace.primitive import Primitive
+from dovetail.testing.numerics import (
+    NDArray,
+    difference,
+    directional_derivative,
+    far,
+    inner,
+    is_inexact,
+    random_like,
+    widened,
+)
+from dovetail.testing.sample import FLOATS, Sample
+
+Check = Callable[[Primitive, Sequence[Sample]], None]
+
+
+def _checked(check: Callable[[Primitive, Sequence[Sample]], Iterable[str]]) -> Check:
+    """Run `check` with 64-bit types and raise what it yields."""
+
+    @functools.wraps(check)
+    def run(primitive: Primitive, samples: Sequence[Sample]) -> None:
+        with enable_x64(True), np.errstate(all="ignore"):
+            failures = list(check(primitive, samples))
+        if failures:
+            shown = "\n  ".join(failures[:20])
+            more = f"\n  and {len(failures) - 20} more" if len(failures) > 20 else ""
+            raise AssertionError(f"{check.__name__} fails for {primitive.name}:\n  {shown}{more}")
+
+    return run
+
+
+def apply(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
+    """Bind the primitive with the sample's parameters; always a list."""
+    try:
+        out = primitive.bind(*args, **sample.params)
+    except Exception as error:
+        error.add_note(f"while applying {primitive.name} to the sample {sample}")
+        raise
+    return list(out) if primitive.multiple_results else [out]
+
+
+def expected(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
+    """What the primitive's reference gives; always a list."""
+    out = primitive.reference(*args, **sample.params)
+    return [np.asarray(o) for o in (out if primitive.multiple_results else [out])]
+
+
+def _together(
+    functions: Sequence[Callable[..., Any]], arguments: Sequence[Sequence[Any]]
+) -> list[Any]:
+    """The results of several functions, compiled as one program."""
+    return _program(functions)(tuple(map(tuple, arguments)))
+
+
+def _program(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
+    def run_all(arguments: Any) -> list[Any]:
+        return [f(*args) for f, args in zip(functions, arguments, strict=True)]
+
+    compiled: Callable[..., list[Any]] = jit(run_all)
+    return compiled
+
+
+def _valid(samples: Sequence[Sample]) -> list[Sample]:
+    return [s for s in samples if s.raises is None]
+
+
+@_checked
+def abstract_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+    """Abstract evaluation gives the shapes and dtypes of the reference, and refuses what it must."""
+    for sample in samples:
+        avals = [make_aval(a.shape, a.dtype) for a in sample.arrays()]
+        if sample.raises is not None:
+            try:
+                out = primitive.abstract(*avals, **sample.params)
+            except sample.raises as error:
+                if primitive.name not in str(error):
+                    yield f"{sample}: the message does not name the primitive: {error}"
+            else:
+                yield f"{sample}: gave {out} instead of raising {sample.raises.__name__}"
+            continue
+        out = primitive.abstract(*avals, **sample.params)
+        outs = list(out) if primitive.multiple_results else [out]
+        wants = expected(primitive, sample, sample.arrays())
+        if len(outs) != len(wants):
+            yield f"{sample}: {len(outs)} results, the reference has {len(wants)}"
+            continue
+        for aval, want in zip(outs, wants, strict=True):
+            if aval.shape != want.shape or aval.dtype != want.dtype:
+                yield f"{sample}: aval {aval}, the reference is {want.dtype}{list(want.shape)}"
+            if aval.weak_type:
+                yield f"{sample}: a weakly typed result of strongly typed arguments"
+
+
+@_checked
+def lowering_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+    """The compiled result equals the reference within the sample's tolerance."""
+    samples = _valid(samples)
+    results = _together(
+        [lambda *args, s=s: apply(primitive, s, args) for s in samples],  # type: ignore[misc]
+        [s.arrays() for s in samples],
+    )
+    for sample, result in zip(samples, results, strict=True):
+        wants = expected(primitive, sample, sample.arrays())
+        yield from _differences(sample, result, wants)
+
+
+def _differences(
+    sample: Sample, got: Sequence[Any], want: Sequence[Any], prefix: str = ""
+) -> Iterable[str]:
+    for g, w in zip(got, want, strict=True):
+        wrong = difference(g, w, sample.tolerance, sample.absolute, sample.signed_zeros)
+        if wrong:
+            yield f"{sample}: {prefix}{wrong}"
+
+
+@_checked
+def jit_is_eager(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+    """Eager evaluation gives what the compiled program gives, up to rounding."""
+    samples = _valid(samples)
+    # One program for each sample is compiled here, so a few have to do: the first, middle and last.
+    samples = [samples[i] for i in sorted({0, len(samples) // 2, len(samples) - 1})]
+    results = _together(
+        [lambda *args, s=s: apply(primitive, s, args) for s in samples],  # type: ignore[misc]
+        [s.arrays() for s in samples],
+    )
+    for sample, result in zip(samples, results, strict=True):
+        eager = apply(primitive, sample, sample.arrays())
+        yield from _differences(sample, eager, [np.asarray(r) for r in result], "eager: ")
+
+
+def smooth_samples(samples: Sequence[Sample]) -> list[tuple[Sample, tuple[NDArray, ...]]]:
+    """Samples to differentiate, each once, with arguments in 64 bits."""
+    found: dict[Any, tuple[Sample, tuple[NDArray, ...]]] = {}
+    narrow = FLOATS[2:]
+    for sample in _valid(samples):
+        positions = sample.differentiable_positions()
+        arrays = sample.arrays()
+        if not positions or any(a.dtype in narrow for a in arrays) or not arrays:
+            continue
+        wide = tuple(map(widened, arrays))
+        key = (
+            tuple((a.dtype, a.shape, a.tobytes()) for a in wide),
+            positions,
+            str(sorted(sample.params.items(), key=lambda item: item[0])),
+        )
+        found.setdefault(key, (sample, wide))
+    return list(found.values())
+
+
+def _differentiated(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> Any:
+    """The sample as a function of the arguments to differentiate in, to its inexact results."""
+    positions = sample.differentiable_positions()
+
+    def function(*moving: Any) -> list[Any]:
+        full = list(args)
+        for position, value in zip(positions, moving, strict=True):
+            full[position] = value
+        return [o for o in apply(primitive, sample, full) if is_inexact(o)]
+
+    return function
+
+
+@_checked
+def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+    """Derivatives equal finite differences; reverse mode is the adjoint of forward mode.
+
+    The first derivative is compared with differences of the reference; the second, and the derivative of
+    the vector-Jacobian product, with differences of compiled first ones.
+    """
+    chosen = smooth_samples(samples)
+    if not chosen:
+        return
+    generator = np.random.default_rng(0)
+    functions, arguments, seeds = [], [], []
+    for sample, wide in chosen:
+        positions = sample.differentiable_positions()
+        ts, us = ([random_like(wide[p], generator) for p in positions] for _ in range(2))
+        outs = [o for o in expected(primitive, sample, wide) if is_inexact(o)]
+        cts = [random_like(o, generator) for o in outs]
+        functions.append(_derivatives(primitive, sample))
+        arguments.append((wide, ts, us, cts))
+        seeds.append((positions, ts, us, cts))
+    program = _program(functions)
+
+    def first_order(*moved: Any) -> list[Any]:
+        """All first derivatives, flat, with the samples' arguments replaced."""
+        changed = []
+        flat = iter(moved)
+        for wide, ts, us, cts in arguments:
+            changed.append((tuple(next(flat) for _ in wide), tuple(ts), tuple(us), tuple(cts)))
+        return [leaf for r in program(tuple(changed)) for leaf in (*r[0], *r[1])]
+
+    results = program(tuple((w, tuple(t), tuple(u), tuple(c)) for w, t, u, c in arguments))
+    flat_args: list[Any] = []
+    flat_direction: list[Any] = []
+    for (_, wide), (positions, _, us, _) in zip(chosen, seeds, strict=True):
+        flat_args.extend(wide)
+        along = dict(zip(positions, us, strict=True))
+        flat_direction.extend(along.get(i) for i in range(len(wide)))
+    numeric = iter(directional_derivative(first_order, flat_args, flat_direction))
+
+    for (sample, wide), (positions, ts, _, cts), result in zip(chosen, seeds, results, strict=True):
+        tangents, cotangents, second, second_reverse = result
+
+        def reference(*args: Any, sample: Sample = sample) -> list[Any]:
+            return [o for o in expected(primitive, sample, args) if is_inexact(o)]
+
+        direction = [None] * len(wide)
+        for position, t in zip(positions, ts, strict=True):
+            direction[position] = t
+        wants = directional_derivative(reference, wide, direction)
+        for got, want in zip(tangents, wants, strict=True):
+            if wrong := far(got, want, sample.derivative_tolerance):
+                yield f"{sample}: jvp: {wrong}"
+        for position, cotangent in zip(positions, cotangents, strict=True):
+            if cotangent.shape != wide[position].shape or cotangent.dtype != wide[position].dtype:
+                yield (
+                    f"{sample}: vjp: the cotangent of argument {position} is "
+                    f"{cotangent.dtype}{list(cotangent.shape)}"
+                )
+        forward, reverse = inner(cts, tangents), inner(cotangents, ts)
+        if not np.isclose(forward, reverse, rtol=1e-9, atol=1e-9):
+            yield f"{sample}: vjp is not the adjoint of jvp: {reverse} instead of {forward}"
+        for name, group, first in (
+            ("jvp of jvp", second, tangents),
+            ("jvp of vjp", second_reverse, cotangents),
+        ):
+            # The numeric derivatives must be taken from the iterator also where none is compared.
+            wants = [next(numeric) for _ in first]
+            for got, want in zip(group, wants, strict=False):
+                if wrong := far(got, want, sample.derivative_tolerance):
+                    yield f"{sample}: {name}: {wrong}"
+
+
+def _derivatives(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
+    """Tangents, cotangents, and the derivatives of both along a second direction."""
+    positions = sample.differentiable_positions()
+
+    def compute(args: Any, ts: Any, us: Any, cts: Any) -> Any:
+        function = _differentiated(primitive, sample, args)
+        at = tuple(args[p] for p in positions)
+
+        def forward(*moving: Any) -> list[Any]:
+            out: list[Any] = jvp(function, moving, tuple(ts))[1]
+            return out
+
+        def reverse(*moving: Any) -> list[Any]:
+            pull_back: Any = vjp(function, *moving)[1]
+            return list(pull_back(list(cts)))
+
+        if sample.order < 2:
+            return forward(*at), reverse(*at), [], []
+        tangents, second = jvp(forward, at, tuple(us))
+        cotangents, second_reverse = jvp(reverse, at, tuple(us))
+        return tangents, cotangents, second, second_reverse
+
+    return compute
+
+
+@_checked
+def transpose_is_adjoint(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+    """<ct, f(t)> equals <transposed f(ct), t> in the arguments that a sample calls linear."""
+    chosen = [s for s in _valid(samples) if s.linear]
+    if not chosen:
+        return
+    generator = np.random.default_rng(1)
+    functions: list[Any] = []
+    arguments: list[Any] = []
+    for sample in chosen:
+        wide = tuple(map(widened, sample.arrays()))
+        outs = expected(primitive, sample, wide)
+        cts = tuple(random_like(o, generator) for o in outs)
+        ts = tuple(random_like(wide[p], generator) for p in sample.linear)
+        functions.append(_transposed(primitive, sample))
+        arguments.append((wide, ts, cts))
+    results = _together(functions, arguments)
+    for sample, (wide, ts, cts), (outs, cotangents) in zip(chosen, arguments, results, strict=True):
+        for position, cotangent in zip(sample.linear, cotangents, strict=True):
+            if cotangent.shape != wide[position].shape or cotangent.dtype != wide[position].dtype:
+                yield (
+                    f"{sample}: the cotangent of argument {position} is "
+                    f"{cotangent.dtype}{list(cotangent.shape)}"
+                )
+        forward, reverse = inner(cts, outs), inner(cotangents, ts)
+        if not np.isclose(forward, reverse, rtol=1e-10, atol=1e-10):
+            yield f"{sample}: in arguments {sample.linear}: {reverse} instead of {forward}"
+
+
+def _transposed(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
+    def compute(args: Any, ts: Any, cts: Any) -> Any:
+        def function(*linear: Any) -> list[Any]:
+            full = list(args)
+            for position, value in zip(sample.linear, linear, strict=True):
+                full[position] = value
+            return apply(primitive, sample, full)
+
+        transposed: Any = linear_transpose(function, *ts)
+        return function(*ts), list(transposed(list(cts)))
+
+    return compute
+
+
+def batch_cases(sample: Sample) -> list[tuple[int | None, ...]]:
+    """For each set of batched arguments: all along the first dimension, all along the last, and mixed."""
+    ranks = [a.ndim for a in sample.arrays()]
+    cases: dict[tuple[int | None, ...], None] = {}
+    positions = sample.batched_positions()
+    for count in range(1, len(positions) + 1):
+        for chosen in itertools.combinations(positions, count):
+            first = dict.fromkeys(chosen, 0)
+            last = dict.fromkeys(chosen, -1)
+            mixed = {p: (i + 1) % (ranks[p] + 1) for i, p in enumerate(chosen)}
+            for dims in (first, last, mixed):
+                cases[tuple(dims.get(i) for i in range(len(ranks)))] = None
+    return list(cases)
+
+
+@_checked
+def batch_is_loop(primitive: Primitive, samples: Sequence[Sample], size: int = 3) -> Iterable[str]:
+    """`vmap` equals stacking the results for the elements, whichever arguments are batched, and where."""
+    seen: set[Any] = set()
+    functions: list[Any] = []
+    arguments: list[Any] = []
+    wanted: list[tuple[Sample, Any, list[NDArray]]] = []
+    for sample in _valid(samples):
+        arrays = sample.arrays()
+        key = (tuple(a.shape for a in arrays), str(sorted(sample.params.items(), key=str)))
+        if key in seen or not sample.batched_positions():
+            continue
+        seen.add(key)
+        for dims in batch_cases(sample):
+            # An argument that is batched has `size` versions; one that is not has one.
+            versions = [
+                [sample.vary(a, i) for i in range(size)] if d is not None else [a] * size
+                for a, d in zip(arrays, dims, strict=True)
+            ]
+            stacked = [
+                a if d is None else np.stack(v, axis=d)
+                for a, d, v in zip(arrays, dims, versions, strict=True)
+            ]
+            outs = [expected(primitive, sample, row) for row in zip(*versions, strict=True)]
+            functions.append(_mapped(primitive, sample, dims))
+            arguments.append(stacked)
+            wanted.append((sample, dims, [np.stack(column) for column in zip(*outs, strict=True)]))
+    if not functions:
+        return
+    for (sample, dims, wants), result in zip(wanted, _together(functions, arguments), strict=True):
+        yield from _differences(sample, result, wants, f"in_axes={dims}: ")
+
+
+def _mapped(primitive: Primitive, sample: Sample, dims: tuple[int | None, ...]) -> Any:
+    return vmap(lambda *args: apply(primitive, sample, args), in_axes=dims)
+
+
+@_checked
+def transformations_commute(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+    """jvp of vmap equals vmap of jvp, and vjp under vmap is the adjoint of both."""
+    chosen = [
+        (s, w)
+        for s, w in smooth_samples(samples)
+        if s.differentiable_positions() and s.batched != ()
+    ][:2]
+    if not chosen:
+        return
+    generator = np.random.default_rng(2)
+    functions: list[Any] = []
+    arguments: list[Any] = []
+    for sample, wide in chosen:
+        positions = sample.differentiable_positions()
+        batched = set(sample.batched_positions())
+        dims = tuple(0 if i in batched else None for i in range(len(wide)))
+        if any(dims[p] is None for p in positions):
+            continue
+        stacked = tuple(
+            a if d is None else np.stack([sample.vary(a, i) for i in range(2)])
+            for a, d in zip(wide, dims, strict=True)
+        )
+        ts = tuple(random_like(stacked[p], generator) for p in positions)
+        functions.append(_both_orders(primitive, sample, dims))
+        arguments.append((stacked, ts))
+    for (sample, _), (_, ts), (inside, outside, cotangents, cts) in zip(
+        chosen, arguments, _together(functions, arguments), strict=False
+    ):
+        for a, b in zip(inside, outside, strict=True):
+            if wrong := far(a, np.asarray(b), 1e-10):
+                yield f"{sample}: vmap of jvp is not jvp of vmap: {wrong}"
+        forward, reverse = inner(cts, inside), inner(cotangents, ts)
+        if not np.isclose(forward, reverse, rtol=1e-9, atol=1e-9):
+            yield f"{sample}: vmap of vjp is not the adjoint: {reverse} instead of {forward}"
+
+
+def _both_orders(primitive: Primitive, sample: Sample, dims: tuple[int | None, ...]) -> Any:
+    positions = sample.differentiable_positions()
+
+    def one(args: Any, ts: Any) -> Any:
+        function = _differentiated(primitive, sample, args)
+        at = tuple(args[p] for p in positions)
+        out, tangents = jvp(function, at, tuple(ts))
+        pull_back: Any = vjp(function, *at)[1]
+        return tangents, list(pull_back(out)), out
+
+    def compute(args: Any, ts: Any) -> Any:
+        inside, cotangents, outs = vmap(one, in_axes=(dims, 0))(args, ts)
+
+        def all_at_once(*moving: Any) -> Any:
+            full = list(args)
+            for position, value in zip(positions, moving, strict=True):
+                full[position] = value
+            mapped = vmap(lambda *a: apply(primitive, sample, a), in_axes=dims)
+            return [o for o in mapped(*full) if is_inexact(o)]
+
+        outside = jvp(all_at_once, tuple(args[p] for p in positions), tuple(ts))[1]
+        return inside, outside, cotangents, outs
+
+    return compute
+
+
+#: All checks, by name.
+CHECKS: dict[str, Check] = {
+    check.__name__: check
+    for check in (
+        abstract_agrees,
+        lowering_agrees,
+        jit_is_eager,
+        derivatives_agree,
+        transpose_is_adjoint,
+        batch_is_loop,
+        transformations_commute,
+    )
+}

@@ -1,0 +1,124 @@
+"""Samples: arguments on which the rules of a primitive are compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+SIGNED = tuple(np.dtype(f"int{n}") for n in (8, 16, 32, 64))
+UNSIGNED = tuple(np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = (*(np.dtype(f"float{n}") for n in (32, 64, 16)), bfloat16)
+COMPLEXES = (np.dtype(np.complex64), np.dtype(np.complex128))
+BOOLS = (np.dtype(bool),)
+ALL_DTYPES = BOOLS + INTEGERS + FLOATS + COMPLEXES
+
+
+def rolled(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
+    """The elements of `x`, moved on by `index` places: another argument that is as good as `x`.
+
+    A single number that is not an integer is made smaller instead.
+    """
+    if x.size == 1 and x.dtype in (*FLOATS, *COMPLEXES):
+        return np.asarray(x * (1 - index / 8)).astype(x.dtype)
+    return np.roll(x.reshape(-1), index).reshape(x.shape)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sample:
+    """One application of a primitive.
+
+    Args:
+        args: NumPy arrays, of the dtypes that the primitive is to be applied to.
+        params: parameters, as `bind` takes them.
+        differentiable: positions of the arguments to differentiate in; None for all that are floating point
+            or complex. Give ``()`` where the function is not smooth at these arguments.
+        order: to which order derivatives are compared with finite differences.
+        linear: positions of arguments in which, taken together, the primitive is linear here: its
+            transposition rule is compared with its adjoint.
+        batched: positions of the arguments that may be batched; None for all, ``()`` to leave it out.
+        vary: makes the other elements of a batch: from an argument and the element's number (the argument
+            itself at 0) to an argument.
+        tolerance: how far a compiled result may be from the reference, in units in the last place.
+        absolute: the same, absolute, in units of the dtype's epsilon; sums whose terms cancel need it.
+        derivative_tolerance: how far a derivative may be from finite differences, relative to the largest.
+        signed_zeros: whether the sign of a zero result is compared.
+        raises: the error that abstract evaluation has to raise, instead of everything else.
+        note: what the sample is about.
+    """
+
+    args: tuple[Any, ...]
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    _: dataclasses.KW_ONLY
+    differentiable: tuple[int, ...] | None = None
+    order: int = 2
+    linear: tuple[int, ...] = ()
+    batched: tuple[int, ...] | None = None
+    vary: Callable[[np.ndarray[Any, Any], int], np.ndarray[Any, Any]] = rolled
+    tolerance: float = 4.0
+    absolute: float = 0.0
+    derivative_tolerance: float = 1e-5
+    signed_zeros: bool = True
+    raises: type[Exception] | None = None
+    note: str = ""
+
+    def replace(self, **changes: Any) -> Sample:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def arrays(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """The arguments as NumPy arrays."""
+        return tuple(np.asarray(a) for a in self.args)
+
+    def differentiable_positions(self) -> tuple[int, ...]:
+        """Positions of the arguments to differentiate in."""
+        if self.differentiable is not None:
+            return self.differentiable
+        inexact = (*FLOATS, *COMPLEXES)
+        return tuple(i for i, a in enumerate(self.arrays()) if a.dtype in inexact)
+
+    def batched_positions(self) -> tuple[int, ...]:
+        """Positions of the arguments that may be batched."""
+        return tuple(range(len(self.args))) if self.batched is None else self.batched
+
+    def __str__(self) -> str:
+        args = ", ".join(f"{a.dtype}{list(a.shape)}" for a in self.arrays())
+        params = "".join(f", {k}={v}" for k, v in self.params.items() if v is not None)
+        return f"({args}{params})" + (f" [{self.note}]" if self.note else "")
+
+
+def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sample]:
+    """The same sample in several dtypes.
+
+    Args:
+        sample: whose arguments hold values that each of the dtypes can hold.
+        dtypes: dtypes to cast to.
+        positions: which arguments to cast; all when none is given.
+
+    Returns:
+        One sample for each dtype. Only those in a dtype of 32 bits or more are differentiated.
+
+    Example:
+        >>> [str(s) for s in across_dtypes(Sample((np.ones(3),)), ["float32", "int8"])]
+        ['(float32[3])', '(int8[3])']
+    """
+    made = []
+    for dtype in map(np.dtype, dtypes):
+        args = tuple(
+            np.asarray(a).astype(dtype) if not positions or i in positions else a
+            for i, a in enumerate(sample.args)
+        )
+        smooth = sample.differentiable if dtype in (*FLOATS[:2], *COMPLEXES) else ()
+        made.append(sample.replace(args=args, differentiable=smooth))
+    return made
+
+
+def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sample]:
+    """The same sample in dtypes that the primitive must refuse with a `TypeError`."""
+    return [s.replace(raises=TypeError) for s in across_dtypes(sample, dtypes, *positions)]

@@ -1,0 +1,20 @@
+"""Samples of every primitive, one module for each family of them."""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+from importlib import import_module
+
+from dovetail.testing.sample import Sample
+
+
+@functools.cache
+def all_samples() -> dict[str, list[Sample]]:
+    """The samples of the modules of this package, by name of the primitive."""
+    found: dict[str, list[Sample]] = {}
+    for module in pkgutil.iter_modules(__path__):
+        samples = import_module(f"{__name__}.{module.name}").SAMPLES
+        for name, group in samples.items():
+            found.setdefault(name, []).extend(group)
+    return found

@@ -1,0 +1,59 @@
+"""Every rule of every primitive agrees with the others, on samples."""
+
+from __future__ import annotations
+
+import dovetail.lax  # defines the primitives
+import pytest
+
+from dovetail.core.trace.primitive import RULES, RuntimePrimitive, primitive, primitives
+from dovetail.testing.checks import CHECKS
+from dovetail.testing.samples import all_samples
+
+assert dovetail.lax
+
+# Primitives whose parameters are programs have tests of their own, in the file named.
+TESTED_ELSEWHERE: dict[str, str] = {
+    "jit": "tests/unit/test_jit.py",
+    "custom_jvp_call": "tests/unit/test_custom_derivatives.py",
+    "custom_vjp_call": "tests/unit/test_custom_derivatives.py",
+}
+
+# Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.
+ABSENT_RULES: dict[tuple[str, str], str] = {}
+
+DEFINED = {n: p for n, p in primitives().items() if type(p) is not RuntimePrimitive}
+SAMPLED = sorted(DEFINED.keys() - TESTED_ELSEWHERE.keys())
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_has_samples(name: str) -> None:
+    assert all_samples().get(name), (
+        f"{name} has no samples: add some to a module of dovetail.testing.samples"
+    )
+
+
+def test_no_samples_without_primitive() -> None:
+    assert sorted(all_samples().keys() - DEFINED.keys()) == []
+
+
+@pytest.mark.parametrize("name", sorted(DEFINED))
+def test_has_rules(name: str) -> None:
+    defined = primitive(name)
+    required = set(RULES) - {"transpose"}
+    if defined.no_derivative:
+        required.discard("jvp")
+    missing = {r for r in required if not defined.has_rule(r) and (name, r) not in ABSENT_RULES}
+    assert not missing, f"{name} lacks the rules {sorted(missing)} and nothing says why"
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_linear_samples_where_transposable(name: str) -> None:
+    samples = all_samples().get(name, [])
+    if primitive(name).has_rule("transpose"):
+        assert any(s.linear for s in samples), f"no sample of {name} says where it is linear"
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+@pytest.mark.parametrize("name", SAMPLED)
+def test_rules_agree(name: str, check: str) -> None:
+    CHECKS[check](primitive(name), all_samples().get(name, []))
