@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn, final
 
 from dovetail.core.base.errors import MissingRuleError
+from dovetail.core.base.source import describe
 from dovetail.core.ir.jaxpr import Effects, no_effects
 from dovetail.core.trace.state import state
 
@@ -48,6 +49,8 @@ class Primitive:
             )
         _registry[self.name] = self
         self._abstract_cache: dict[Any, Any] = {}
+        #: Whether linearization asks `linearize` instead of splitting `jvp`.
+        self.linearizes = self.has_rule("linearize")
 
     @final
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -70,7 +73,14 @@ class Primitive:
         return (primitive, (self.name,))
 
     def _missing(self, rule: str) -> NoReturn:
-        raise MissingRuleError(self, rule)
+        where = describe()
+        why = f": {self.no_derivative}" if self.no_derivative and rule in ("jvp", "transpose") else ""
+        raise MissingRuleError(
+            f"the primitive {self.name!r} has no {rule!r} rule{why}"
+            + (f" (used at {where})" if where else "")
+            + f"; write {type(self).__module__}.{type(self).__name__}.{rule}"
+            * (not self.no_derivative)
+        )
 
     # Each rule below is the absence of that rule.
 
@@ -165,6 +175,7 @@ class RuntimePrimitive(Primitive):
             return lambda function: self.define(rule, function)
         self._rules[rule] = function
         setattr(self, rule, function)
+        self.linearizes = self.has_rule("linearize")
         self._abstract_cache.clear()
         return function
 

@@ -60,7 +60,7 @@ class EvaluationTrace(Trace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         for arg in args:
             if isinstance(arg, Tracer):
-                raise UnexpectedTracerError.escaped(arg)
+                raise UnexpectedTracerError(arg)
         if self.evaluator is None:
             load_runtime()
         assert self.evaluator is not None
@@ -124,4 +124,4 @@ def current_trace() -> Trace:
 def check_alive(tracer: Tracer) -> None:
     """Raise if the transformation that made `tracer` has ended."""
     if tracer._trace.finished:
-        raise UnexpectedTracerError.escaped(tracer)
+        raise UnexpectedTracerError(tracer)

@@ -90,7 +90,7 @@ class LinearizeTrace(Trace):
                 assert parent is not None
                 set_trace(parent)
                 return parent.process(primitive, args, params)
-            if primitive.has_rule("linearize"):
+            if primitive.linearizes:
                 out, tangent = self._linearize(primitive, primals, tangents, params)
             else:
                 for i, t in enumerate(tangents):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class StageTrace(Trace):
                 var: Var = value.var  # type: ignore[attr-defined]
                 return var
             if value._trace.finished:
-                raise UnexpectedTracerError.escaped(value)
+                raise UnexpectedTracerError(value)
         known = self._constants.get(id(value))
         if known is not None:
             return known[0]
@@ -191,11 +192,33 @@ def stage(
 
 
 def check_leaks(trace: Trace) -> None:
-    """Raise if a tracer of a finished trace is still alive outside of it."""
+    """Raise if a tracer of a finished trace is still alive outside of it.
+
+    Raises:
+        UnexpectedTracerError: naming each leaked tracer, where it was made, and what refers to it.
+    """
     gc.collect()
     leaked = [o for o in gc.get_objects() if isinstance(o, Tracer) and o._trace is trace]
-    if leaked:
-        raise UnexpectedTracerError.leaked(leaked)
+    if not leaked:
+        return
+    lines = [f"  {tracer!r}, {tracer.origin()}\n{_referrers(tracer, leaked)}" for tracer in leaked]
+    raise UnexpectedTracerError(
+        "tracers were kept beyond the transformation that made them:\n" + "\n".join(lines)
+    )
+
+
+def _referrers(tracer: Tracer, ignored: Any) -> str:
+    """One line for each object, up to three, that keeps a tracer alive."""
+    lines = []
+    for holder in gc.get_referrers(tracer):
+        if holder is ignored or isinstance(holder, FrameType):
+            continue
+        owner = type(holder).__name__
+        if isinstance(holder, dict):
+            keys = [k for k, v in holder.items() if v is tracer]
+            owner = f"a dict under {keys[0]!r}" if keys else "a dict"
+        lines.append(f"    kept alive by {owner}")
+    return "\n".join(lines[:3])
 
 
 def replace_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:

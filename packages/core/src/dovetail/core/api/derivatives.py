@@ -1,0 +1,550 @@
+"""Differentiation as users see it: jvp, linearize, vjp, grad, value_and_grad, linear_transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
+
+import numpy as np
+
+from dovetail.core.api.flattening import (
+    FlatFunction,
+    abstract,
+    check_array_leaves,
+    check_callable,
+    debug_info,
+    leaf_names,
+    name_of,
+    normalized_argnums,
+)
+from dovetail.core.base import dtypes, pytree
+from dovetail.core.basis.elementwise import dtype_kind
+from dovetail.core.basis.structural import instantiate
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.jvp import jvp_flat
+from dovetail.core.transform.linearize import LinearProgram, linearize_flat
+from dovetail.core.transform.stage import stage
+from dovetail.core.transform.transposition import transpose_jaxpr
+
+P = ParamSpec("P")
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The value of a function and its derivative in one direction (forward mode).
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        primals: tuple or list of arguments at which to differentiate.
+        tangents: the direction: the same structure, shapes and dtypes as `primals` (float0 for integers).
+        has_aux: whether `fun` returns a pair whose second part is passed through.
+
+    Returns:
+        ``(result, tangent of the result)``, and the auxiliary data if `has_aux`.
+
+    Raises:
+        TypeError: primals and tangents do not go together.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> y, t = dt.jvp(lambda x: x * x, (3.0,), (1.0,))
+        >>> float(y), float(t)
+        (9.0, 6.0)
+    """
+    check_callable(fun, "jvp")
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            "primals and tangents of jvp must be tuples or lists of the arguments of the function, got "
+            f"{type(primals).__name__} and {type(tangents).__name__}"
+        )
+    leaves, tree = pytree.flatten(tuple(primals))
+    given, tangent_tree = pytree.flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TypeError(
+            "primals and tangents of jvp must have the same structure\n"
+            + pytree.structure_difference(tuple(primals), tuple(tangents))
+        )
+    names = leaf_names(fun, tuple(primals))
+    check_array_leaves(leaves, lambda: names, f"jvp of {name_of(fun)}")
+    flat_tangents = [
+        _checked_tangent(p, t, n, fun) for p, t, n in zip(leaves, given, names, strict=True)
+    ]
+    flat = FlatFunction(fun, tree, has_aux=has_aux)
+    outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
+    result = flat.out_tree.unflatten(outs)
+    tangent = flat.out_tree.unflatten([instantiate(t) for t in out_tangents])
+    return (result, tangent, _released(flat.aux)) if has_aux else (result, tangent)
+
+
+def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
+    expected = aval_of(primal).tangent()
+    if type(tangent) is Zero:
+        return tangent
+    if expected.dtype == dtypes.float0:
+        if getattr(tangent, "dtype", None) != dtypes.float0:
+            raise TypeError(
+                f"the tangent of the argument {name} of {name_of(fun)} must have dtype float0, since the "
+                f"primal has dtype {aval_of(primal).dtype}; make it with "
+                "numpy.zeros(shape, dovetail.float0)"
+            )
+        return Zero(expected)
+    check_array_leaves([tangent], lambda: [f"{name} (its tangent)"], f"jvp of {name_of(fun)}")
+    found = aval_of(tangent)
+    if found.dtype != expected.dtype and not (found.weak_type and found.ndim == 0):
+        raise TypeError(
+            f"primal and tangent of the argument {name} of {name_of(fun)} must have the same dtype, got "
+            f"{expected.dtype} and {found.dtype}"
+        )
+    if found.shape != expected.shape:
+        raise ValueError(
+            f"primal and tangent of the argument {name} of {name_of(fun)} must have the same shape, got "
+            f"{expected.shape} and {found.shape}"
+        )
+    if isinstance(tangent, (bool, int, float, complex)):
+        return Literal(np.asarray(tangent, expected.dtype)[()], expected)
+    return tangent
+
+
+def _released(aux: Any) -> Any:
+    """Auxiliary data with the tracers of finished differentiation replaced by their primal values."""
+
+    def release(x: Any) -> Any:
+        primal = getattr(x, "primal", None)
+        return x if primal is None or not x._trace.finished else release(primal)
+
+    return pytree.map(release, aux)
+
+
+class LinearFunction:
+    """The linear function returned by `linearize`: it maps tangents of arguments to that of the result."""
+
+    __slots__ = ("in_avals", "in_tree", "out_tree", "program")
+
+    def __init__(self, program: LinearProgram, in_tree: Any, out_tree: Any, in_avals: Any) -> None:
+        self.program = program
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = in_avals
+
+    def __call__(self, *tangents: Any) -> Any:
+        leaves, tree = pytree.flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(
+                "a linearized function takes tangents of the structure of its primals: expected "
+                f"{self.in_tree}, got {tree}"
+            )
+        checked = []
+        for i, (aval, leaf) in enumerate(zip(self.in_avals, leaves, strict=True)):
+            found = aval_of(leaf) if aval.dtype != dtypes.float0 else aval
+            if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
+                raise ValueError(
+                    f"tangent number {i} of a linearized function must be {aval.short_name()}, the type of "
+                    f"the primal, got {found.short_name()}"
+                )
+            checked.append(_as_dtype(leaf, aval))
+        program = self.program
+        given = [t for t, v in zip(checked, program.varies_in, strict=True) if v]
+        varying = iter(eval_jaxpr(program.closed.jaxpr, program.closed.consts, *given))
+        return self.out_tree.unflatten(
+            [
+                next(varying) if v else instantiate(Zero(a))
+                for v, a in zip(program.varies_out, program.out_avals, strict=True)
+            ]
+        )
+
+
+def _as_dtype(value: Any, aval: Any) -> Any:
+    if isinstance(value, (bool, int, float, complex)) and aval.dtype != dtypes.float0:
+        return Literal(np.asarray(value, aval.dtype)[()], aval)
+    return value
+
+
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
+    """The value of a function and its derivative as a linear function.
+
+    `fun` runs once; the linear function may be called many times.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        *primals: arguments at which to linearize.
+        has_aux: whether `fun` returns a pair whose second part is passed through.
+        in_nzs: for each leaf of the primals, whether its tangent may be nonzero; all by default.
+
+    Returns:
+        ``(result, f_jvp)`` and the auxiliary data if `has_aux`; ``f_jvp(*tangents)`` is the tangent of the
+        result.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> y, f_jvp = dt.linearize(jnp.sin, 0.0)
+        >>> float(y), float(f_jvp(2.0))
+        (0.0, 2.0)
+    """
+    check_callable(fun, "linearize")
+    leaves, tree = pytree.flatten(primals)
+    check_array_leaves(leaves, lambda: leaf_names(fun, primals), f"linearize of {name_of(fun)}")
+    flat = FlatFunction(fun, tree, has_aux=has_aux)
+    nonzero = [True] * len(leaves) if in_nzs is None else pytree.leaves(in_nzs)
+    varies = [v and _is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
+    outs, program = linearize_flat(flat, leaves, varies, debug_info("linearize", fun, primals))
+    result = flat.out_tree.unflatten(outs)
+    in_avals = [aval_of(x).tangent() for x in leaves]
+    linear = LinearFunction(program, tree, flat.out_tree, in_avals)
+    return (result, linear, _released(flat.aux)) if has_aux else (result, linear)
+
+
+def _is_differentiable(x: Any) -> bool:
+    return bool(aval_of(x).tangent().dtype != dtypes.float0)
+
+
+@pytree.register_pytree_node_class
+class Pullback:
+    """The function returned by `vjp`: it maps the cotangent of the result to those of the arguments.
+
+    It is a pytree of its residuals, so that it can be passed to transformed functions.
+    """
+
+    def __init__(self, residuals: Sequence[Any], static: _PullbackStatic) -> None:
+        self.residuals = list(residuals)
+        self.static = static
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """Residuals as children, the program as static data."""
+        return tuple(self.residuals), self.static
+
+    @classmethod
+    def tree_unflatten(cls, static: _PullbackStatic, residuals: Any) -> Pullback:
+        """The inverse of `tree_flatten`."""
+        return cls(residuals, static)
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        static = self.static
+        leaves, tree = pytree.flatten(cotangent)
+        if tree != static.out_tree:
+            raise ValueError(
+                "a vjp function takes a cotangent of the structure of the function's result: expected "
+                f"{static.out_tree}, got {tree}"
+            )
+        for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=True)):
+            if aval.dtype == dtypes.float0 or type(ct) is Zero:
+                continue
+            found = aval_of(ct)
+            if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
+                raise ValueError(
+                    f"cotangent number {i} of a vjp function must be {aval.short_name()}, the type of the "
+                    f"result, got {found.short_name()}"
+                )
+        cts = [_as_dtype(c, a) for c, a in zip(leaves, static.program.out_avals, strict=True)]
+        flat = pull_back(static.program, self.residuals, cts, static.in_avals)
+        result: tuple[Any, ...] = static.in_tree.unflatten(
+            [instantiate(ct) for ct in flat]
+        )
+        return result
+
+
+class _PullbackStatic:
+    """What a `Pullback` knows besides its residuals; compared by identity."""
+
+    __slots__ = ("in_avals", "in_tree", "out_tree", "program")
+
+    def __init__(self, program: LinearProgram, in_tree: Any, out_tree: Any, in_avals: Any) -> None:
+        self.program = program
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = in_avals
+
+
+def pull_back(
+    program: LinearProgram, residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Any
+) -> list[Any]:
+    """Cotangents of all arguments of a linearized function, `Zero` where they do not vary."""
+    jaxpr = program.closed.jaxpr
+    given = [ct for ct, v in zip(cotangents, program.varies_out, strict=True) if v]
+    found = iter(transpose_jaxpr(jaxpr, residuals, given, [True] * len(jaxpr.invars)))
+    return [
+        next(found) if v else Zero(a.tangent())
+        for v, a in zip(program.varies_in, in_avals, strict=True)
+    ]
+
+
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
+) -> Any:
+    """The value of a function and its derivative backwards (reverse mode).
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        *primals: arguments at which to differentiate.
+        has_aux: whether `fun` returns a pair whose second part is passed through.
+        reduce_axes: accepted for compatibility; must be empty.
+        saveable_args: accepted for compatibility.
+        in_nzs: for each leaf of the primals, whether it is differentiated; all by default.
+
+    Returns:
+        ``(result, vjp_fun)`` and the auxiliary data if `has_aux`. ``vjp_fun(cotangent)`` returns a tuple with
+        the cotangent of each argument.
+
+    Example:
+        >>> import dovetail as dt
+        >>> y, pullback = dt.vjp(lambda a, b: a * b, 3.0, 4.0)
+        >>> [float(g) for g in pullback(1.0)]
+        [4.0, 3.0]
+    """
+    check_callable(fun, "vjp")
+    _check_reduce_axes(reduce_axes)
+    leaves, tree = pytree.flatten(primals)
+    check_array_leaves(leaves, lambda: leaf_names(fun, primals), f"vjp of {name_of(fun)}")
+    flat = FlatFunction(fun, tree, has_aux=has_aux)
+    nonzero = [True] * len(leaves) if in_nzs is None else pytree.leaves(in_nzs)
+    varies = [v and _is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
+    outs, program = linearize_flat(flat, leaves, varies, debug_info("vjp", fun, primals))
+    static = _PullbackStatic(program, tree, flat.out_tree, [aval_of(x) for x in leaves])
+    pullback = Pullback(program.closed.consts, static)
+    result = flat.out_tree.unflatten(outs)
+    return (result, pullback, _released(flat.aux)) if has_aux else (result, pullback)
+
+
+def _check_reduce_axes(reduce_axes: Any) -> None:
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes is not supported any more: use shard_map and psum")
+
+
+def value_and_grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, tuple[Any, Any]]:
+    """A function that returns the value of `fun` and its gradient.
+
+    Args:
+        fun: function whose result is a scalar array (rank 0, one element).
+        argnums: which positional arguments to differentiate: a number, or a sequence of them.
+        has_aux: whether `fun` returns a pair ``(value, auxiliary data)``.
+        holomorphic: whether `fun` is holomorphic; then arguments and result must be complex.
+        allow_int: whether integer arguments may be differentiated (their gradient is float0 zeros).
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        A function of the same arguments that returns ``(value, gradient)``, or
+        ``((value, aux), gradient)``. The gradient has the structure of the argument, or is a tuple of such for
+        a sequence of `argnums`.
+
+    Raises:
+        TypeError: the result is no scalar, or has a dtype that cannot be differentiated.
+
+    Example:
+        >>> import dovetail as dt
+        >>> value, gradient = dt.value_and_grad(lambda x: x ** 2)(3.0)
+        >>> float(value), float(gradient)
+        (9.0, 6.0)
+    """
+    check_callable(fun, "value_and_grad")
+    _check_reduce_axes(reduce_axes)
+
+    @wraps(fun)
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        numbers = normalized_argnums(argnums, len(args), f"grad of {name_of(fun)}")
+        chosen = tuple(args[i] for i in numbers)
+
+        def function(*differentiated: Any) -> Any:
+            full = list(args)
+            for i, value in zip(numbers, differentiated, strict=True):
+                full[i] = value
+            return fun(*full, **kwargs)
+
+        leaves, tree = pytree.flatten(chosen)
+        check_array_leaves(
+            leaves, lambda: leaf_names(fun, chosen, None, numbers), f"grad of {name_of(fun)}"
+        )
+        for i, leaf in enumerate(leaves):
+            _check_input(leaf, i, fun, chosen, numbers, holomorphic, allow_int)
+        flat = FlatFunction(function, tree, has_aux=has_aux)
+        varies = [_is_differentiable(x) for x in leaves]
+        outs, program = linearize_flat(
+            flat, leaves, varies, debug_info("grad", fun, chosen, None, numbers)
+        )
+        _check_scalar(outs, flat.out_tree, fun, holomorphic)
+        out_aval = program.out_avals[0]
+        seed = Literal(np.ones((), out_aval.dtype)[()], out_aval.strengthen())
+        cotangents = pull_back(program, program.closed.consts, [seed], [aval_of(x) for x in leaves])
+        gradients = tree.unflatten([instantiate(ct) for ct in cotangents])
+        gradient = gradients if isinstance(argnums, (tuple, list)) else gradients[0]
+        (value,) = outs
+        return ((value, _released(flat.aux)), gradient) if has_aux else (value, gradient)
+
+    return value_and_grad_fun
+
+
+def _check_input(
+    leaf: Any,
+    position: int,
+    fun: Any,
+    chosen: Any,
+    numbers: Any,
+    holomorphic: bool,
+    allow_int: bool,
+) -> None:
+    aval = aval_of(leaf)
+    kind = dtype_kind(aval.dtype)
+
+    def name() -> str:
+        return leaf_names(fun, chosen, None, numbers)[position]
+
+    if holomorphic:
+        if kind != "c":
+            raise TypeError(
+                f"grad of {name_of(fun)} with holomorphic=True requires complex arguments, but {name()} has "
+                f"dtype {aval.dtype}"
+            )
+    elif kind == "c":
+        raise TypeError(
+            f"grad of {name_of(fun)} requires real arguments, but {name()} has dtype {aval.dtype}; for "
+            "holomorphic functions pass holomorphic=True, for others use vjp directly"
+        )
+    elif kind != "f" and not allow_int:
+        raise TypeError(
+            f"grad of {name_of(fun)} requires real or complex floating-point arguments, but {name()} has "
+            f"dtype {aval.dtype}; convert it to a float, choose others with argnums, or pass allow_int=True "
+            "for a gradient of dtype float0"
+        )
+
+
+def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None:
+    if len(outs) != 1 or out_tree.num_nodes != 1:
+        raise TypeError(
+            f"gradients are defined for functions with a scalar result, but {name_of(fun)} returned a "
+            f"tree of {len(outs)} values ({out_tree}); if the others are auxiliary data, return a pair "
+            "and pass has_aux=True"
+        )
+    aval = aval_of(outs[0])
+    if aval.shape:
+        raise TypeError(
+            f"gradients are defined for functions with a scalar result, but {name_of(fun)} returned an array "
+            f"of shape {aval.shape}; reduce it (for example with .sum()), or use jacrev or vjp"
+        )
+    kind = dtype_kind(aval.dtype)
+    if holomorphic and kind != "c":
+        raise TypeError(
+            f"grad of {name_of(fun)} with holomorphic=True requires a complex result, got {aval.dtype}"
+        )
+    if not holomorphic and kind != "f":
+        raise TypeError(
+            f"grad of {name_of(fun)} requires a real floating-point result, got {aval.dtype}"
+            + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
+        )
+
+
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, Any]:
+    """A function that returns the gradient of `fun`.
+
+    Args:
+        fun: function whose result is a scalar array (rank 0, one element).
+        argnums: which positional arguments to differentiate: a number, or a sequence of them.
+        has_aux: whether `fun` returns a pair ``(value, auxiliary data)``.
+        holomorphic: whether `fun` is holomorphic; then arguments and result must be complex.
+        allow_int: whether integer arguments may be differentiated (their gradient is float0 zeros).
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        A function of the same arguments that returns the gradient, or ``(gradient, aux)``.
+
+    Raises:
+        TypeError: the result is no scalar, or has a dtype that cannot be differentiated.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> float(dt.grad(jnp.tanh)(0.0))
+        1.0
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @wraps(fun)
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_fun
+
+
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
+) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a linear function.
+
+    Args:
+        fun: a linear function.
+        *primals: examples of its arguments; only shapes and dtypes matter, so `ShapeDtypeStruct` will do.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        A function of a cotangent of the result that returns a tuple of cotangents of the arguments.
+
+    Raises:
+        TypeError: an argument or the result is not real or complex floating point, or `fun` uses an
+            operation that cannot be transposed.
+
+    Example:
+        >>> import dovetail as dt
+        >>> f_transpose = dt.linear_transpose(lambda x: 2.0 * x, 1.0)
+        >>> float(f_transpose(3.0)[0])
+        6.0
+    """
+    check_callable(fun, "linear_transpose")
+    _check_reduce_axes(reduce_axes)
+    leaves, tree = pytree.flatten(primals)
+    avals = [abstract(x) for x in leaves]
+    for aval, name in zip(avals, leaf_names(fun, primals), strict=True):
+        if dtype_kind(aval.dtype) not in "fc" or not dtype_kind(aval.dtype):
+            raise TypeError(
+                f"linear_transpose of {name_of(fun)} requires floating-point arguments, but {name} has dtype "
+                f"{aval.dtype}"
+            )
+    flat = FlatFunction(fun, tree)
+    closed = stage(flat, avals, debug_info("linear_transpose", fun, primals))
+    out_tree = flat.out_tree
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        cts, ct_tree = pytree.flatten(cotangent)
+        if ct_tree != out_tree:
+            raise TypeError(
+                f"the transpose of {name_of(fun)} takes a cotangent of the structure of its result: expected "
+                f"{out_tree}, got {ct_tree}"
+            )
+        for ct, aval in zip(cts, closed.out_avals, strict=True):
+            found = aval_of(ct)
+            if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
+                raise TypeError(
+                    f"the transpose of {name_of(fun)} takes a cotangent of type {aval.short_name()}, got "
+                    f"{found.short_name()}"
+                )
+        values = [_as_dtype(c, a) for c, a in zip(cts, closed.out_avals, strict=True)]
+        results = transpose_jaxpr(closed.jaxpr, closed.consts, values, [True] * len(leaves))
+        unflattened: tuple[Any, ...] = tree.unflatten([instantiate(r) for r in results])
+        return unflattened
+
+    return transposed

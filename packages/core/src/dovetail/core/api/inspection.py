@@ -1,0 +1,173 @@
+"""Looking at functions without running them: make_jaxpr, eval_shape, ShapeDtypeStruct."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.api.flattening import (
+    FlatFunction,
+    abstract,
+    check_callable,
+    debug_info,
+    normalized_argnums,
+)
+from dovetail.core.base import dtypes, pytree
+from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.transform.stage import stage
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, without data.
+
+    Args:
+        shape: sizes of the dimensions.
+        dtype: the dtype.
+        sharding: where the array would be placed.
+        weak_type: whether the dtype yields to others in promotion.
+
+    Example:
+        >>> ShapeDtypeStruct((2, 3), "float32")
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be given")
+        self.shape = tuple(int(n) for n in shape)
+        self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with some fields replaced."""
+        fields = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "sharding": self.sharding,
+            "weak_type": self.weak_type,
+        }
+        unknown = set(changes) - set(fields)
+        if unknown:
+            raise TypeError(f"ShapeDtypeStruct has no field {sorted(unknown)}")
+        fields |= changes
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: the shape has rank 0")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.shape, self.dtype, self.sharding, self.weak_type)
+
+    def __repr__(self) -> str:
+        name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
+        sharding = "" if self.sharding is None else f", sharding={self.sharding}"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
+
+
+def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
+    """The struct that describes an aval."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of a function's result, without computing it.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        *args: arguments; arrays, scalars, or anything with a shape and a dtype such as `ShapeDtypeStruct`.
+        **kwargs: keyword arguments, likewise.
+
+    Returns:
+        The tree of the result with `ShapeDtypeStruct` leaves.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.eval_shape(jnp.dot, dt.ShapeDtypeStruct((2, 3), "float32"), dt.ShapeDtypeStruct((3, 4), "float32"))
+        ShapeDtypeStruct(shape=(2, 4), dtype=float32)
+    """
+    check_callable(fun, "eval_shape")
+    leaves, tree = pytree.flatten((args, kwargs))
+    flat = FlatFunction(fun, tree, keywords=True)
+    closed = stage(flat, [abstract(x) for x in leaves], debug_info("eval_shape", fun, args, kwargs))
+    return flat.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the jaxpr of `fun` for its arguments.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        static_argnums: positional arguments that are passed as they are.
+        axis_env: sizes of named axes; must be None here.
+        return_shape: whether to return also the tree of the result with `ShapeDtypeStruct` leaves.
+
+    Returns:
+        A function of the same arguments, which may also be `ShapeDtypeStruct`, that returns a `ClosedJaxpr`.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(3.0)
+        { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    if axis_env:
+        raise NotImplementedError("axis_env of make_jaxpr: use vmap with axis_name or shard_map")
+
+    @wraps(fun)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        static = normalized_argnums(static_argnums, len(args), "make_jaxpr", "static_argnums")
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        positions = [i for i in range(len(args)) if i not in static]
+
+        def function(*given: Any, **keywords: Any) -> Any:
+            full = list(args)
+            for i, value in zip(positions, given, strict=True):
+                full[i] = value
+            return fun(*full, **keywords)
+
+        leaves, tree = pytree.flatten((dynamic, kwargs))
+        flat = FlatFunction(function, tree, keywords=True)
+        closed = stage(
+            flat,
+            [abstract(x) for x in leaves],
+            debug_info("make_jaxpr", fun, dynamic, kwargs, positions),
+        )
+        if return_shape:
+            return closed, flat.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+        return closed
+
+    return jaxpr_maker
