@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from dovetail.core.api.flattening import (
+from dovetail.core.transform.flattening import (
     FlatFunction,
     abstract,
     check_array_leaves,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.api.derivatives import jvp, vjp
-from dovetail.core.api.flattening import check_callable, name_of, normalized_argnums
+from dovetail.core.transform.flattening import check_callable, name_of, normalized_argnums
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import dtype_kind

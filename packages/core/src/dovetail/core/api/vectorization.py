@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from dovetail.core.api.flattening import (
+from dovetail.core.transform.flattening import (
     FlatFunction,
     check_array_leaves,
     check_callable,
