@@ -323,13 +323,17 @@ def _view_through_dlpack(impl: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if size == 0:
-        return np.empty(shape, dtype)
+        return _read_only(np.empty(shape, dtype))
     memory = (ctypes.c_char * size).from_address(tensor.data + tensor.byte_offset)
     # The view keeps the buffer alive through its base.
     memory._owner = (capsule, impl)  # type: ignore[attr-defined]
     view = np.frombuffer(memoryview(memory), dtype=dtype).reshape(shape)
-    view.flags.writeable = False
-    return view
+    return _read_only(view)
+
+
+def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    array.flags.writeable = False
+    return array
 
 
 def _host_copy_old(impl: Any) -> np.ndarray[Any, Any]:
@@ -351,10 +355,18 @@ def _assemble_shards(impl: Any) -> np.ndarray[Any, Any]:
     aval, sharding = impl.aval, impl._sharding
     out = np.empty(aval.shape, aval.dtype)
     hlo_sharding = sharding._to_xla_hlo_sharding(len(aval.shape))
+    if not sharding._internal_device_list.is_fully_addressable:
+        if not hlo_sharding.is_replicated():
+            raise RuntimeError(
+                "the array is spread over devices of other processes, so its value cannot be read "
+                "in this one; read addressable_shards, or gather it first"
+            )
+        value, _ = impl._fully_replicated_shard()._single_device_array_to_np_array_did_copy()
+        return _read_only(np.asarray(value))
     for position, shard in enumerate(impl._arrays):
         value, _ = shard._single_device_array_to_np_array_did_copy()
         out[_shard_slices(hlo_sharding, aval.shape, position)] = value
-    return out
+    return _read_only(out)
 
 
 def _shard_slices(hlo_sharding: Any, shape: tuple[int, ...], position: int) -> tuple[slice, ...]:

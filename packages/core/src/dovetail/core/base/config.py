@@ -308,6 +308,9 @@ class Option(_Cell[T]):
     def __repr__(self) -> str:
         return f"<option {self.name} = {self.value!r}>"
 
+    def __reduce__(self) -> str:
+        return self.name
+
     def __bool__(self) -> bool:
         raise TypeError(
             f"the option {self.name} is an object, which is neither true nor false; "

@@ -216,6 +216,9 @@ def dtype_of(value: Any) -> Any:
         value: A Python number, a NumPy array or scalar, an array or tracer, or anything else with
             an attribute ``aval`` or ``dtype``.
 
+    Returns:
+        The dtype of an array or tracer as it is; of anything else, the canonical one.
+
     Raises:
         OverflowError: If a Python integer does not fit the default integer type.
         NonArrayArgumentError: If the value is no array and cannot become one.
@@ -232,20 +235,19 @@ def dtype_of(value: Any) -> Any:
             check_python_int(value)
         return promotion.widest(kind)
     aval = getattr(value, "aval", None)
-    dtype = getattr(aval, "dtype", None)
+    if aval is not None:
+        return aval.dtype
+    dtype = getattr(value, "dtype", None)
     if dtype is None:
-        dtype = getattr(value, "dtype", None)
-        if dtype is None:
-            # Subclasses of Python's numbers, such as those of IntEnum.
-            for base, base_kind in _PYTHON_KINDS.items():
-                if isinstance(value, base):
-                    if base is int:
-                        check_python_int(value)
-                    return promotion.widest(base_kind)
-            raise NonArrayArgumentError(
-                f"a value of type {type(value).__name__} is no array and has no dtype: "
-                f"{_short(value)}"
-            )
+        # Subclasses of Python's numbers, such as those of IntEnum.
+        for base, base_kind in _PYTHON_KINDS.items():
+            if isinstance(value, base):
+                if base is int:
+                    check_python_int(value)
+                return promotion.widest(base_kind)
+        raise NonArrayArgumentError(
+            f"a value of type {type(value).__name__} is no array and has no dtype: {_short(value)}"
+        )
     if isinstance(dtype, ExtendedDType):
         return dtype
     canonical = canonicalize_dtype(dtype)

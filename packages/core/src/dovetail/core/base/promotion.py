@@ -143,7 +143,7 @@ _NARROWED = {
 _KIND = {
     **dict.fromkeys(SIGNED, "i"),
     **dict.fromkeys(UNSIGNED, "u"),
-    **dict.fromkeys(NARROW_INTS, "i"),
+    **{dtype: dtype.name[0] for dtype in NARROW_INTS},
     **dict.fromkeys(FLOATS + NARROW_FLOATS, "f"),
     **dict.fromkeys(COMPLEX, "c"),
     BOOL: "b",
