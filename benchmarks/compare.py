@@ -1,0 +1,167 @@
+"""Compare dovetail with JAX on the same jaxlib, interleaved, and write a table.
+
+    python compare.py --dovetail PYTHON --jax PYTHON [--rounds 5] [--output results.md]
+
+Each figure is the median over the rounds; in a round both programs run one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+GROUPS = ("dispatch", "eager", "tracing", "lowering", "fresh")
+#: The most that a figure may be of JAX's, by the beginning of its name; the longest that fits counts.
+BARS = {
+    "import": 0.4,
+    "start to": 0.5,
+    "jit: ": 1.25,
+    "x + y": 0.9,
+    "jnp.sin": 0.9,
+    "x[": 0.3,
+    "x.at": 0.3,
+    "jnp.zeros": 0.3,
+    "jnp.array": 0.3,
+    "trace: 1,000": 0.3,
+    "trace: gradient": 0.4,
+    "lower: ": 0.35,
+    "jit(lambda)": 0.15,
+}
+STARTS = {
+    "import of the NumPy API": "import {0}.numpy",
+    "start to the value of jnp.ones(3) + 1": (
+        "import {0}.numpy as jnp; (jnp.ones(3) + 1).block_until_ready()"
+    ),
+}
+
+
+def cpu_seconds(command: list[str], environment: dict[str, str]) -> float:
+    """CPU time of a process, its children included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(
+    python: str, framework: str, environment: dict[str, str]
+) -> dict[str, tuple[float, str]]:
+    """All figures of one framework: name to value and unit."""
+    found: dict[str, tuple[float, str]] = {}
+    for name, program in STARTS.items():
+        command = [python, "-c", program.format(framework)]
+        runs = [cpu_seconds(command, environment) for _ in range(3)]
+        found[name] = (statistics.median(runs) * 1e3, "ms")
+    bare = statistics.median(cpu_seconds([python, "-c", "pass"], environment) for _ in range(5))
+    alone = statistics.median(
+        cpu_seconds([python, "-c", f"import {framework}"], environment) for _ in range(5)
+    )
+    found["package alone, above bare Python"] = ((alone - bare) * 1e3, "ms")
+    for group in GROUPS:
+        command = [python, str(HERE / "worker.py"), framework, group]
+        text = subprocess.run(
+            command, check=True, env=environment, capture_output=True, text=True
+        ).stdout
+        found |= {name: (value, "us") for name, value in json.loads(text).items()}
+    return found
+
+
+def first_call(python: str, environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds of the demo's first training step without and with a warm cache on disk."""
+    program = HERE / "first_step.py"
+    with tempfile.TemporaryDirectory() as folder:
+        local = environment | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
+        times = [
+            float(
+                subprocess.run(
+                    [python, str(program)], check=True, env=local, capture_output=True, text=True
+                ).stdout
+            )
+            for _ in range(2)
+        ]
+    return times[0], times[1]
+
+
+def bar_of(name: str) -> float | None:
+    """The bar for a figure."""
+    fitting = [prefix for prefix in BARS if name.startswith(prefix)]
+    return BARS[max(fitting, key=len)] if fitting else None
+
+
+def versions(python: str, packages: tuple[str, ...]) -> str:
+    """Python's version and those of packages."""
+    program = (
+        "import sys, importlib.metadata as m; "
+        "print(sys.version.split()[0], *(f'{p} {m.version(p)}' for p in sys.argv[1:]), sep=', ')"
+    )
+    return subprocess.run(
+        [python, "-c", program, *packages], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dovetail", required=True, help="Python that has dovetail")
+    parser.add_argument("--jax", required=True, help="Python that has JAX on the same jaxlib")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+
+    rounds: dict[str, list[dict[str, tuple[float, str]]]] = {"dovetail": [], "jax": []}
+    first: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
+        for number in range(options.rounds):
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+            rounds["dovetail"].append(measure(options.dovetail, "dovetail", environment))
+            rounds["jax"].append(measure(options.jax, "jax", dict(os.environ)))
+            first.append(first_call(options.dovetail, environment))
+
+    lines = [
+        f"dovetail: Python {versions(options.dovetail, ('dovetail', 'jaxlib', 'numpy'))}. "
+        f"JAX: Python {versions(options.jax, ('jax', 'jaxlib', 'numpy'))}. "
+        f"{platform.machine()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}. "
+        f"Medians of {options.rounds} interleaved rounds.",
+        "",
+        "| | dovetail | JAX | ratio | bar | |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
+    missed = 0
+    for name in rounds["dovetail"][0]:
+        ours, unit = statistics.median(r[name][0] for r in rounds["dovetail"]), rounds["dovetail"][0][name][1]
+        theirs = statistics.median(r[name][0] for r in rounds["jax"])
+        ratio, bar = ours / theirs, bar_of(name)
+        verdict = "" if bar is None else "ok" if ratio <= bar else "missed"
+        missed += verdict == "missed"
+        limit = "" if bar is None else f"{bar:.2f}"
+        lines.append(
+            f"| {name} | {ours:.1f} {unit} | {theirs:.1f} {unit} | {ratio:.2f} | {limit} | {verdict} |"
+        )
+    cold = statistics.median(a for a, _ in first)
+    warm = statistics.median(b for _, b in first)
+    verdict = "ok" if warm <= 0.5 * cold else "missed"
+    missed += verdict == "missed"
+    lines += [
+        "",
+        f"First training step of the demo: {cold * 1e3:.0f} ms in a first process, {warm * 1e3:.0f} ms in a "
+        f"second one with a warm cache on disk: {warm / cold:.2f} of it (bar 0.50: {verdict}).",
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.output:
+        options.output.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
