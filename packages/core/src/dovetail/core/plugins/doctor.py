@@ -124,7 +124,7 @@ def examine(manager: PluginManager, settings: Mapping[str, str] | None = None) -
     return Report(
         versions=found,
         backends=backends,
-        extensions=manager.extensions(),
+        extensions={plugin.name: plugin.origin for plugin in manager.extensions()},
         default_platform=default,
         default_reason=reason,
         settings=dict(settings or {}),
@@ -181,7 +181,7 @@ def _changed(report: BackendReport, **changes: object) -> BackendReport:
 def _version_problems(core: str, manager: PluginManager) -> list[str]:
     """First-party distributions of another version than core's: they are released together."""
     origins = {manager.origin(name) for name in manager.backend_names()}
-    origins |= set(manager.extensions().values())
+    origins |= {plugin.origin for plugin in manager.extensions()}
     return [
         f"{origin} does not match dovetail {core}: install the same version of both"
         for origin in sorted(origins)

@@ -1,8 +1,7 @@
-"""Finds plug-ins, loads them one at a time, and keeps what failed.
+"""What the rest of core asks of plug-ins: platforms, clients, lowerings, options, array methods.
 
 Nothing here runs at `import dovetail`. A backend is imported when it is asked for by name, or when
-the default platform is chosen; its drivers are loaded when its client is made. Whatever a plug-in
-raises, `SystemExit` included, becomes a `PluginFailure`; only `KeyboardInterrupt` passes.
+the default platform is chosen; its drivers are loaded when its client is made.
 """
 
 from __future__ import annotations
@@ -11,35 +10,20 @@ import difflib
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import pluggy
 
 from dovetail.core.base.config import platforms
 from dovetail.core.base.errors import BackendUnavailableError
-from dovetail.core.plugins import hookspecs
-from dovetail.core.plugins.discovery import (
-    BACKENDS,
-    EXTENSIONS,
-    FoundPlugin,
-    PluginSource,
-    find_plugins,
-    installed_plugins,
-)
+from dovetail.core.plugins.discovery import PluginSource, installed_plugins
 from dovetail.core.plugins.failures import Phase, PluginFailure
 from dovetail.core.plugins.hookspecs import (
-    PLUGIN_API,
     ArrayMethods,
-    BackendInfo,
     CompileRequest,
     LoweringRule,
     OptionValue,
-    hookimpl,
 )
+from dovetail.core.plugins.loading import IN_PROCESS, LoadedBackend, LoadedPlugin, PluginLoader
 from dovetail.core.plugins.platforms import (
     PlatformChoice,
     PlatformRequest,
@@ -49,42 +33,8 @@ from dovetail.core.plugins.platforms import (
 )
 from dovetail.core.plugins.protocols import Client, Executable, missing_members
 
-_IN_PROCESS = "this process"
 
-
-@dataclass(frozen=True, slots=True)
-class LoadedBackend:
-    """A backend whose description was read and accepted.
-
-    Attributes:
-        info: what it says about itself.
-        plugin: the module or object that implements its hooks.
-        plugin_name: its name in the hook machinery.
-        origin: distribution and version, or `"this process"`.
-    """
-
-    info: BackendInfo
-    plugin: object
-    plugin_name: str
-    origin: str
-
-    @property
-    def platform(self) -> str:
-        """Name of the platform."""
-        return self.info.platform
-
-
-class _DefaultCompiler:
-    """The answer to `dovetail_compile` when no plug-in gives another."""
-
-    @hookimpl(trylast=True)
-    def dovetail_compile(self, request: CompileRequest) -> Executable:
-        return request.client.compile_and_load(
-            request.module, request.devices, request.options, request.host_callbacks
-        )
-
-
-class PluginManager:
+class PluginManager(PluginLoader):
     """All plug-ins of a process. Use `manager()`; tests make their own.
 
     Args:
@@ -92,215 +42,12 @@ class PluginManager:
     """
 
     def __init__(self, source: PluginSource = installed_plugins) -> None:
-        self._source = source
-        self._lock = threading.RLock()
-        self._hooks = pluggy.PluginManager("dovetail")
-        self._hooks.add_hookspecs(hookspecs)
-        self._hooks.register(_DefaultCompiler(), name="default compiler")
-        self._found: dict[str, FoundPlugin] | None = None
-        self._backends: dict[str, LoadedBackend] = {}
-        self._extensions: dict[str, str] | None = None
-        self._in_process_extensions: dict[str, str] = {}
-        self._refused: dict[str, PluginFailure] = {}
-        self._failures: dict[tuple[str, str, Phase], PluginFailure] = {}
+        super().__init__(source)
         self._probed: dict[str, str] = {}
         self._choices: dict[PlatformRequest, PlatformChoice] = {}
         self._lowerings: dict[str, Mapping[str, LoweringRule]] = {}
         self._array_methods: ArrayMethods | None = None
         self._warned: set[PluginFailure] = set()
-
-    # ---------------------------------------------------------------------------- what there is
-
-    def backend_names(self) -> tuple[str, ...]:
-        """Names of the installed and registered backends, sorted; imports none of them."""
-        with self._lock:
-            return tuple(sorted({*self._entries(), *self._backends}))
-
-    @property
-    def failures(self) -> tuple[PluginFailure, ...]:
-        """Everything that failed so far, in the order it happened."""
-        with self._lock:
-            return tuple(self._failures.values())
-
-    def extensions(self) -> dict[str, str]:
-        """Distribution and version of every extension loaded so far, by name."""
-        with self._lock:
-            both = {**(self._extensions or {}), **self._in_process_extensions}
-            return dict(sorted(both.items()))
-
-    def origin(self, name: str) -> str:
-        """Distribution and version that bring the backend of this name, loaded or not."""
-        with self._lock:
-            if name in self._backends:
-                return self._backends[name].origin
-            found = self._entries().get(name)
-            return found.origin if found else ""
-
-    def _entries(self) -> dict[str, FoundPlugin]:
-        if self._found is None:
-            self._found, duplicates = find_plugins(BACKENDS, self._source)
-            for failure in duplicates:
-                self._keep(failure)
-        return self._found
-
-    # ---------------------------------------------------------------------------------- loading
-
-    def load(self, platform: str) -> LoadedBackend | None:
-        """Import one backend and read its description.
-
-        Args:
-            platform: the platform's own name, not an alias.
-
-        Returns:
-            The backend; None when it is not installed or failed, which `failures` then tells.
-        """
-        with self._lock:
-            if platform in self._backends or platform in self._refused:
-                return self._backends.get(platform)
-            found = self._entries().get(platform)
-            if found is None:
-                return None
-            plugin_name = f"backend {platform}"
-            plugin = self._import(found, plugin_name)
-            if plugin is not None:
-                self._describe(platform, plugin, plugin_name, found.origin)
-            failure = self._last_failure(platform, found.origin)
-            if platform not in self._backends and failure is not None:
-                self._refused[platform] = failure
-                self._forget(plugin_name)
-            return self._backends.get(platform)
-
-    def load_all(self) -> tuple[LoadedBackend, ...]:
-        """Load every backend, by name; those that work, by descending priority, then name."""
-        with self._lock:
-            loaded = [backend for name in self.backend_names() if (backend := self.load(name))]
-            return tuple(sorted(loaded, key=lambda b: (-b.info.priority, b.platform)))
-
-    def _import(self, found: FoundPlugin, plugin_name: str) -> object | None:
-        """Import a plug-in and register its hooks; None after a failure."""
-        plugin: object | None = None
-        with self._isolated(found.name, found.origin, "import"):
-            plugin = found.load()
-        if plugin is None:
-            return None
-        registered = False
-        with self._isolated(found.name, found.origin, "register"):
-            self._register_hooks(plugin, plugin_name)
-            registered = True
-        return plugin if registered else None
-
-    def _register_hooks(self, plugin: object, plugin_name: str) -> None:
-        """Register with pluggy, and refuse hooks that would never be called."""
-        known = {name for name in vars(hookspecs) if name.startswith("dovetail_")}
-        try:
-            self._hooks.register(plugin, name=plugin_name)
-            implemented = {caller.name for caller in self._hooks.get_hookcallers(plugin) or ()}
-            for name in sorted(vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)):
-                value = getattr(plugin, name, None)
-                if not name.startswith("dovetail_") or not callable(value):
-                    continue
-                if name not in known:
-                    near = difflib.get_close_matches(name, known, n=1)
-                    hint = f"; did you mean {near[0]}?" if near else ""
-                    raise TypeError(f"there is no hook {name}{hint} The hooks: {sorted(known)}")
-                if name not in implemented:
-                    raise TypeError(f"{name} is not marked: write @hookimpl above it")
-            if not implemented:
-                raise TypeError(
-                    "it implements no hook: mark functions named dovetail_... with "
-                    "dovetail.extend.hookimpl"
-                )
-        except BaseException:
-            self._forget(plugin_name)
-            raise
-
-    def _describe(self, platform: str, plugin: object, plugin_name: str, origin: str) -> None:
-        """Ask a registered plug-in for its description, and accept or refuse it."""
-        info: object = None
-        with self._isolated(platform, origin, "info"):
-            info = self._call(plugin_name, "dovetail_backend_info")
-            _check_info(info, platform)
-        if not isinstance(info, BackendInfo) or self._last_failure(platform, origin, "info"):
-            return
-        with self._isolated(platform, origin, "version"):
-            _check_version(info)
-            self._backends[platform] = LoadedBackend(info, plugin, plugin_name, origin)
-
-    def register(self, plugin: object, name: str) -> None:
-        """Register a plug-in made in this process: a test's, or a notebook's.
-
-        Args:
-            plugin: an object or module with functions marked by `hookimpl`. With
-                `dovetail_backend_info` it is a backend, otherwise an extension.
-            name: name of the plug-in, for messages and `unregister`.
-
-        Raises:
-            ValueError: the name, or the backend's platform, is taken.
-            TypeError: it implements no hook, an unknown one, or one with wrong arguments.
-            BackendUnavailableError: it wants another version of the plug-in API.
-        """
-        with self._lock:
-            if self._hooks.has_plugin(name):
-                raise ValueError(f"a plug-in named {name!r} is registered already")
-            try:
-                self._register_hooks(plugin, name)
-            except pluggy.PluginValidationError as error:
-                raise TypeError(f"plug-in {name!r}: {error}") from error
-            try:
-                if callable(getattr(plugin, "dovetail_backend_info", None)):
-                    info = self._call(name, "dovetail_backend_info")
-                    platform = info.platform if isinstance(info, BackendInfo) else name
-                    _check_info(info, platform)
-                    _check_version(info)
-                    if platform in self.backend_names():
-                        raise ValueError(
-                            f"plug-in {name!r}: the platform {platform!r} is there already, from "
-                            f"{self.origin(platform)}; give the backend another platform name"
-                        )
-                    self._backends[platform] = LoadedBackend(info, plugin, name, _IN_PROCESS)
-                else:
-                    self._in_process_extensions[name] = _IN_PROCESS
-            except BaseException:
-                self._forget(name)
-                raise
-            self._clear_answers()
-
-    def unregister(self, name: str) -> None:
-        """Undo `register`; clients that the plug-in made stay alive.
-
-        Args:
-            name: the name given to `register`.
-
-        Raises:
-            KeyError: no plug-in of this name was registered in this process.
-        """
-        with self._lock:
-            platforms = [p for p, b in self._backends.items() if b.plugin_name == name]
-            if not platforms and name not in self._in_process_extensions:
-                raise KeyError(f"no plug-in named {name!r} was registered in this process")
-            for platform in platforms:
-                del self._backends[platform]
-            self._in_process_extensions.pop(name, None)
-            self._forget(name)
-            self._clear_answers()
-
-    def load_extensions(self) -> tuple[str, ...]:
-        """Import every extension once, by name.
-
-        Returns:
-            Names of those that work; `failures` tells about the others.
-        """
-        with self._lock:
-            if self._extensions is None:
-                self._extensions = {}
-                found, duplicates = find_plugins(EXTENSIONS, self._source)
-                for failure in duplicates:
-                    self._keep(failure)
-                for name, extension in found.items():
-                    if self._import(extension, f"extension {name}") is not None:
-                        self._extensions[name] = extension.origin
-                self._clear_answers()
-            return tuple(self.extensions())
 
     # -------------------------------------------------------------------------------- platforms
 
@@ -357,7 +104,7 @@ class PluginManager:
         backend = self._loaded_or_raise(name)
         reason = self.probe(name)
         if reason:
-            failure = self._last_failure(name, backend.origin, "probe")
+            failure = self._failure(backend, "probe")
             if failure is not None:
                 raise self._unavailable(name, failure)
             raise BackendUnavailableError(
@@ -381,15 +128,15 @@ class PluginManager:
             if backend is None:
                 refused = self._refused.get(platform)
                 return str(refused) if refused else "it is not installed"
-            answer: object = None
-            with self._isolated(platform, backend.origin, "probe"):
-                answer = self._call(backend.plugin_name, "dovetail_probe", platform=platform)
+            with self._isolated(backend, "probe"):
+                answer = self._call(backend, "dovetail_probe", platform=platform)
                 if not isinstance(answer, str | None):
                     raise TypeError(
                         f"dovetail_probe returned {answer!r}: return '' or one sentence"
                     )
-            failure = self._last_failure(platform, backend.origin, "probe")
-            self._probed[platform] = str(failure) if failure else str(answer or "")
+                self._probed[platform] = answer or ""
+            if platform not in self._probed:
+                self._probed[platform] = str(self._failure(backend, "probe"))
             return self._probed[platform]
 
     def resolve_platforms(self, requested: str | None = None) -> list[str]:
@@ -502,10 +249,9 @@ class PluginManager:
             backend = self.require(platform)
             for variable, value in self.environment(backend.platform).items():
                 os.environ.setdefault(variable, value)
-            client: Any = None
-            with self._isolated(backend.platform, backend.origin, "client"):
-                client = self._call(
-                    backend.plugin_name,
+            with self._isolated(backend, "client"):
+                client: Client = self._call(
+                    backend,
                     "dovetail_make_client",
                     platform=backend.platform,
                     options=dict(options or {}),
@@ -516,27 +262,21 @@ class PluginManager:
                         f"dovetail_make_client returned {client!r}, which is no Client: it lacks "
                         f"{', '.join(missing)}"
                     )
-            failure = self._last_failure(backend.platform, backend.origin, "client")
-            if failure is not None:
-                raise self._unavailable(platform, failure)
-            made: Client = client
-            return made
+                return client
+            raise self._failed(backend, "client")
 
     def environment(self, platform: str) -> Mapping[str, str]:
         """Environment variables that a backend wants when its driver is loaded."""
         with self._lock:
             backend = self._loaded_or_raise(platform)
-            merged: dict[str, str] = {}
-            with self._isolated(backend.platform, backend.origin, "environment"):
-                answers = self._call(
-                    backend.plugin_name, "dovetail_environment", platform=backend.platform
-                )
-                for answer in answers:
+            with self._isolated(backend, "environment"):
+                merged: dict[str, str] = {}
+                for answer in self._call(
+                    backend, "dovetail_environment", platform=backend.platform
+                ):
                     merged.update(answer or {})
-            failure = self._last_failure(backend.platform, backend.origin, "environment")
-            if failure is not None:
-                raise self._unavailable(platform, failure)
-            return merged
+                return merged
+            raise self._failed(backend, "environment")
 
     def lowerings(self, platform: str) -> Mapping[str, LoweringRule]:
         """Lowering rules of a platform by primitive name: its backend's, then the extensions'.
@@ -554,32 +294,21 @@ class PluginManager:
         with self._lock:
             if platform not in self._lowerings:
                 backend = self._loaded_or_raise(platform)
-                rules = self._tables(backend.platform, backend.origin, backend.plugin_name)
-                failure = self._last_failure(backend.platform, backend.origin, "lowerings")
-                if failure is not None:
-                    raise self._unavailable(platform, failure)
+                rules = self._tables(backend, platform)
+                if rules is None:
+                    raise self._failed(backend, "lowerings")
                 added: dict[str, LoweringRule] = {}
-                for name, origin, plugin_name in self._extension_plugins():
-                    for primitive, rule in self._tables(
-                        name, origin, plugin_name, backend.platform
-                    ).items():
-                        if primitive in added:
-                            error = ValueError(
-                                f"another extension has a rule for {primitive!r} on {platform!r}"
-                            )
-                            self._keep(PluginFailure(name, origin, "lowerings", error))
-                        else:
-                            added[primitive] = rule
+                for extension in self.load_extensions():
+                    with self._isolated(extension, "lowerings"):
+                        _add_new(added, self._tables(extension, platform) or {}, "lowers")
                 self._lowerings[platform] = {**rules, **added}
             return self._lowerings[platform]
 
-    def _tables(
-        self, name: str, origin: str, plugin_name: str, platform: str | None = None
-    ) -> dict[str, LoweringRule]:
-        """One plug-in's lowering rules; empty after a failure."""
-        rules: dict[str, LoweringRule] = {}
-        with self._isolated(name, origin, "lowerings"):
-            for table in self._call(plugin_name, "dovetail_lowerings", platform=platform or name):
+    def _tables(self, plugin: LoadedPlugin, platform: str) -> dict[str, LoweringRule] | None:
+        """One plug-in's lowering rules; None after a failure."""
+        with self._isolated(plugin, "lowerings"):
+            rules: dict[str, LoweringRule] = {}
+            for table in self._call(plugin, "dovetail_lowerings", platform=platform):
                 for primitive, rule in (table or {}).items():
                     if not isinstance(primitive, str) or not callable(rule):
                         raise TypeError(
@@ -587,7 +316,8 @@ class PluginManager:
                             "of primitives to functions"
                         )
                     rules[primitive] = rule
-        return rules
+            return rules
+        return None
 
     def compile_options(
         self, platform: str, options: Mapping[str, OptionValue] | None = None
@@ -605,22 +335,17 @@ class PluginManager:
             backend = self._loaded_or_raise(platform)
             wanted = dict(options or {})
             merged: dict[str, OptionValue] = {}
-            plugins = [
-                (backend.platform, backend.origin, backend.plugin_name),
-                *self._extension_plugins(),
-            ]
-            for name, origin, plugin_name in plugins:
-                with self._isolated(name, origin, "compile options"):
+            for plugin in (backend, *self.load_extensions()):
+                with self._isolated(plugin, "compile options"):
                     for answer in self._call(
-                        plugin_name,
+                        plugin,
                         "dovetail_compile_options",
                         platform=backend.platform,
                         options=wanted,
                     ):
                         merged.update(answer or {})
-            failure = self._last_failure(backend.platform, backend.origin, "compile options")
-            if failure is not None:
-                raise self._unavailable(platform, failure)
+            if self._failure(backend, "compile options"):
+                raise self._failed(backend, "compile options")
             return {**merged, **wanted}
 
     def compile(self, request: CompileRequest) -> Executable:
@@ -649,77 +374,27 @@ class PluginManager:
         with self._lock:
             self.load_extensions()
             if self._array_methods is None:
-                tables: dict[str, dict[str, Callable[..., Any]]] = {
-                    "operators": {},
-                    "methods": {},
-                    "properties": {},
-                }
-                compiled: set[str] = set()
-                for name, origin, plugin_name in self._extension_plugins():
-                    with self._isolated(name, origin, "array methods"):
-                        for answer in self._call(plugin_name, "dovetail_array_methods"):
-                            _merge_methods(tables, answer)
-                            compiled |= answer.compiled if answer is not None else frozenset()
-                self._array_methods = ArrayMethods(**tables, compiled=frozenset(compiled))
+                merged = ArrayMethods()
+                for extension in self.extensions():
+                    with self._isolated(extension, "array methods"):
+                        for answer in self._call(extension, "dovetail_array_methods"):
+                            merged = _merged_methods(merged, answer)
+                self._array_methods = merged
             return self._array_methods
 
     def primitives(self) -> tuple[object, ...]:
         """Primitives that extensions add, in the order of the extensions' names."""
         with self._lock:
-            self.load_extensions()
             primitives: list[object] = []
-            for name, origin, plugin_name in self._extension_plugins():
-                with self._isolated(name, origin, "primitives"):
-                    for answer in self._call(plugin_name, "dovetail_primitives"):
+            for extension in self.load_extensions():
+                with self._isolated(extension, "primitives"):
+                    for answer in self._call(extension, "dovetail_primitives"):
                         primitives.extend(answer or ())
             return tuple(primitives)
 
-    def _extension_plugins(self) -> list[tuple[str, str, str]]:
-        """Name, origin and pluggy's name of every loaded extension, by name."""
-        plugins = [(n, o, f"extension {n}") for n, o in (self._extensions or {}).items()]
-        plugins += [(n, o, n) for n, o in self._in_process_extensions.items()]
-        return sorted(plugins)
+    # -------------------------------------------------------------------------------- messages
 
-    # --------------------------------------------------------------------------------- plumbing
-
-    def _call(self, plugin_name: str, hook: str, **arguments: object) -> Any:
-        """Call a hook on one plug-in: pluggy stops at the first exception, so never on several."""
-        others = {
-            p for n, p in self._hooks.list_name_plugin() if n != plugin_name and p is not None
-        }
-        return self._hooks.subset_hook_caller(hook, remove_plugins=others)(**arguments)
-
-    @contextmanager
-    def _isolated(self, name: str, origin: str, phase: Phase) -> Iterator[None]:
-        """Run a plug-in's code; keep whatever it raises, and let only KeyboardInterrupt out."""
-        self._failures.pop((name, origin, phase), None)
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            self._keep(PluginFailure(name, origin, phase, error))
-
-    def _keep(self, failure: PluginFailure) -> None:
-        self._failures[failure.name, failure.distribution, failure.phase] = failure
-
-    def _last_failure(
-        self, name: str, origin: str, phase: Phase | None = None
-    ) -> PluginFailure | None:
-        kept = [
-            failure
-            for (other, source, step), failure in self._failures.items()
-            if (other, source) == (name, origin) and phase in (None, step)
-        ]
-        return kept[-1] if kept else None
-
-    def _forget(self, plugin_name: str) -> None:
-        """Unregister, where pluggy knows the name: it may have stopped half-way."""
-        if self._hooks.has_plugin(plugin_name):
-            self._hooks.unregister(name=plugin_name)
-
-    def _clear_answers(self) -> None:
-        """Drop every answer that depends on which plug-ins there are."""
+    def _plugins_changed(self) -> None:
         self._probed.clear()
         self._choices.clear()
         self._lowerings.clear()
@@ -732,10 +407,16 @@ class PluginManager:
             raise self._unavailable(platform, self._refused[name])
         return backend
 
+    def _failed(self, backend: LoadedBackend, phase: Phase) -> BackendUnavailableError:
+        """The error for a backend that just failed in a phase."""
+        failure = self._failure(backend, phase)
+        assert failure is not None, "a phase without a result has a failure"
+        return self._unavailable(backend.platform, failure)
+
     def _unavailable(self, platform: str, failure: PluginFailure) -> BackendUnavailableError:
         """The error for a platform that was asked for and failed, with the plug-in's as cause."""
-        source = failure.distribution or _IN_PROCESS
-        if source == _IN_PROCESS:
+        source = failure.distribution
+        if source == IN_PROCESS:
             advice = "Mend the plug-in that was registered in this process."
         else:
             advice = (
@@ -765,48 +446,33 @@ class PluginManager:
         return f"Installed backends: {listed or 'none'}."
 
 
-def _check_info(info: object, platform: str) -> None:
-    """Raise unless a description is complete and about the right platform."""
-    if info is None:
-        raise TypeError("it implements no dovetail_backend_info, which every backend needs")
-    if not isinstance(info, BackendInfo):
-        raise TypeError(f"dovetail_backend_info returned {info!r}: return a BackendInfo")
-    if info.platform != platform:
-        raise ValueError(
-            f"the entry point is named {platform!r} but the backend says its platform is "
-            f"{info.platform!r}: make them equal"
-        )
-    api: object = info.api
-    if not (isinstance(api, tuple) and len(api) == 2 and all(type(n) is int for n in api)):
-        raise TypeError(f"BackendInfo.api is {api!r}: write two numbers, such as {PLUGIN_API}")
-
-
-def _check_version(info: BackendInfo) -> None:
-    """Raise unless this dovetail has the hooks that a backend was written for."""
-    if info.api[0] == PLUGIN_API[0] and info.api[1] <= PLUGIN_API[1]:
-        return
-    wanted, here = (".".join(map(str, version)) for version in (info.api, PLUGIN_API))
-    older = "dovetail" if info.api > PLUGIN_API else "the backend"
-    raise BackendUnavailableError(
-        f"it was written for plug-in API {wanted} and this dovetail has {here}: update {older}"
-    )
-
-
-def _merge_methods(
-    tables: dict[str, dict[str, Callable[..., Any]]], answer: ArrayMethods | None
+def _add_new(
+    table: dict[str, Callable[..., Any]], more: Mapping[str, Callable[..., Any]], verb: str
 ) -> None:
-    """Add one extension's array methods; all of them or, on a conflict, none."""
+    """Add one extension's entries to the earlier ones'; all of them or, on a conflict, none."""
+    twice = sorted(set(table) & set(more))
+    if twice:
+        raise ValueError(f"another extension {verb} {', '.join(twice)} already")
+    table.update(more)
+
+
+def _merged_methods(merged: ArrayMethods, answer: ArrayMethods | None) -> ArrayMethods:
+    """The array methods of some extensions, and those of one more."""
     if answer is None:
-        return
+        return merged
     if not isinstance(answer, ArrayMethods):
         raise TypeError(f"dovetail_array_methods returned {answer!r}: return an ArrayMethods")
-    taken = {name for table in tables.values() for name in table}
-    for kind in tables:
-        twice = sorted(taken & set(getattr(answer, kind)))
-        if twice:
-            raise ValueError(f"another extension defines {', '.join(twice)} on arrays already")
-    for kind, table in tables.items():
-        table.update(getattr(answer, kind))
+    kinds = ("operators", "methods", "properties")
+    taken = {name: _taken for kind in kinds for name in getattr(merged, kind)}
+    tables: dict[str, dict[str, Callable[..., Any]]] = {}
+    for kind in kinds:
+        _add_new(taken, getattr(answer, kind), "defines for arrays")
+        tables[kind] = {**getattr(merged, kind), **getattr(answer, kind)}
+    return ArrayMethods(**tables, compiled=merged.compiled | answer.compiled)
+
+
+def _taken() -> None:
+    """Stands for a name that is defined; only that it is there matters."""
 
 
 _manager: PluginManager | None = None
