@@ -65,7 +65,11 @@ class Builder(CallBuilder):
         self.lowering = lowering
         self.locations = locations
         self.platforms = tuple(platforms)
+        #: What precedes the names of operations in profiles; `scope` is what rules add to it.
         self.name_stack = ""
+        self.scope = ""
+        #: Which of the platforms the program runs on, where there are several.
+        self.platform_index: ir.Value | None = None
         self.host_callbacks: list[Callable[..., Any]] = []
 
     # Jaxprs
@@ -127,13 +131,13 @@ class Builder(CallBuilder):
 
     @contextmanager
     def named_scope(self, name: str) -> Iterator[None]:
-        """Put `name` into the names under which profiles show the operations created inside."""
-        before, location = self.name_stack, self.location
-        self.name_stack = f"{before}{name}/"
+        """Put `name` into the names that profiles show for jaxprs lowered inside."""
+        before = self.scope
+        self.scope = f"{before}{name}/"
         try:
             yield
         finally:
-            self.name_stack, self.location = before, location
+            self.scope = before
 
     def host_callback(self, function: Callable[..., Any]) -> int:
         """Register a Python function that the program calls back.

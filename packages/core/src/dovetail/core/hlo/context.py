@@ -45,15 +45,19 @@ class Locations:
 
     Args:
         context: the context that the locations belong to.
+
+    Attributes:
+        of_traceback: the location in the user's code of a captured `Traceback`.
+        unknown: the location of what does not come from the user's code.
     """
 
-    __slots__ = ("_cache", "_name", "unknown")
+    __slots__ = ("_cache", "of_traceback", "unknown")
 
     def __init__(self, context: ir.Context) -> None:
         self._cache = _jax_mlir_ext.TracebackToLocationCache(
             code_to_filename=_file_of_user_code, frame_limit=_FRAME_LIMIT, context=context
         )
-        self._name = ir.Location.name
+        self.of_traceback = self._cache.get
         self.unknown = ir.Location.unknown(context)
 
     def named(self, name: str, traceback: Any = None) -> ir.Location:
@@ -64,8 +68,8 @@ class Locations:
             traceback: a captured `Traceback`, or None where there is none.
         """
         if traceback is None:
-            return self._name(name, self.unknown)
-        return self._name(name, self._cache.get(traceback))
+            return ir.Location.name(name, self.unknown)
+        return ir.Location.name(name, self.of_traceback(traceback))
 
 
 def module_bytecode(module: ir.Module) -> bytes:

@@ -66,8 +66,7 @@ def physical_aval(aval: Any) -> Any:
     """The aval of the data that stands for a value: other than `aval` for extended dtypes only."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
-        physical = dtypes.physical_dtype(dtype)
-        return make_aval(aval.shape + tuple(physical.shape), physical.dtype)
+        return make_aval(*dtype.physical(aval.shape))
     return aval
 
 
@@ -75,7 +74,7 @@ def physical_dimensions(aval: Any) -> tuple[int, ...]:
     """The dimensions that the data of an extended dtype has beyond those of the aval."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
-        return tuple(dtypes.physical_dtype(dtype).shape)
+        return dtype.physical(())[0]
     return ()
 
 

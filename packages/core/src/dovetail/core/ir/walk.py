@@ -1,0 +1,471 @@
+"""Walking through jaxprs, and transforming them without tracing anew.
+
+The language has one call, the equation ``jit``, whose parameter ``jaxpr`` is the `ClosedJaxpr` that it calls. All
+functions here are iterative over calls and equations: neither many equations nor deep nesting exhausts the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from dovetail.core.ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+)
+
+__all__ = [
+    "CALL",
+    "all_equations",
+    "all_jaxprs",
+    "count_equations",
+    "dce",
+    "dce_rules",
+    "eval_jaxpr",
+    "free_variables",
+    "inline_calls",
+    "is_call",
+    "jaxpr_as_fun",
+    "jaxprs_and_closed_jaxprs",
+    "jaxprs_in_params",
+    "rename",
+    "subjaxprs",
+    "substitute",
+]
+
+#: The name of the primitive that calls another jaxpr.
+CALL: Final = "jit"
+
+
+def is_call(eqn: JaxprEqn) -> bool:
+    """Whether an equation does nothing but call the jaxpr in its parameters."""
+    return eqn.primitive.name == CALL
+
+
+# Finding jaxprs
+
+
+def jaxprs_and_closed_jaxprs(params: Mapping[str, Any]) -> Iterator[Jaxpr | ClosedJaxpr]:
+    """The jaxprs among the parameters of an equation, in tuples and lists too."""
+    for value in params.values():
+        kind = type(value)
+        if kind is ClosedJaxpr or kind is Jaxpr:
+            yield value
+        elif kind is tuple or kind is list:
+            yield from _in_sequence(value)
+
+
+def _in_sequence(values: Sequence[Any]) -> Iterator[Jaxpr | ClosedJaxpr]:
+    for value in values:
+        if isinstance(value, (Jaxpr, ClosedJaxpr)):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _in_sequence(value)
+
+
+def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of an equation; closed ones without their constants."""
+    for found in jaxprs_and_closed_jaxprs(params):
+        yield found.jaxpr if isinstance(found, ClosedJaxpr) else found
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The jaxprs in the parameters of a jaxpr's equations, one level down."""
+    for eqn in jaxpr.eqns:
+        if eqn.params:
+            yield from jaxprs_in_params(eqn.params)
+
+
+def all_jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """A jaxpr and all that it contains at any depth, each object once, outer ones first."""
+    seen: set[int] = set()
+    todo = [jaxpr]
+    while todo:
+        current = todo.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        todo.extend(reversed(list(subjaxprs(current))))
+
+
+def all_equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations of a jaxpr and of all that it contains; those of a jaxpr called twice come once."""
+    for inner in all_jaxprs(jaxpr):
+        yield from inner.eqns
+
+
+def count_equations(jaxpr: Jaxpr | ClosedJaxpr) -> int:
+    """How many equations a jaxpr has, those of nested jaxprs included, each jaxpr object counted once."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    return sum(len(inner.eqns) for inner in all_jaxprs(jaxpr))
+
+
+def free_variables(jaxpr: Jaxpr) -> list[Var]:
+    """Variables that a jaxpr uses and does not bind, in the order of their first use."""
+    bound: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
+    free: dict[Var, None] = {}
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if type(v) is not Literal and v not in bound:
+                free[v] = None  # type: ignore[index]
+        bound.update(eqn.outvars)
+    for v in jaxpr.outvars:
+        if type(v) is not Literal and v not in bound:
+            free[v] = None  # type: ignore[index]
+    return list(free)
+
+
+# Substitution
+
+
+def substitute(eqns: Iterable[JaxprEqn], replacements: Mapping[Var, Atom]) -> list[JaxprEqn]:
+    """Equations with the variables that they use replaced; those that they bind are left."""
+    found = []
+    for eqn in eqns:
+        invars = [replacements.get(v, v) if type(v) is not Literal else v for v in eqn.invars]  # type: ignore[arg-type]
+        found.append(
+            eqn
+            if all(a is b for a, b in zip(invars, eqn.invars, strict=True))
+            else eqn.replace(invars=invars)
+        )
+    return found
+
+
+def rename(jaxpr: Jaxpr) -> Jaxpr:
+    """The same jaxpr with variables of its own, which no other jaxpr shares."""
+    new: dict[Any, Atom] = {}
+
+    def fresh(v: Var) -> Var:
+        made = new[v] = type(v)(v.aval)
+        return made
+
+    def renamed(v: Atom) -> Atom:
+        return v if type(v) is Literal else new.get(v, v)
+
+    constvars = [fresh(v) for v in jaxpr.constvars]
+    invars = [fresh(v) for v in jaxpr.invars]
+    eqns = [
+        eqn.replace(
+            invars=[renamed(v) for v in eqn.invars], outvars=[fresh(v) for v in eqn.outvars]
+        )
+        for eqn in jaxpr.eqns
+    ]
+    return jaxpr.replace(
+        constvars=constvars,
+        invars=invars,
+        outvars=[renamed(v) for v in jaxpr.outvars],
+        eqns=eqns,
+    )
+
+
+# Dead code
+
+#: From an equation and which of its results are used, to what is left of it: None for nothing.
+DceRule = Callable[[JaxprEqn, list[bool]], JaxprEqn | None]
+
+#: Rules of primitives whose equations can lose some of their results or operands. Calls need none.
+dce_rules: Final[dict[str, DceRule]] = {}
+
+_Used = tuple[bool, ...]
+_Request = tuple[Jaxpr, _Used]
+_Reply = tuple[Jaxpr, _Used]
+
+
+def dce(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Remove the equations whose results nothing uses and that have no effects.
+
+    Calls lose the results that nothing uses and the operands that are used for nothing else; a jaxpr called
+    several times in the same way stays one object. Results that remain unused become `DropVar`s.
+
+    Args:
+        jaxpr: the jaxpr; it is not changed. If nothing can be removed it is returned itself.
+        used_outputs: which results are wanted; all by default. The others are removed.
+        instantiate: which parameters to keep although they are not used; one bool for all.
+
+    Returns:
+        The jaxpr with the wanted results and the needed parameters, and which parameters these are. Its
+        constvars are all kept.
+    """
+    wanted = (True,) * len(jaxpr.outvars) if used_outputs is None else tuple(used_outputs)
+    if len(wanted) != len(jaxpr.outvars):
+        raise ValueError(
+            f"used_outputs has {len(wanted)} entries, the jaxpr has {len(jaxpr.outvars)} results"
+        )
+    reduced, used = _run(jaxpr, wanted)
+    kept = [
+        u or keep
+        for u, keep in zip(
+            used,
+            [instantiate] * len(used) if isinstance(instantiate, bool) else instantiate,
+            strict=True,
+        )
+    ]
+    return _with_parameters(reduced, kept), kept
+
+
+def _with_parameters(jaxpr: Jaxpr, kept: Sequence[bool]) -> Jaxpr:
+    if all(kept):
+        return jaxpr
+    return jaxpr.replace(invars=[v for v, k in zip(jaxpr.invars, kept, strict=True) if k])
+
+
+class _Sharing:
+    """Reduced forms of called jaxprs, so that calls that were equal remain equal."""
+
+    __slots__ = ("bodies", "closed")
+
+    def __init__(self) -> None:
+        self.bodies: dict[tuple[int, _Used], _Reply] = {}
+        self.closed: dict[tuple[int, _Used], ClosedJaxpr] = {}
+
+
+def _run(jaxpr: Jaxpr, used_outputs: _Used) -> _Reply:
+    """`_dce_body` of a jaxpr, its requests for called jaxprs answered with a stack of our own."""
+    sharing = _Sharing()
+    stack = [((id(jaxpr), used_outputs), _dce_body(jaxpr, used_outputs, sharing))]
+    reply: _Reply | None = None
+    while stack:
+        key, body = stack[-1]
+        try:
+            request = next(body) if reply is None else body.send(reply)
+        except StopIteration as stop:
+            stack.pop()
+            reply = sharing.bodies[key] = stop.value
+            continue
+        inner_key = (id(request[0]), request[1])
+        reply = sharing.bodies.get(inner_key)
+        if reply is None:
+            stack.append((inner_key, _dce_body(*request, sharing)))
+    assert reply is not None
+    return reply
+
+
+def _dce_body(
+    jaxpr: Jaxpr, used_outputs: _Used, sharing: _Sharing
+) -> Generator[_Request, _Reply, _Reply]:
+    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    live: set[Any] = {v for v in outvars if type(v) is not Literal}
+    kept: list[JaxprEqn] = []
+    changed = len(outvars) != len(jaxpr.outvars)
+    for eqn in reversed(jaxpr.eqns):
+        results = eqn.outvars
+        name = eqn.primitive.name
+        reduced: JaxprEqn | None = eqn
+        if len(results) == 1 and name != CALL and name not in dce_rules:
+            if results[0] not in live and not eqn.effects:
+                reduced = None
+        else:
+            used = [v in live for v in results]
+            if not any(used) and not eqn.effects:
+                reduced = None
+            elif name in dce_rules:
+                reduced = dce_rules[name](eqn, used)
+            elif name == CALL:
+                reduced = yield from _dce_call(eqn, tuple(used), sharing)
+            else:
+                reduced = _drop_unused(eqn, used)
+        if reduced is not eqn:
+            changed = True
+            if reduced is None:
+                continue
+        for v in reduced.invars:
+            if type(v) is not Literal:
+                live.add(v)
+        kept.append(reduced)
+    used_inputs = tuple([v in live for v in jaxpr.invars])
+    if not changed:
+        return jaxpr, used_inputs
+    kept.reverse()
+    effects = no_effects.union(*[e.effects for e in kept]) if jaxpr.effects else no_effects
+    return jaxpr.replace(outvars=outvars, eqns=kept, effects=effects), used_inputs
+
+
+def _dce_call(
+    eqn: JaxprEqn, used: _Used, sharing: _Sharing
+) -> Generator[_Request, _Reply, JaxprEqn]:
+    closed: ClosedJaxpr = eqn.params["jaxpr"]
+    inner, used_inputs = yield closed.jaxpr, used
+    if inner is closed.jaxpr and all(used_inputs):
+        return eqn
+    key = (id(closed), used)
+    reduced = sharing.closed.get(key)
+    if reduced is None:
+        reduced = ClosedJaxpr(_with_parameters(inner, used_inputs), closed.consts)
+        sharing.closed[key] = reduced
+    return JaxprEqn(
+        [v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
+        [v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        eqn.primitive,
+        {**eqn.params, "jaxpr": reduced},
+        inner.effects,
+        eqn.traceback,
+    )
+
+
+def _drop_unused(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
+    if all(u or type(v) is DropVar for u, v in zip(used, eqn.outvars, strict=True)):
+        return eqn
+    return eqn.replace(
+        outvars=[v if u else DropVar(v.aval) for v, u in zip(eqn.outvars, used, strict=True)]
+    )
+
+
+# Evaluation
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Apply the equations of a jaxpr in the current trace.
+
+    A value is let go after its last use, so that the memory of arrays can be used again.
+
+    Args:
+        jaxpr: the jaxpr.
+        consts: values of its constvars.
+        args: values of its parameters.
+
+    Returns:
+        Its results.
+
+    Raises:
+        TypeError: the number of values is not that of the variables.
+    """
+    if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
+        raise TypeError(
+            f"the jaxpr takes {len(jaxpr.constvars)} constants and {len(jaxpr.invars)} arguments; "
+            f"{len(consts)} and {len(args)} were given"
+        )
+    last = _last_uses(jaxpr)
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    del consts, args
+    for eqn, ended in zip(jaxpr.eqns, last, strict=True):
+        values = [v if type(v) is Literal else env[v] for v in eqn.invars]
+        results = eqn.primitive.bind(*values, **eqn.params)
+        del values
+        if eqn.primitive.multiple_results:
+            env.update(
+                (v, result)
+                for v, result in zip(eqn.outvars, results, strict=True)
+                if type(v) is not DropVar
+            )
+        elif type(eqn.outvars[0]) is not DropVar:
+            env[eqn.outvars[0]] = results
+        del results
+        for v in ended:
+            del env[v]
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def _last_uses(jaxpr: Jaxpr) -> list[list[Any]]:
+    """For each equation the variables that nothing uses after it."""
+    needed: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
+    last: list[list[Any]] = []
+    for eqn in reversed(jaxpr.eqns):
+        ended = [v for v in eqn.outvars if v not in needed and type(v) is not DropVar]
+        for v in eqn.invars:
+            if type(v) is not Literal and v not in needed:
+                needed.add(v)
+                ended.append(v)
+        last.append(ended)
+    last.reverse()
+    return last
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The function of flat arguments that a jaxpr is.
+
+    Args:
+        closed: the jaxpr with its constants.
+
+    Returns:
+        A function from the values of the parameters to the list of results.
+    """
+
+    def function(*args: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    info = closed.jaxpr.debug_info
+    if info is not None:
+        function.__name__ = function.__qualname__ = info.function
+    return function
+
+
+# Inlining
+
+
+def inline_calls(
+    closed: ClosedJaxpr, should_inline: Callable[[JaxprEqn], bool] = lambda eqn: True
+) -> ClosedJaxpr:
+    """Replace calls by the equations of what they call, at any depth of calls.
+
+    Args:
+        closed: the jaxpr; it is not changed. Calls inside other parameters, such as the body of a loop, stay.
+        should_inline: which calls.
+
+    Returns:
+        The jaxpr; constants of called jaxprs have become its own.
+    """
+    top = closed.jaxpr
+    if not any(is_call(eqn) and should_inline(eqn) for eqn in top.eqns):
+        return closed
+    constvars, consts = list(top.constvars), list(closed.consts)
+    by_value: dict[int, Var] = {id(c): v for c, v in zip(consts, constvars, strict=True)}
+    eqns: list[JaxprEqn] = []
+
+    def constant(var: Var, value: Any) -> Var:
+        found = by_value.get(id(value))
+        if found is None:
+            found = by_value[id(value)] = Var(var.aval)
+            constvars.append(found)
+            consts.append(value)
+        return found
+
+    # Each frame: the equations left, what variables stand for, and the call whose results are due at the end.
+    outer: dict[Any, Atom] = {}
+    frames: list[tuple[Iterator[JaxprEqn], dict[Any, Atom], JaxprEqn | None]] = [
+        (iter(top.eqns), outer, None)
+    ]
+    while frames:
+        rest, names, call = frames[-1]
+        for eqn in rest:
+            operands = [v if type(v) is Literal else names.get(v, v) for v in eqn.invars]
+            if is_call(eqn) and should_inline(eqn):
+                body: ClosedJaxpr = eqn.params["jaxpr"]
+                inner: dict[Any, Atom] = dict(zip(body.jaxpr.invars, operands, strict=True))
+                for v, value in zip(body.jaxpr.constvars, body.consts, strict=True):
+                    inner[v] = constant(v, value)
+                frames.append((iter(body.jaxpr.eqns), inner, eqn))
+                break
+            results = eqn.outvars
+            if call is not None:
+                results = [type(v)(v.aval) for v in eqn.outvars]
+                names.update(zip(eqn.outvars, results, strict=True))
+            eqns.append(
+                JaxprEqn(
+                    operands, results, eqn.primitive, eqn.params, eqn.effects, eqn.traceback
+                )
+            )
+        else:
+            frames.pop()
+            if call is not None:
+                returned = call.params["jaxpr"].jaxpr.outvars
+                frames[-1][1].update(
+                    (v, r if type(r) is Literal else names.get(r, r))
+                    for v, r in zip(call.outvars, returned, strict=True)
+                )
+    jaxpr = top.replace(
+        constvars=constvars,
+        outvars=[v if type(v) is Literal else outer.get(v, v) for v in top.outvars],
+        eqns=eqns,
+    )
+    return ClosedJaxpr(jaxpr, consts)

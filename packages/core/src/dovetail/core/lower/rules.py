@@ -1,0 +1,144 @@
+"""Which lowering rule an equation gets, and what is said when a rule fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from jaxlib.mlir import ir
+
+from dovetail.core.base import source
+from dovetail.core.base.errors import MissingRuleError
+from dovetail.core.hlo.builder import Builder
+from dovetail.core.ir.jaxpr import Effects, JaxprEqn
+from dovetail.core.plugins.manager import manager
+from dovetail.core.trace.primitive import Primitive
+
+__all__ = ["Rule", "RuleTable", "explain_failure", "ordered_effects"]
+
+#: From the builder, the operands and the parameters to a value or a list of values.
+Rule = Callable[..., Any]
+
+_NOTE: Final = "While lowering"
+
+
+def ordered_effects(effects: Effects) -> list[Any]:
+    """The effects whose operations must happen in the order of the program."""
+    if not effects:
+        return []
+    return sorted((e for e in effects if getattr(e, "ordered", False)), key=str)
+
+
+class RuleTable(dict[Primitive, Rule]):
+    """Lowering rules by primitive, found on first use.
+
+    An override comes before the platform's table, which comes before the primitive's own rule. A
+    rule that returns `NotImplemented` leaves the case to the next. Where platforms have different
+    rules the program chooses between them when it runs.
+
+    Args:
+        platforms: names of platforms.
+        overrides: rules by name of primitive.
+    """
+
+    __slots__ = ("_overrides", "_platforms", "_tables")
+
+    def __init__(self, platforms: Sequence[str], overrides: Mapping[str, Rule]) -> None:
+        super().__init__()
+        self._platforms = tuple(platforms)
+        self._overrides = overrides
+        self._tables: dict[str, RuleTable] = {}
+
+    def for_platform(self, platform: str) -> RuleTable:
+        """The table of one of the platforms."""
+        if self._platforms == (platform,):
+            return self
+        found = self._tables.get(platform)
+        if found is None:
+            found = self._tables[platform] = RuleTable((platform,), self._overrides)
+        return found
+
+    def __missing__(self, primitive: Primitive) -> Rule:
+        candidates = [self._candidates(primitive, platform) for platform in self._platforms]
+        if all(c == candidates[0] for c in candidates):
+            rule = _first_of(primitive, candidates[0], self._platforms)
+        else:
+            rule = self._by_platform(primitive)
+        self[primitive] = rule
+        return rule
+
+    def _candidates(self, primitive: Primitive, platform: str) -> list[Rule]:
+        found = []
+        if primitive.name in self._overrides:
+            found.append(self._overrides[primitive.name])
+        of_platform = manager().lowerings(platform).get(primitive.name)
+        if of_platform is not None:
+            found.append(of_platform)
+        if primitive.has_rule("lower"):
+            found.append(primitive.lower)
+        return found
+
+    def _by_platform(self, primitive: Primitive) -> Rule:
+        rules = [self.for_platform(platform)[primitive] for platform in self._platforms]
+
+        def choose(context: Builder, *values: ir.Value, **params: Any) -> list[ir.Value]:
+            platforms, index = context.platforms, context.platform_index
+            assert index is not None
+            assert context.equation is not None
+
+            def branch(platform: str, rule: Rule) -> Callable[[], Any]:
+                def lower_for_platform() -> Any:
+                    context.platforms = (platform,)
+                    try:
+                        return rule(context, *values, **params)
+                    finally:
+                        context.platforms = platforms
+
+                return lower_for_platform
+
+            return context.case(
+                index,
+                [branch(p, rule) for p, rule in zip(platforms, rules, strict=True)],
+                context.avals_out,
+                ordered_effects(context.equation.effects),
+            )
+
+        return choose
+
+
+def _first_of(primitive: Primitive, candidates: list[Rule], platforms: Sequence[str]) -> Rule:
+    if candidates == [primitive.lower]:
+        return candidates[0]
+
+    def first_that_applies(context: Builder, *values: ir.Value, **params: Any) -> Any:
+        for candidate in candidates:
+            result = candidate(context, *values, **params)
+            if result is not NotImplemented:
+                return result
+        raise missing_rule(primitive, platforms, context.equation)
+
+    return first_that_applies
+
+
+def missing_rule(
+    primitive: Primitive, platforms: Sequence[str], equation: JaxprEqn | None
+) -> MissingRuleError:
+    """The error for an equation that no rule lowers."""
+    where = "" if equation is None else f" (used at {source.describe(equation.traceback)})"
+    names = " and ".join(repr(p) for p in platforms)
+    return MissingRuleError(
+        f"primitive {primitive.name!r} has no lowering for platform {names}{where}; a backend's "
+        "LoweringTable, an extension or the method `lower` of the primitive can give it one"
+    )
+
+
+def explain_failure(error: Exception, eqn: JaxprEqn) -> None:
+    """Add to an error that a rule raised which equation, of which line of the user's code, it was."""
+    if any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
+        return
+    operands = ", ".join(v.aval.short_name() for v in eqn.invars)
+    results = ", ".join(v.aval.short_name() for v in eqn.outvars)
+    error.add_note(
+        f"{_NOTE} the primitive {eqn.primitive.name!r}: ({operands}) -> ({results}), "
+        f"used at {source.describe(eqn.traceback)}"
+    )
