@@ -15,7 +15,7 @@ import dovetail.dtypes as public
 from dovetail.core.base import config, dtypes
 from dovetail.core.base.errors import NonArrayArgumentError
 
-# The table of the documentation ("Type promotion semantics"), 64-bit types on. A star marks weak types.
+# The documented table ("Type promotion semantics"), with 64-bit types; a star marks weak types.
 STANDARD = """
    b1 u1 u2 u4 u8 i1 i2 i4 i8 i* bf f2 f4 f8 f* c4 c8 c*
 b1 b1 u1 u2 u4 u8 i1 i2 i4 i8 i* bf f2 f4 f8 f* c4 c8 c*

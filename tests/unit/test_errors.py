@@ -1,0 +1,141 @@
+"""Errors: their classes, and that they say what happened, where, and what to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import dovetail.errors as public
+from dovetail.core.base import errors
+
+
+class Tracer:
+    aval = "f32[3]"
+
+    def origin(self) -> str:
+        return "the argument x of f, traced by jit at train.py:3"
+
+
+# class, arguments, bases, parts of the message
+CASES: list[tuple[Any, tuple[Any, ...], tuple[type, ...], list[str]]] = [
+    (
+        errors.ConcretizationTypeError,
+        (Tracer(), "the shape of zeros"),
+        (TypeError, errors.JAXTypeError),
+        ["concrete value", "the shape of zeros", "static_argnums"],
+    ),
+    (
+        errors.TracerBoolConversionError,
+        (Tracer(),),
+        (TypeError, errors.ConcretizationTypeError),
+        ["control flow", "lax.cond", "dovetail.numpy.where", "lax.while_loop", "static_argnums"],
+    ),
+    (
+        errors.TracerIntegerConversionError,
+        (Tracer(),),
+        (TypeError, errors.JAXTypeError),
+        ["Python integer", "lax.fori_loop", "static_argnums"],
+    ),
+    (
+        errors.TracerArrayConversionError,
+        (Tracer(),),
+        (TypeError, errors.JAXTypeError),
+        ["NumPy array", "dovetail.numpy", "pure_callback"],
+    ),
+    (
+        errors.NonConcreteBooleanIndexError,
+        (Tracer(),),
+        (IndexError, errors.JAXIndexError),
+        ["boolean", "dovetail.numpy.where", "size=n"],
+    ),
+    (
+        errors.UnexpectedTracerError,
+        (Tracer(),),
+        (TypeError, errors.JAXTypeError),
+        ["outside of the transformed function", "check_tracer_leaks", "Return the value"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "bases", "parts"), CASES, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_errors_about_tracers(
+    kind: Any, arguments: tuple[Any, ...], bases: tuple[type, ...], parts: list[str]
+) -> None:
+    with pytest.raises(kind) as caught:
+        raise kind(*arguments)
+    for base in bases:
+        assert isinstance(caught.value, base)
+    message = str(caught.value)
+    for part in [
+        "a tracer of type f32[3]",
+        "the argument x of f, traced by jit at train.py:3",
+        f"{__file__}:",
+        "(test_errors_about_tracers)",
+        *parts,
+    ]:
+        assert part in message
+    assert caught.value.tracer is arguments[0]
+    assert all(len(line) < 400 for line in message.splitlines())
+
+
+def test_context_is_optional() -> None:
+    assert "found:" not in str(errors.ConcretizationTypeError(Tracer()))
+
+
+def test_an_origin_that_cannot_be_told_does_not_hide_the_error() -> None:
+    class Broken(Tracer):
+        def origin(self) -> str:
+            raise KeyError("lost")
+
+    assert "from:  unknown (KeyError: 'lost')" in str(errors.TracerBoolConversionError(Broken()))
+
+
+def test_unexpected_tracer_takes_a_message() -> None:
+    assert str(errors.UnexpectedTracerError("a message")) == "a message"
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("JAXTypeError", TypeError),
+        ("JAXIndexError", IndexError),
+        ("KeyReuseError", RuntimeError),
+        ("JaxprTypeError", TypeError),
+        ("InconclusiveDimensionOperation", Exception),
+        ("DeletedArrayError", RuntimeError),
+        ("MissingRuleError", NotImplementedError),
+        ("BackendUnavailableError", RuntimeError),
+        ("DeviceMismatchError", ValueError),
+        ("NonArrayArgumentError", TypeError),
+        ("CompilationCacheWarning", UserWarning),
+        ("JaxRuntimeError", RuntimeError),
+    ],
+)
+def test_errors_with_a_message(name: str, base: type[Exception]) -> None:
+    kind = getattr(public, name)
+    assert issubclass(kind, base)
+    assert str(kind("a message")) == "a message"
+
+
+def test_public_names() -> None:
+    for name in public.__all__:
+        assert getattr(public, name) is getattr(errors, name)
+    assert set(public.__all__) == set(errors.__all__)
+    with pytest.raises(AttributeError, match="Nonsense"):
+        public.Nonsense  # noqa: B018  (the access is the test)
+
+
+def test_importing_errors_loads_nothing_else() -> None:
+    code = (
+        "import sys, dovetail.errors as e; print('numpy' in sys.modules, 'jaxlib' in sys.modules);"
+        "e.JaxRuntimeError; print('jaxlib' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert result.stdout.split() == ["False", "False", "True"]
