@@ -164,7 +164,7 @@ def coexistence(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure against JAX at the same jaxlib, interleaved; `-- --quick` for a first look."""
+    """Measure against JAX at the same jaxlib, interleaved; `-- --rounds 1` for a first look."""
     install(session, *group("demo"))
     theirs = Path(session.create_tmp()).resolve() / "jax"
     if not theirs.exists():
@@ -174,7 +174,9 @@ def bench(session: nox.Session) -> None:
     session.run(
         python, "-m", "pip", "install", "-q", f"jax=={version}", f"jaxlib=={version}", external=True
     )
-    session.run("python", "benchmarks/run.py", "--jax-python", python, *session.posargs)
+    words = session.posargs or ["--output", "benchmarks/results.md"]
+    own = str(Path(session.bin) / "python")
+    session.run(own, "benchmarks/compare.py", "--dovetail", own, "--jax", python, *words)
 
 
 def jaxlib_version(session: nox.Session) -> str:

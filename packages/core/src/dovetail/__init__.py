@@ -23,19 +23,21 @@ if TYPE_CHECKING:
     from dovetail import tree as tree
     from dovetail import tree_util as tree_util
     from dovetail.core.api.derivatives import grad as grad
-    from dovetail.core.api.derivatives import hessian as hessian
-    from dovetail.core.api.derivatives import jacfwd as jacfwd
-    from dovetail.core.api.derivatives import jacobian as jacobian
-    from dovetail.core.api.derivatives import jacrev as jacrev
     from dovetail.core.api.derivatives import jvp as jvp
     from dovetail.core.api.derivatives import linear_transpose as linear_transpose
     from dovetail.core.api.derivatives import linearize as linearize
     from dovetail.core.api.derivatives import value_and_grad as value_and_grad
     from dovetail.core.api.derivatives import vjp as vjp
+    from dovetail.core.api.environment import print_environment_info as print_environment_info
+    from dovetail.core.api.inspection import ShapeDtypeStruct as ShapeDtypeStruct
     from dovetail.core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
     from dovetail.core.api.inspection import eval_shape as eval_shape
     from dovetail.core.api.inspection import make_jaxpr as make_jaxpr
     from dovetail.core.api.inspection import typeof as typeof
+    from dovetail.core.api.jacobians import hessian as hessian
+    from dovetail.core.api.jacobians import jacfwd as jacfwd
+    from dovetail.core.api.jacobians import jacrev as jacobian
+    from dovetail.core.api.jacobians import jacrev as jacrev
     from dovetail.core.api.jit import clear_caches as clear_caches
     from dovetail.core.api.jit import jit as jit
     from dovetail.core.api.vectorization import vmap as vmap
@@ -57,8 +59,6 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail.core.base.dtypes import float0 as float0
-    from dovetail.core.ir.avals import ShapeDtypeStruct as ShapeDtypeStruct
-    from dovetail.core.plugins.doctor import print_environment_info as print_environment_info
     from dovetail.core.runtime.array import Array as Array
     from dovetail.core.runtime.array import live_arrays as live_arrays
     from dovetail.core.runtime.clients import default_backend as default_backend
@@ -76,7 +76,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "Array": "dovetail.core.runtime.array",
-    "ShapeDtypeStruct": "dovetail.core.ir.avals",
+    "ShapeDtypeStruct": "dovetail.core.api.inspection",
     "block_until_ready": "dovetail.core.runtime.transfer",
     "check_tracer_leaks": "dovetail.core.base.config",
     "checking_leaks": "dovetail.core.base.config:check_tracer_leaks",
@@ -100,10 +100,10 @@ _NAMES = {
     "explain_cache_misses": "dovetail.core.base.config",
     "float0": "dovetail.core.base.dtypes",
     "grad": "dovetail.core.api.derivatives",
-    "hessian": "dovetail.core.api.derivatives",
-    "jacfwd": "dovetail.core.api.derivatives",
-    "jacobian": "dovetail.core.api.derivatives",
-    "jacrev": "dovetail.core.api.derivatives",
+    "hessian": "dovetail.core.api.jacobians",
+    "jacfwd": "dovetail.core.api.jacobians",
+    "jacobian": "dovetail.core.api.jacobians:jacrev",
+    "jacrev": "dovetail.core.api.jacobians",
     "jit": "dovetail.core.api.jit",
     "jvp": "dovetail.core.api.derivatives",
     "legacy_prng_key": "dovetail.core.base.config",
@@ -116,7 +116,7 @@ _NAMES = {
     "make_jaxpr": "dovetail.core.api.inspection",
     "numpy_dtype_promotion": "dovetail.core.base.config",
     "numpy_rank_promotion": "dovetail.core.base.config",
-    "print_environment_info": "dovetail.core.plugins.doctor",
+    "print_environment_info": "dovetail.core.api.environment",
     "process_count": "dovetail.core.runtime.clients",
     "process_index": "dovetail.core.runtime.clients",
     "threefry_partitionable": "dovetail.core.base.config",

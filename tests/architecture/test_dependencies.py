@@ -1,0 +1,84 @@
+"""Who may import what from outside: jax nobody, jaxlib a few modules, backends one of ours."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+
+import pytest
+
+CORE = "packages/core/src/dovetail/core"
+JAXLIB_ALLOWED = re.compile(
+    rf"{CORE}/base/(bindings|pytree)\.py|{CORE}/(hlo|runtime)/|packages/backend-\w+/"
+)
+
+
+def _imports(source_tree, top):
+    """Label, line and name of each import of a module at or under `top`."""
+    for module in source_tree.modules.values():
+        for found in source_tree.imports(module):
+            if found.module == top or found.module.startswith(f"{top}."):
+                yield module.label, found.line, found.module
+
+
+def test_nothing_imports_jax(source_tree):
+    assert list(_imports(source_tree, "jax")) == []
+
+
+def test_no_source_names_jax_to_the_import_machinery(source_tree):
+    pattern = re.compile(r"""import_module\(\s*["']jax["'.]|__import__\(\s*["']jax["'.]""")
+    found = [m.label for m in source_tree.modules.values() if pattern.search("\n".join(m.lines))]
+    assert found == []
+
+
+def test_jaxlib_is_imported_only_behind_its_wrappers(source_tree):
+    found = [
+        f"{label}:{line}: {name}"
+        for label, line, name in _imports(source_tree, "jaxlib")
+        if not JAXLIB_ALLOWED.match(label)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_mlir_is_imported_only_by_hlo(source_tree):
+    found = [
+        f"{label}:{line}: {name}"
+        for label, line, name in _imports(source_tree, "jaxlib.mlir")
+        if not label.startswith(f"{CORE}/hlo/")
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda", "tpu"])
+def test_a_backend_uses_only_what_third_parties_are_promised(backend, source_tree):
+    own = f"dovetail_{backend}"
+    foreign = {
+        f"{module.label}:{found.line}: {found.module}"
+        for module in source_tree.modules.values()
+        if module.name.partition(".")[0] == own
+        for found in source_tree.imports(module)
+        if found.module.partition(".")[0] not in (own, "jaxlib", *sys.stdlib_module_names)
+        and found.module != "dovetail.extend"
+    }
+    assert not foreign, "\n".join(sorted(foreign))
+
+
+def test_every_import_is_a_declared_dependency(root, source_tree):
+    allowed = set(sys.stdlib_module_names) | {"dovetail"}
+    missing = set()
+    for folder in sorted((root / "packages").iterdir()):
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        declared = {re.split(r"[<>=\[]", text)[0] for text in project["dependencies"]}
+        own = {path.name for path in (folder / "src").iterdir()}
+        if folder.name == "numpy-api" or folder.name.startswith("backend-"):
+            declared |= {"numpy", "ml_dtypes", "jaxlib"}  # core brings them
+        for module in source_tree.modules.values():
+            if not module.path.is_relative_to(folder):
+                continue
+            # The testing kit's own needs are stated by whoever runs tests.
+            if module.name.startswith("dovetail.testing"):
+                continue
+            tops = {i.module.partition(".")[0] for i in source_tree.imports(module)}
+            missing |= {f"{module.label}: {top}" for top in tops - allowed - declared - own}
+    assert not missing, "\n".join(sorted(missing))

@@ -1,0 +1,96 @@
+"""Imports go to the same layer or one before it; docs/design.md lists the layers."""
+
+from __future__ import annotations
+
+import graphlib
+import re
+
+import pytest
+
+PUBLIC = "a public module"
+
+# The one knot that is tied at run time: the lowest layer that evaluates asks for the evaluator.
+UPWARD_ON_PURPOSE = {("dovetail.core.trace.state", "dovetail.core.runtime.dispatch")}
+
+
+@pytest.fixture(scope="module")
+def layers(root):
+    """The layers of core in order, read from section 3 of the design."""
+    design = (root / "docs" / "design.md").read_text(encoding="utf-8")
+    section = design.partition("## 3. Layers of core")[2].partition("\n## ")[0]
+    names = re.findall(r"`(\w+)` \(", section.partition("The three knots")[0])
+    assert section.count(" → ") == len(names) - 1, "section 3 lists layers as `name` (...) → ..."
+    return names
+
+
+def _layer(module_name):
+    """A module's layer; None outside core."""
+    parts = module_name.split(".")
+    return parts[2] if parts[:2] == ["dovetail", "core"] and len(parts) > 2 else None
+
+
+def test_the_design_lists_every_layer_folder(layers, root):
+    core = root / "packages/core/src/dovetail/core"
+    folders = {path.name for path in core.iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert folders == set(layers)
+
+
+def test_core_imports_go_down(layers, source_tree):
+    upward = []
+    for module in source_tree.modules.values():
+        layer = _layer(module.name)
+        if layer is None:
+            continue
+        for found in source_tree.imports(module):
+            if found.module.partition(".")[0] != "dovetail" or found.module == "dovetail.core":
+                continue
+            if found.for_types_only or (module.name, found.module) in UPWARD_ON_PURPOSE:
+                continue  # a name in an annotation imports nothing
+            target = _layer(found.module) or PUBLIC
+            if target == PUBLIC or layers.index(target) > layers.index(layer):
+                upward.append(f"{module.label}:{found.line}: {layer} imports {found.module}")
+    assert not upward, "\n".join(upward)
+
+
+def test_core_does_not_know_the_numpy_api_or_a_backend(source_tree):
+    other = re.compile(r"dovetail\.(numpy|nn|random|scipy|image)\b|dovetail_\w+")
+    found = [
+        f"{module.label}:{line.line}: {line.module}"
+        for module in source_tree.modules.values()
+        if _layer(module.name)
+        for line in source_tree.imports(module)
+        if other.match(line.module)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_no_import_cycle(source_tree):
+    edges = {
+        module.name: {
+            found.module
+            for found in source_tree.imports(module)
+            if found.module in source_tree.modules
+            and found.module != module.name
+            and not found.in_function
+            and not found.for_types_only
+        }
+        for module in source_tree.modules.values()
+    }
+    try:
+        graphlib.TopologicalSorter(edges).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail("import cycle: " + " -> ".join(error.args[1]))
+
+
+def test_an_import_inside_a_function_says_why(source_tree):
+    silent = [
+        f"{module.label}:{found.line}: {module.lines[found.line - 1].strip()}"
+        for module in source_tree.modules.values()
+        for found in source_tree.imports(module)
+        if found.in_function
+        and not any(
+            re.search(r"# deferred: \w+", line)
+            for line in module.lines[found.line - 1 : found.end_line]
+        )
+    ]
+    assert not silent, "write `# deferred: reason` behind:\n" + "\n".join(silent)
