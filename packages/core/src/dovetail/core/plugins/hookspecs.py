@@ -137,7 +137,8 @@ class CompileRequest:
     Attributes:
         platform: the platform to compile for.
         client: the platform's client.
-        module: StableHLO, as MLIR bytecode or text.
+        module: StableHLO, as MLIR bytecode or text; as jaxlib's own module object where the program
+            has host callbacks, which its client takes with nothing else.
         devices: the devices that the program spans, as the client's own list type.
         options: compile options of the client's own type.
         host_callbacks: Python functions that the program calls, by index.

@@ -72,8 +72,10 @@ class _DefaultCompiler:
 
     @hookimpl(trylast=True)
     def dovetail_compile(self, request: CompileRequest) -> Executable:
+        # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
+        callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
         return request.client.compile_and_load(
-            request.module, request.devices, request.options, request.host_callbacks
+            request.module, request.devices, request.options, *callbacks
         )
 
 

@@ -88,7 +88,7 @@ class Client(Protocol):
         computation: bytes | str,
         executable_devices: Any,
         compile_options: Any,
-        host_callbacks: Sequence[Callable[..., Any]],
+        host_callbacks: Sequence[Callable[..., Any]] = (),
     ) -> Executable:
         """Compile one StableHLO module and load it on its devices.
 

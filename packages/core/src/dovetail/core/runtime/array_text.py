@@ -1,0 +1,31 @@
+"""How arrays are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["array_text", "short_type"]
+
+
+def short_type(aval: Any) -> str:
+    """Dtype and shape in one word, as in ``float32[2,3]``."""
+    return f"{_name(aval.dtype)}[{','.join(map(str, aval.shape))}]"
+
+
+def _name(dtype: Any) -> str:
+    return dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+
+
+def array_text(value: np.ndarray[Any, Any], aval: Any) -> str:
+    """An array as Python's ``repr`` shows it, as in ``Array([1., 2.], dtype=float32)``."""
+    end = f", dtype={_name(aval.dtype)}" + (", weak_type=True)" if aval.weak_type else ")")
+    if value.size == 0:
+        shape = f", shape={value.shape}" if value.shape != (0,) else ""
+        return f"Array([]{shape}{end}"
+    text = np.array2string(value, separator=", ", prefix="Array(", suffix=end)
+    last_line = len(text) - (text.rfind("\n") + 1) + (len("Array(") if "\n" not in text else 0)
+    if last_line + len(end) > np.get_printoptions()["linewidth"]:
+        return f"Array({text},\n      {end[2:]}"
+    return f"Array({text}{end}"

@@ -1,0 +1,136 @@
+"""jaxlib's buffer objects: made from host values, moved, copied, read back.
+
+A buffer (jaxlib's ``ArrayImpl``) carries an aval, a sharding and a committed flag. Users never meet one: an
+`Array` holds it. Nothing here makes jaxlib look for jax, and nothing aliases memory that a caller can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import caches
+from dovetail.core.base.bindings import _jax, host_copy, result_handler, xla_client
+
+__all__ = [
+    "Buffer",
+    "block_until_ready",
+    "copy",
+    "handler",
+    "is_buffer",
+    "move",
+    "own_shard",
+    "put",
+    "put_shared",
+    "read",
+    "rewrap",
+]
+
+Buffer = Any
+
+_batched_device_put: Final = _jax.batched_device_put
+_batched_copy: Final = _jax.batched_copy_array_to_devices_with_sharding
+_batched_block: Final = _jax.batched_block_until_ready
+_buffer_class: Final = _jax.ArrayImpl
+# The default would share aligned memory with the NumPy array, which its owner may write to later.
+_COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
+_ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
+
+handler = caches.lru_cache(maxsize=8192)(result_handler)
+"""`result_handler`, remembered: gives a program's result its aval, sharding and committed flag."""
+
+
+def is_buffer(value: object) -> bool:
+    """Whether a value is a buffer of jaxlib: ours, or an array of jax."""
+    return type(value) is _buffer_class
+
+
+def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer:
+    """Copy a host value to a device.
+
+    Args:
+        value: A NumPy array or scalar of exactly the aval's shape and dtype, in native byte order.
+        aval: Its (physical) abstract value.
+        sharding: A sharding on one device.
+        committed: Whether the data sticks to that device.
+    """
+    return _batched_device_put(
+        aval, sharding, [value], sharding._device_list, committed, False, _COPY_DURING_CALL, True
+    )
+
+
+def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
+    """`put` that shares the memory of the NumPy array where the device can (it must be aligned)."""
+    return _batched_device_put(
+        aval, sharding, [value], sharding._device_list, committed, False, _SHARE, True
+    )
+
+
+def rewrap(buffer: Buffer, aval: Any, sharding: Any, committed: bool) -> Buffer:
+    """The same memory under another aval, sharding object or committed flag."""
+    return handler(aval, sharding, committed)(buffer)
+
+
+def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
+    """The data of a buffer on another device, or the buffer itself if it is there."""
+    present = buffer._sharding
+    if present is sharding:
+        if buffer._committed is committed:
+            return buffer
+        return rewrap(buffer, buffer.aval, sharding, committed)
+    if present._device.client is not sharding._device.client:
+        return put(read(buffer), buffer.aval, sharding, committed)
+    (moved,) = _batched_copy(
+        [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
+    )
+    return rewrap(moved, buffer.aval, sharding, committed)
+
+
+def copy(buffer: Buffer) -> Buffer:
+    """The same data in memory of its own, on the same device."""
+    sharding = buffer._sharding
+    (copied,) = _batched_copy(
+        [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
+    )
+    return rewrap(copied, buffer.aval, sharding, buffer._committed)
+
+
+def read(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """The value of a buffer as a read-only NumPy array; waits until it is computed.
+
+    On the CPU the array is a view of the buffer's memory. Elsewhere the host's copy is kept with the buffer.
+
+    Raises:
+        JaxRuntimeError: If the computation of the value failed, or the buffer is deleted.
+    """
+    # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for first.
+    buffer.block_until_ready()
+    kept = buffer._npy_value
+    if kept is not None:
+        known: np.ndarray[Any, Any] = kept
+        return known
+    value = host_copy(buffer)
+    if value.flags.writeable:
+        value.flags.writeable = False
+    if buffer.platform() != "cpu":
+        # A view kept on the CPU would hold the buffer that holds it.
+        buffer._npy_value = value
+    return value
+
+
+def own_shard(buffer: Buffer) -> Buffer:
+    """A buffer of the same memory that can tell its address without jaxlib looking for jax."""
+    sharding = buffer._sharding
+    return rewrap(buffer, buffer.aval, sharding, buffer._committed)
+
+
+def block_until_ready(buffers: Sequence[Buffer]) -> None:
+    """Wait until buffers are computed.
+
+    Raises:
+        JaxRuntimeError: If one of the computations failed.
+    """
+    _batched_block(list(buffers))

@@ -1,0 +1,268 @@
+"""Clients of the platforms, made on first use, and their devices."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dovetail.core.base import caches, config
+from dovetail.core.base.bindings import _jax
+from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.plugins.manager import manager
+
+__all__ = [
+    "backend",
+    "clear_backends",
+    "default_backend",
+    "default_device",
+    "device_count",
+    "devices",
+    "is_device",
+    "live_buffers",
+    "local_device_count",
+    "local_devices",
+    "on_clear",
+    "platform_of",
+    "process_count",
+    "process_index",
+    "process_indices",
+]
+
+Device = Any
+Client = Any
+
+_lock: Final = threading.RLock()
+_clients: Final[dict[str, Client]] = {}
+_failures: Final[dict[str, BackendUnavailableError]] = {}
+_default_device: Device | None = None
+_clear_functions: Final[list[Callable[[], object]]] = []
+
+
+def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
+    # jaxlib keeps the host memory of finished transfers until somebody holding the GIL asks for it.
+    if phase == "stop":
+        _jax.collect_garbage()
+
+
+def _client_options(platform: str) -> dict[str, object]:
+    """The options of the framework that a platform's client is made with."""
+    if platform != "cpu":
+        return {}
+    options: dict[str, object] = {"asynchronous": config.cpu_asynchronous_dispatch.value}
+    if config.num_cpu_devices.value > 0:
+        options["num_devices"] = config.num_cpu_devices.value
+    return options
+
+
+def _platforms() -> list[str]:
+    """The platforms of this process, the default first."""
+    return manager().resolve_platforms()
+
+
+def _client(platform: str) -> Client:
+    """The client of a platform, by the platform's own name."""
+    client = _clients.get(platform)
+    if client is not None:
+        return client
+    with _lock:
+        if platform in _clients:
+            return _clients[platform]
+        known = _failures.get(platform)
+        if known is not None:
+            raise BackendUnavailableError(*known.args) from known.__cause__
+        try:
+            client = manager().make_client(platform, _client_options(platform))
+        except BackendUnavailableError as error:
+            _failures[platform] = error
+            raise
+        if _release_host_memory not in gc.callbacks:
+            gc.callbacks.append(_release_host_memory)
+        _clients[platform] = client
+        return client
+
+
+def backend(platform: str | Client | None = None) -> Client:
+    """The client of a platform, made when it is first asked for.
+
+    Args:
+        platform: A platform's name or alias; None for the default platform. A client is given back.
+
+    Returns:
+        The client.
+
+    Raises:
+        BackendUnavailableError: If the platform is not installed, or cannot run here.
+    """
+    if platform is None:
+        with _lock:
+            return _client(_platforms()[0])
+    if isinstance(platform, str):
+        if platform in _clients:
+            return _clients[platform]
+        with _lock:
+            _platforms()  # a platform that DOVETAIL_PLATFORMS leaves out is refused by name
+            return _client(manager().canonical(platform))
+    if hasattr(platform, "local_devices"):
+        return platform
+    raise TypeError(
+        f"a backend is given by its platform's name, such as 'cpu', or as None; got {platform!r}"
+    )
+
+
+def default_backend() -> str:
+    """The name of the default platform.
+
+    Example:
+        >>> import dovetail
+        >>> dovetail.default_backend()
+        'cpu'
+    """
+    with _lock:
+        platform = _platforms()[0]
+        _client(platform)
+        return platform
+
+
+def platform_of(owner: Device | Client) -> str:
+    """The name of the platform that a device or a client belongs to: that of its entry point."""
+    client = getattr(owner, "client", owner)
+    for platform, known in _clients.items():
+        if known is client:
+            return platform
+    name: str = client.platform
+    return name
+
+
+def devices(backend: str | Client | None = None) -> list[Device]:
+    """All devices of a platform, those of other processes included.
+
+    Args:
+        backend: The platform's name; the default platform if None.
+
+    Returns:
+        The devices, by increasing id.
+
+    Raises:
+        BackendUnavailableError: If the platform is not installed, or cannot run here.
+
+    Example:
+        >>> import dovetail
+        >>> dovetail.devices()[0].platform
+        'cpu'
+    """
+    return list(_backend(backend).devices())
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | Client | None = None
+) -> list[Device]:
+    """The devices that one process can address.
+
+    Args:
+        process_index: The number of the process; this one if None.
+        backend: The platform's name; the default platform if None.
+
+    Returns:
+        The devices, by increasing id.
+
+    Raises:
+        BackendUnavailableError: If the platform is not installed, or cannot run here.
+        ValueError: If there is no such process.
+    """
+    client = _backend(backend)
+    if process_index is None:
+        return list(client.local_devices())
+    found = [device for device in client.devices() if device.process_index == process_index]
+    if not found:
+        indices = sorted({device.process_index for device in client.devices()})
+        raise ValueError(f"there is no process {process_index}; the processes are {indices}")
+    return found
+
+
+def device_count(backend: str | Client | None = None) -> int:
+    """How many devices a platform has over all processes; the default platform if None."""
+    return len(_backend(backend).devices())
+
+
+def local_device_count(backend: str | Client | None = None) -> int:
+    """How many devices of a platform this process can address; the default platform if None."""
+    return len(_backend(backend).local_devices())
+
+
+def process_index(backend: str | Client | None = None) -> int:
+    """The number of this process among those that share the platform."""
+    return int(_backend(backend).process_index())
+
+
+def process_indices(backend: str | Client | None = None) -> list[int]:
+    """The numbers of the processes that share the platform."""
+    return sorted({device.process_index for device in _backend(backend).devices()})
+
+
+def process_count(backend: str | Client | None = None) -> int:
+    """How many processes share the platform."""
+    return len(process_indices(backend))
+
+
+_backend: Final = backend  # the functions above have an argument of that name
+
+
+def is_device(value: object) -> bool:
+    """Whether a value is a device of a client."""
+    return hasattr(value, "device_kind") and hasattr(value, "client")
+
+
+def default_device() -> Device:
+    """Where data that is committed to no device is placed: the option ``default_device``, or the first
+    device of the default platform."""
+    chosen = config.default_device.value
+    if chosen is None:
+        return _default_device or _find_default_device()
+    if isinstance(chosen, str):
+        return backend(chosen).local_devices()[0]
+    if is_device(chosen):
+        return chosen
+    placed = getattr(chosen, "device_set", None)
+    if placed is not None and len(placed) == 1:
+        return next(iter(placed))
+    raise ValueError(
+        f"default_device must be one device or the name of a platform, and it is {chosen!r}"
+    )
+
+
+def _find_default_device() -> Device:
+    global _default_device
+    with _lock:
+        if _default_device is None:
+            _default_device = _client(_platforms()[0]).local_devices()[0]
+        return _default_device
+
+
+def on_clear(function: Callable[[], object]) -> None:
+    """Have ``function`` called when clients are dropped: what it holds belongs to them."""
+    if function not in _clear_functions:
+        _clear_functions.append(function)
+
+
+def clear_backends() -> None:
+    """Forget every client, with all caches; the next use makes new ones. For tests.
+
+    Arrays made before keep their client alive, and do not mix with those made afterwards.
+    """
+    global _default_device
+    with _lock:
+        caches.clear_all()
+        for function in _clear_functions:
+            function()
+        _clients.clear()
+        _failures.clear()
+        _default_device = None
+
+
+def live_buffers(platform: str | None = None) -> list[Any]:
+    """The buffer objects that are alive on a platform, or on all that have a client."""
+    if platform is not None:
+        return list(backend(platform).live_arrays())
+    return [buffer for client in list(_clients.values()) for buffer in client.live_arrays()]

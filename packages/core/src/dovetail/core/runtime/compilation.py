@@ -1,0 +1,316 @@
+"""Compiling modules: options, one table of executables for the process, and the cache on disk.
+
+Executables are found by the module's content, so that a function which is made anew and gives the same program
+is compiled once. Each program is compiled by one thread; others that want it wait for that one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail.core.base import caches, config
+from dovetail.core.base.bindings import JaxRuntimeError, xla_client
+from dovetail.core.plugins.hookspecs import CompileRequest, OptionValue
+from dovetail.core.plugins.manager import manager
+from dovetail.core.runtime import clients, disk_cache
+
+if TYPE_CHECKING:
+    from dovetail.core.lower.lowering import LoweredModule
+
+__all__ = [
+    "Statistics",
+    "clear",
+    "compile_executable",
+    "compile_options",
+    "log_duration",
+    "statistics",
+]
+
+CompilerOptions = Mapping[str, OptionValue]
+
+logger: Final = logging.getLogger("dovetail")
+
+# An executable holds code and constants; programs beyond this number are compiled or loaded again.
+_MAX_EXECUTABLES: Final = 4096
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What compilation has cost this process.
+
+    Attributes:
+        compiled: Programs that were compiled.
+        compile_seconds: The time that took.
+        loaded: Programs that were read from the cache on disk.
+        load_seconds: The time that took.
+        reused: Requests that were answered by a program in memory.
+    """
+
+    compiled: int = 0
+    compile_seconds: float = 0.0
+    loaded: int = 0
+    load_seconds: float = 0.0
+    reused: int = 0
+
+
+_statistics: Final = Statistics()
+
+
+def statistics() -> Statistics:
+    """What compilation has cost this process so far."""
+    with _lock:
+        return Statistics(
+            _statistics.compiled,
+            _statistics.compile_seconds,
+            _statistics.loaded,
+            _statistics.load_seconds,
+            _statistics.reused,
+        )
+
+
+def log_duration(step: str, name: str, seconds: float) -> None:
+    """Log a step of making a program, if the option ``log_compiles`` is on.
+
+    Args:
+        step: What was done: ``"traced"``, ``"lowered"``, ``"compiled"``.
+        name: The name of the function or program.
+        seconds: How long it took.
+    """
+    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+    logger.log(level, "%s %s in %.4f s", step, name, seconds)
+
+
+# ------------------------------------------------------------------------------------------- options
+
+
+@caches.lru_cache(maxsize=256)
+def _compile_options(
+    platform: str, device_ids: tuple[int, ...], wanted: tuple[tuple[str, OptionValue], ...]
+) -> tuple[Any, bytes]:
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = len(device_ids)
+    build.use_spmd_partitioning = len(device_ids) > 1
+    build.use_shardy_partitioner = True
+    options.device_assignment = xla_client.DeviceAssignment.create(
+        np.array(device_ids, np.int32).reshape(1, -1)
+    )
+    overrides = []
+    for name, value in wanted:
+        if not name.startswith("xla_") and hasattr(build, name):
+            _set_build_option(build, name, value)
+        else:
+            overrides.append((name, value))
+    options.env_option_overrides = overrides
+    return options, options.SerializeAsString()
+
+
+def _set_build_option(build: Any, name: str, value: OptionValue) -> None:
+    try:
+        setattr(build, name, value)
+    except TypeError:
+        raise TypeError(
+            f"the compiler option {name!r} does not take {value!r} of type {type(value).__name__}"
+        ) from None
+
+
+def compile_options(
+    platform: str, devices: Sequence[Any], wanted: CompilerOptions | None = None
+) -> tuple[Any, bytes]:
+    """The options that a program is compiled with: the backend's, overridden by the user's.
+
+    Args:
+        platform: The platform's name.
+        devices: The devices that the program runs on.
+        wanted: The user's options, by the names of XLA's flags or of its build options.
+
+    Returns:
+        jaxlib's options object, not to be changed, and the same as bytes.
+
+    Raises:
+        TypeError: If an option's name is no string, or its value no bool, number or string.
+    """
+    for name, value in (wanted or {}).items():
+        if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
+            raise TypeError(
+                "compiler_options maps names of options to bools, numbers or strings; "
+                f"got {name!r}: {value!r}"
+            )
+    merged = manager().compile_options(platform, dict(wanted or {}))
+    ids = tuple([device.id for device in devices])
+    result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
+    return result
+
+
+# --------------------------------------------------------------------------------------------- table
+
+
+class _Entry:
+    """A place in the table: an executable, or the thread that is making it."""
+
+    __slots__ = ("executable", "maker", "ready")
+
+    def __init__(self) -> None:
+        self.executable: Any = None
+        self.maker = threading.get_ident()
+        self.ready = threading.Event()
+
+
+_lock: Final = threading.Lock()
+_table: Final[OrderedDict[Any, _Entry]] = OrderedDict()
+
+
+def clear() -> None:
+    """Forget the executables in memory; those on disk stay."""
+    with _lock:
+        for key in [key for key, entry in _table.items() if entry.ready.is_set()]:
+            del _table[key]
+
+
+caches.register(clear)
+
+
+def _once(key: Any, make: Callable[[], Any]) -> Any:
+    """The value of a key, made by the first thread that asks; an error is that thread's alone."""
+    while True:
+        with _lock:
+            entry = _table.get(key)
+            mine = entry is None
+            if entry is None:
+                entry = _table[key] = _Entry()
+            elif entry.executable is not None:
+                _table.move_to_end(key)
+                _statistics.reused += 1
+                return entry.executable
+        if mine:
+            break
+        if entry.maker == threading.get_ident():
+            return make()  # a plug-in that compiles, asking for the program that it is called for
+        entry.ready.wait()
+    try:
+        entry.executable = make()
+    except BaseException:
+        with _lock:
+            _table.pop(key, None)
+        raise
+    finally:
+        entry.ready.set()
+    with _lock:
+        finished = [key for key, other in _table.items() if other.ready.is_set()]
+        for old in finished[: max(0, len(_table) - _MAX_EXECUTABLES)]:
+            del _table[old]
+    return entry.executable
+
+
+def compile_executable(
+    lowered: LoweredModule, sharding: Any, compiler_options: CompilerOptions | None = None
+) -> Any:
+    """The executable of a module: from memory, from disk, or compiled.
+
+    Args:
+        lowered: The module.
+        sharding: Where it runs.
+        compiler_options: The user's compiler options.
+
+    Returns:
+        jaxlib's loaded executable, or that of the backend.
+
+    Raises:
+        JaxRuntimeError: If the compiler refuses the program.
+        ValueError: If there is no such compiler option.
+    """
+    device_list = sharding._internal_device_list
+    devices = tuple(device_list)
+    client = devices[0].client
+    platform = clients.platform_of(client)
+    options, option_bytes = compile_options(platform, devices, compiler_options)
+
+    def make() -> Any:
+        return _load_or_compile(
+            lowered, platform, client, device_list, options, option_bytes, compiler_options
+        )
+
+    if lowered.host_callbacks:
+        # Callbacks are objects of this process: no key describes them.
+        return make()
+    return _once((lowered.key(), option_bytes, id(client)), make)
+
+
+def _load_or_compile(
+    lowered: LoweredModule,
+    platform: str,
+    client: Any,
+    device_list: Any,
+    options: Any,
+    option_bytes: bytes,
+    compiler_options: CompilerOptions | None,
+) -> Any:
+    cache = None if lowered.host_callbacks else disk_cache.current()
+    key = ""
+    if cache is not None:
+        key = disk_cache.entry_key(lowered.key(), option_bytes, platform, client, device_list)
+        executable = _load(cache, key, lowered.name, client, device_list, options)
+        if executable is not None:
+            return executable
+    start = time.perf_counter()
+    request = CompileRequest(
+        platform=platform,
+        client=client,
+        module=lowered.module if lowered.host_callbacks else lowered.bytecode(),
+        devices=device_list,
+        options=options,
+        host_callbacks=lowered.host_callbacks,
+        name=lowered.name,
+    )
+    try:
+        executable = manager().compile(request)
+    except JaxRuntimeError as error:
+        if "No such compile option" in str(error) or "compile option" in str(error).lower():
+            raise ValueError(
+                f"compiler_options={dict(compiler_options or {})!r}: {error}"
+            ) from error
+        raise
+    seconds = time.perf_counter() - start
+    with _lock:
+        _statistics.compiled += 1
+        _statistics.compile_seconds += seconds
+    log_duration("compiled", lowered.name, seconds)
+    if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
+        cache.store(key, executable, lowered.name)
+    return executable
+
+
+def _load(
+    cache: disk_cache.DiskCache,
+    key: str,
+    name: str,
+    client: Any,
+    device_list: Any,
+    options: Any,
+) -> Any:
+    """The executable out of the cache on disk, or None."""
+    start = time.perf_counter()
+    payload = cache.read(key)
+    if payload is None:
+        return None
+    try:
+        executable = client.deserialize_executable(payload, device_list, options)
+    except Exception as error:
+        # The checksum was right, so this build of the backend cannot read what it once wrote.
+        cache.discard(key, f"the backend cannot load it: {error}")
+        return None
+    seconds = time.perf_counter() - start
+    with _lock:
+        _statistics.loaded += 1
+        _statistics.load_seconds += seconds
+    log_duration("loaded", name, seconds)
+    return executable

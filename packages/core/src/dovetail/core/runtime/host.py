@@ -1,0 +1,122 @@
+"""From values of the host to NumPy arrays as a device takes them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import NonArrayArgumentError
+from dovetail.core.ir.avals import ShapedArray, make_aval
+
+__all__ = ["checked_ndarray", "host_value", "numpy_aval", "physical_aval"]
+
+_PYTHON_SCALARS: Final = (bool, int, float, complex)
+_canonicalize: Final = dtypes.canonicalize_dtype
+
+
+def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]:
+    """A NumPy array that a device can take: of a canonical dtype, in native byte order.
+
+    Args:
+        value: A NumPy array or scalar.
+        what: A phrase for the value, for messages.
+
+    Returns:
+        ``value`` itself where it is such an array already, else a converted copy.
+
+    Raises:
+        NonArrayArgumentError: If its dtype is not one of numbers or booleans, or it is masked.
+        OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
+    """
+    dtype = value.dtype
+    canonical = _canonicalize(dtype) if dtype.kind not in "OSUmM" else None
+    if type(value) is np.ndarray and canonical is dtype:
+        return value
+    if canonical is None or dtypes.kind_of(canonical) is None:
+        raise NonArrayArgumentError(_refusal(value, what))
+    if isinstance(value, np.ma.MaskedArray):
+        raise NonArrayArgumentError(
+            f"{what} is a masked array, and its mask would be lost; fill it first, "
+            "with value.filled(number)"
+        )
+    array = np.asarray(value)
+    if array.dtype == canonical:
+        # Equal and not identical: the dtypes of ml_dtypes and views of NumPy's, or another byte order.
+        return array if array.dtype.isnative else array.astype(canonical)
+    if canonical.kind in "iu" and array.size:
+        _check_range(array, canonical, what)
+    return array.astype(canonical)
+
+
+def _check_range(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: str) -> None:
+    bounds = np.iinfo(dtype)
+    smallest, largest = array.min(), array.max()
+    if smallest < bounds.min or largest > bounds.max:
+        bad = smallest if smallest < bounds.min else largest
+        raise OverflowError(
+            f"{what} holds {bad}, which does not fit {dtype}: 64-bit types are off, and "
+            f"{array.dtype} becomes {dtype}. Switch them on with dovetail.config.update("
+            f'"enable_x64", True), or convert with .astype({dtype.name!r}) if the upper bits are to '
+            "be dropped"
+        )
+
+
+def _refusal(value: Any, what: str) -> str:
+    dtype = value.dtype
+    if dtype == dtypes.float0:
+        return f"{what} has the dtype float0, which holds nothing and has no place on a device"
+    advice = {
+        "O": "a list of rows of different lengths becomes such an array, for one",
+        "U": "text stays on the host",
+        "S": "text stays on the host",
+        "M": "convert it to numbers first, such as value.astype('int64')",
+        "m": "convert it to numbers first, such as value.astype('int64')",
+    }.get(dtype.kind, "take a field of it, or convert it to numbers")
+    return f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans; {advice}"
+
+
+def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
+    """A host value as it is transferred: a NumPy array of the aval's dtype, or a Python scalar.
+
+    Args:
+        value: A NumPy array or scalar, a Python scalar, or an object with ``__array__``.
+        aval: The abstract value that it stands for.
+        what: A phrase for the value, for messages.
+
+    Raises:
+        OverflowError: If an integer does not fit the aval's dtype.
+        NonArrayArgumentError: If the value is no array.
+    """
+    if isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
+        dtype = aval.dtype
+        try:
+            return np.asarray(value, dtype)
+        except OverflowError:
+            raise OverflowError(
+                f"{what} is the Python integer {value}, which does not fit {dtype}"
+                + (
+                    "; 64-bit types are off, switch them on with "
+                    'dovetail.config.update("enable_x64", True)'
+                    if dtype.itemsize < 8
+                    else ""
+                )
+            ) from None
+    if not isinstance(value, (np.ndarray, np.generic)):
+        value = np.asarray(value)
+    return checked_ndarray(value, what)
+
+
+def numpy_aval(array: np.ndarray[Any, Any]) -> ShapedArray:
+    """The aval of an array that `checked_ndarray` gave."""
+    return make_aval(array.shape, array.dtype)
+
+
+def physical_aval(aval: Any) -> Any:
+    """The aval of the numbers that hold a value: other than ``aval`` for extended dtypes only."""
+    dtype = aval.dtype
+    if isinstance(dtype, dtypes.ExtendedDType):
+        shape, numbers = dtype.physical(aval.shape)
+        return make_aval(tuple(shape), numbers)
+    return aval

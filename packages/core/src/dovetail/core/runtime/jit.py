@@ -1,0 +1,332 @@
+"""The engine behind `jit`: a function staged once per signature, compiled, and served by the C++ fast path.
+
+The C++ callable keeps, for each signature of arguments, what it needs to run the program without Python. Whenever
+it has no entry it calls `JitFunction.miss` with the original arguments.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from dovetail.core.base import caches, config, pytree, source
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail.core.ops.call import call
+from dovetail.core.runtime import clients, compilation
+from dovetail.core.runtime.arguments import resolve_device
+from dovetail.core.runtime.array import Array
+from dovetail.core.runtime.fastpath import fastpath, pjit_function
+from dovetail.core.runtime.programs import LoadedProgram, compile_module
+from dovetail.core.runtime.sharding import as_sharding
+from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.trace.tracer import Tracer
+from dovetail.core.transform.flattening import (
+    FlatFunction,
+    check_array_leaves,
+    leaf_names,
+    location_of,
+)
+from dovetail.core.transform.stage import stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JitOptions:
+    """How a function is compiled.
+
+    Attributes:
+        name: the name of the function, which the program carries.
+        static_argnums: positional arguments that are part of the program.
+        static_argnames: keyword arguments that are part of the program.
+        donate_argnums: positional arguments whose memory may be reused.
+        donate_argnames: keyword arguments whose memory may be reused.
+        keep_unused: whether arguments that nothing uses stay arguments of the program.
+        inline: whether the function is run in place when it is called while tracing.
+        device: where the program runs; decided by the arguments if None.
+        compiler_options: options of the compiler, by name.
+    """
+
+    name: str
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    device: Any = None
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+
+
+class Call(NamedTuple):
+    """The arguments of one call, taken apart."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    positions: tuple[int, ...]
+    dynamic: tuple[Any, ...]
+    keywords: dict[str, Any]
+    leaves: list[Any]
+    in_tree: Any
+    statics: tuple[Any, ...]
+
+
+class Staged:
+    """A function traced for one signature.
+
+    Attributes:
+        closed: the program.
+        out_tree: the structure of its result.
+        in_tree: the structure of ``(dynamic positional arguments, dynamic keyword arguments)``.
+        donated: for each leaf whether its memory may be reused.
+        names: for each leaf its name in messages.
+        options: how it is compiled.
+        programs: compiled programs, by where and how.
+    """
+
+    __slots__ = ("closed", "donated", "in_tree", "names", "options", "out_tree", "programs")
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        in_tree: Any,
+        out_tree: Any,
+        donated: tuple[bool, ...],
+        names: tuple[str, ...],
+        options: JitOptions,
+    ) -> None:
+        self.closed = closed
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.donated = donated
+        self.names = names
+        self.options = options
+        self.programs: dict[Any, Any] = {}
+
+    def lower(self, platforms: Sequence[str]) -> Any:
+        """The program as a StableHLO module."""
+        from dovetail.core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
+
+        return lower_jaxpr(
+            self.closed,
+            name=self.options.name,
+            platforms=platforms,
+            donated=self.donated if any(self.donated) else None,
+            keep_unused=self.options.keep_unused,
+            arg_names=self.names,
+        )
+
+    def compile(
+        self, lowered: Any, sharding: Any, compiler_options: Mapping[str, Any]
+    ) -> LoadedProgram:
+        """A lowered program compiled for a device."""
+        self._warn_of_unused_donations(lowered)
+        return compile_module(lowered, sharding, compiler_options)
+
+    def program(self, sharding: Any) -> LoadedProgram:
+        """The program compiled for a device; the one that was compiled before if there is one."""
+        found = self.programs.get(sharding)
+        if found is None:
+            platform = clients.platform_of(sharding._device)
+            start = time.perf_counter()
+            lowered = self.lower((platform,))
+            compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
+            found = self.compile(lowered, sharding, dict(self.options.compiler_options))
+            self.programs[sharding] = found
+        return found
+
+    def describe(self, number: int) -> str:
+        """A phrase for the argument of that number."""
+        return f"the argument {self.names[number]} of {self.options.name}"
+
+    def _warn_of_unused_donations(self, lowered: Any) -> None:
+        unused = lowered.donation.unused
+        if not unused:
+            return
+        avals = self.closed.in_avals
+        listed = ", ".join(f"{avals[i].short_name()} ({self.names[i]})" for i in unused)
+        source.warn(
+            f"Some donated buffers were not usable: {listed}. No result of {self.options.name} has the same "
+            "shape and dtype left to take the memory; leave these arguments out of donate_argnums"
+        )
+
+
+# Functions staged before, by function: two jits of one function share them.
+_staged: Final[WeakKeyDictionary[Any, dict[Any, Staged]]] = WeakKeyDictionary()
+caches.register(_staged.clear)
+
+
+class JitFunction:
+    """A function to compile, and how; the Python side of the C++ callable."""
+
+    __slots__ = ("_own", "callable", "function", "options")
+
+    def __init__(self, function: Callable[..., Any], options: JitOptions) -> None:
+        self.function = function
+        self.options = options
+        self._own: dict[Any, Staged] = {}
+        self.callable = pjit_function(
+            options.name,
+            function,
+            self.miss,
+            static_argnums=options.static_argnums,
+            static_argnames=options.static_argnames,
+            key=options,
+        )
+        update_wrapper(self.callable, function)
+
+    def take_apart(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
+    ) -> Call:
+        """Split arguments into static and dynamic ones, and flatten the latter.
+
+        Args:
+            args: positional arguments.
+            kwargs: keyword arguments.
+            abstract: whether anything with a shape and a dtype will do for an array.
+
+        Raises:
+            ValueError: a static argument is not hashable.
+            NonArrayArgumentError: a dynamic argument is not an array.
+        """
+        options = self.options
+        if options.static_argnums or options.static_argnames:
+            static_numbers = {i for i in options.static_argnums if i < len(args)}
+            positions = tuple(i for i in range(len(args)) if i not in static_numbers)
+            dynamic = tuple(args[i] for i in positions)
+            keywords = {k: v for k, v in kwargs.items() if k not in options.static_argnames}
+            statics = [(i, args[i]) for i in sorted(static_numbers)]
+            statics += [(k, kwargs[k]) for k in sorted(kwargs) if k not in keywords]
+            key = tuple((where, type(value), value) for where, value in statics)
+            self._check_hashable(statics)
+        else:
+            positions = tuple(range(len(args)))
+            dynamic, keywords, key = args, kwargs, ()
+        leaves, in_tree = pytree.flatten((dynamic, keywords))
+        check_array_leaves(
+            [x for x in leaves if not (abstract and hasattr(x, "shape") and hasattr(x, "dtype"))],
+            lambda: leaf_names(self.function, dynamic, keywords, positions),
+            self.options.name,
+        )
+        return Call(args, kwargs, positions, dynamic, keywords, leaves, in_tree, key)
+
+    def _check_hashable(self, statics: Sequence[tuple[Any, Any]]) -> None:
+        for where, value in statics:
+            try:
+                hash(value)
+            except TypeError as error:
+                name = (
+                    f"static_argnums {where}" if isinstance(where, int) else f"static_argnames {where!r}"
+                )
+                raise ValueError(
+                    f"Non-hashable static arguments cannot be used: the argument of {self.options.name} "
+                    f"marked by {name} is {value!r:.80} of type {type(value).__name__} ({error}). Static "
+                    "arguments are keys of a cache, so they need __hash__ and __eq__: pass a tuple "
+                    "instead of a list, or an array as a dynamic argument"
+                ) from None
+
+    def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
+        """The function traced for these arguments, from the cache if it was before."""
+        key = (parts.in_tree, tuple(avals), parts.statics, self.options, config.trace_key())
+        try:
+            known = _staged.get(self.function)
+            if known is None:
+                known = _staged[self.function] = {}
+        except TypeError:  # the function cannot be hashed or referred to weakly
+            known = self._own
+        found = known.get(key)
+        if found is None:
+            found = self._stage(parts, avals)
+            # A captured tracer belongs to one trace of the caller; the next call may capture another.
+            if not any(isinstance(c, Tracer) for c in found.closed.consts):
+                known[key] = found
+        return found
+
+    def _stage(self, parts: Call, avals: Sequence[Any]) -> Staged:
+        names = leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
+        info = DebugInfo("jit", self.options.name, location_of(self.function), names)
+        flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
+        closed = stage(flat, avals, info)
+        return Staged(
+            closed, parts.in_tree, flat.out_tree, self._donated(parts), names, self.options
+        )
+
+    def _with_statics(self, parts: Call) -> Callable[..., Any]:
+        """The function of dynamic arguments only."""
+        if not parts.statics:
+            return self.function
+        static_keywords = {k: v for k, v in parts.kwargs.items() if k not in parts.keywords}
+
+        def function(*dynamic: Any, **keywords: Any) -> Any:
+            full = list(parts.args)
+            for position, value in zip(parts.positions, dynamic, strict=True):
+                full[position] = value
+            return self.function(*full, **keywords, **static_keywords)
+
+        update_wrapper(function, self.function)
+        return function
+
+    def _donated(self, parts: Call) -> tuple[bool, ...]:
+        options = self.options
+        donated: list[bool] = []
+        for position, value in zip(parts.positions, parts.dynamic, strict=True):
+            donated += [position in options.donate_argnums] * len(pytree.leaves(value))
+        for name in sorted(parts.keywords):
+            count = len(pytree.leaves(parts.keywords[name]))
+            donated += [name in options.donate_argnames] * count
+        return tuple(donated)
+
+    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        """Serve a call that the C++ callable has no entry for.
+
+        Returns:
+            The result, the data for a new entry (or None), and whether to drop the entry.
+        """
+        try:
+            return self._serve(args, kwargs)
+        except BaseException:
+            # jaxlib would keep a signature whose first call raised on the Python path for ever.
+            self.callable._clear_cache()
+            raise
+
+    def _serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        tracing = state.trace is not evaluation_trace
+        if tracing and self.options.inline:
+            return self.function(*args, **kwargs), None, True
+        parts = self.take_apart(args, kwargs)
+        leaves = parts.leaves
+        if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
+            tracing = True
+        staged = self.staged(parts, [aval_of(leaf) for leaf in leaves])
+        if tracing:
+            outs = call(staged.closed, leaves, self.options.name)
+            return staged.out_tree.unflatten(outs), None, True
+        if self.options.device is None:
+            sharding, committed = resolve_device(leaves, self.options.name, staged.describe)
+        else:
+            sharding, committed = as_sharding(self.options.device), True
+        program = staged.program(sharding)
+        result = staged.out_tree.unflatten(program(leaves, committed, staged.describe))
+        data = fastpath(program, leaves, result, committed, staged.describe)
+        return result, data, data is None
+
+    def device_for(self, parts: Call) -> Any:
+        """The device that a call would run on."""
+        if self.options.device is not None:
+            return self.options.device
+        arrays = [leaf for leaf in parts.leaves if type(leaf) is Array]
+        return resolve_device(arrays, self.options.name)[0]._device
+
+    def clear(self) -> None:
+        """Forget what was staged and compiled."""
+        self._own.clear()
+        _staged.pop(self.function, None)
+        self.callable._clear_cache()
+
+
+def jit_function(function: Callable[..., Any], options: JitOptions) -> Any:
+    """The C++ callable that compiles and runs `function`."""
+    return JitFunction(function, options).callable

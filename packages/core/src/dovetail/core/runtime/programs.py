@@ -1,0 +1,191 @@
+"""Compiled programs: an executable, and what has to be known to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail.core.base import config, dtypes
+from dovetail.core.runtime import buffers, compilation
+from dovetail.core.runtime.array import Array, KeyArray, wrap, wrap_value
+from dovetail.core.runtime.arguments import argument_buffer
+from dovetail.core.runtime.host import physical_aval
+
+if TYPE_CHECKING:
+    from dovetail.core.lower.lowering import LoweredModule
+
+__all__ = ["LoadedProgram", "compile_module"]
+
+
+class LoadedProgram:
+    """A program on its device.
+
+    Attributes:
+        name: The program's name, as profiles show it.
+        executable: jaxlib's loaded executable.
+        sharding: Where it runs, and where its results are.
+        in_avals: Avals of the arguments that it takes.
+        kept: For each argument of the function whether it is among them.
+        out_avals: Avals of its results.
+        constants: Buffers of the constants that it takes before its arguments.
+        donated: Numbers of the function's arguments whose memory it takes.
+        effects: Side effects.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_handlers",
+        "_key_dtypes",
+        "constants",
+        "donated",
+        "effects",
+        "executable",
+        "in_avals",
+        "kept",
+        "name",
+        "out_avals",
+        "physical_out_avals",
+        "sharding",
+    )
+
+    def __init__(self, lowered: LoweredModule, executable: Any, sharding: Any) -> None:
+        self.name = lowered.name
+        self.executable = executable
+        self.sharding = sharding
+        self.in_avals = lowered.in_avals
+        self.kept = lowered.kept
+        self.out_avals = lowered.out_avals
+        self.effects = lowered.effects
+        donation = lowered.donation
+        self.donated = tuple(sorted((*donation.aliases, *donation.donors)))
+        self.constants = [
+            argument_buffer(constant, sharding, "a constant of the program")
+            for constant in lowered.hoisted
+        ]
+        self.physical_out_avals = [physical_aval(aval) for aval in self.out_avals]
+        self._key_dtypes = [
+            aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
+            for aval in self.out_avals
+        ]
+        self._handlers: dict[bool, list[Any]] = {}
+
+    @property
+    def device(self) -> Any:
+        """The device that it runs on."""
+        return self.sharding._device
+
+    def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Array]:
+        """Run the program on buffers.
+
+        Args:
+            arguments: One buffer on the program's device for each kept argument.
+            committed: Whether the results stick to the device.
+
+        Returns:
+            The results, which may still be being computed.
+        """
+        handlers = self._handlers.get(committed)
+        if handlers is None:
+            handlers = self._handlers[committed] = [
+                buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
+            ]
+        results = self.executable.execute_sharded(
+            [*self.constants, *arguments] if self.constants else arguments
+        ).consume_with_handlers(handlers)
+        outs = [
+            wrap(None, (buffer,)) if key_dtype is None else wrap_value(key_dtype, buffer)
+            for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
+        ]
+        if config.debug_nans.value or config.debug_infs.value:
+            check_special_values(outs, self.name)
+        return outs
+
+    def __call__(
+        self,
+        leaves: Sequence[Any],
+        committed: bool = False,
+        describe: Callable[[int], str] | None = None,
+    ) -> list[Array]:
+        """Run the program on values of any kind.
+
+        Args:
+            leaves: One array, NumPy value or Python scalar for each argument of the function, those that
+                the program dropped included.
+            committed: Whether the results stick to the device.
+            describe: Gives a phrase for an argument by its number, for messages.
+        """
+        place = self.sharding
+        arguments = []
+        for number, (leaf, keep) in enumerate(zip(leaves, self.kept, strict=True)):
+            if keep:
+                what = describe if describe is not None else _number
+                arguments.append(argument_buffer(leaf, place, what, number))
+        return self.execute(arguments, committed)
+
+    # --------------------------------------------------------------------------------- inspection
+
+    def hlo_text(self) -> str:
+        """The optimised program in XLA's language."""
+        return str(self.executable.get_hlo_text())
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes, by the compiler's names."""
+        found: Mapping[str, float] = self.executable.cost_analysis()
+        return found
+
+    def memory_analysis(self) -> Any:
+        """Bytes for arguments, results, temporaries and code, as attributes."""
+        return self.executable.get_compiled_memory_stats()
+
+    def __repr__(self) -> str:
+        return f"<LoadedProgram {self.name} on {self.device!r}>"
+
+
+def _number(number: int) -> str:
+    return f"argument {number}"
+
+
+_INEXACT: Final = "fc"
+
+
+def check_special_values(arrays: Sequence[Array], name: str) -> None:
+    """Raise if a result holds what the options ``debug_nans`` and ``debug_infs`` look for.
+
+    Raises:
+        FloatingPointError: With the name of what computed it.
+    """
+    for array in arrays:
+        if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
+            continue
+        value = buffers.read(array._children[0])
+        if value.dtype.kind not in _INEXACT:
+            value = value.astype(np.float32)  # the kinds of ml_dtypes, which all fit
+        if config.debug_nans.value and np.isnan(value).any():
+            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+        if config.debug_infs.value and np.isinf(value).any():
+            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+
+
+def compile_module(
+    lowered: LoweredModule,
+    sharding: Any,
+    compiler_options: compilation.CompilerOptions | None = None,
+) -> LoadedProgram:
+    """Compile a module for a device, or find the executable of an equal one.
+
+    Args:
+        lowered: The module, lowered for the device's platform.
+        sharding: Where it runs: the sharding of one device.
+        compiler_options: Options for the compiler, which win over the backend's.
+
+    Returns:
+        The program.
+
+    Raises:
+        JaxRuntimeError: If the compiler refuses the program.
+        ValueError: If there is no such compiler option.
+    """
+    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    return LoadedProgram(lowered, executable, sharding)
