@@ -246,7 +246,7 @@ def test_scope_without_a_value_switches_on() -> None:
         assert config.enable_x64
     with pytest.raises(TypeError, match="needs a value"):
         options.numpy_rank_promotion()
-    with options.disable_jit():
+    with options.disable_jit(), options.disable_jit(disable=True):
         assert config.disable_jit
 
 
@@ -346,3 +346,12 @@ def test_device_option_takes_devices_and_names() -> None:
         assert config.default_device == "cpu"
     with options.default_device("cpu"), options.default_device(None):
         assert config.default_device is None
+
+
+def test_devices_are_parts_of_keys_and_so_hashable() -> None:
+    class Unhashable:
+        device_kind = "cpu"
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match="default_device"):
+        options.default_device(Unhashable())

@@ -193,9 +193,10 @@ class _Device(Kind[Any]):
         return text.strip() or None
 
     def check(self, value: Any) -> Any:
-        if value is None or isinstance(value, str) or hasattr(value, "device_kind"):
+        if value is None or isinstance(value, str):
             return value
-        if hasattr(value, "device_set") or hasattr(value, "_internal_device_list"):
+        if any(hasattr(value, name) for name in ("device_kind", "device_set", "device_list")):
+            hash(value)  # it becomes part of the keys of caches
             return value
         raise TypeError(value)
 
@@ -316,6 +317,18 @@ class Option(_Cell[T]):
             f"the option {self.name} is an object, which is neither true nor false; "
             f"read dovetail.config.{self.name}"
         )
+
+
+class _DisableJit(Option[bool]):
+    """The option whose argument is known by another name."""
+
+    def __call__(self, disable: bool = True) -> Scope[bool]:
+        """A scope in which nothing is compiled, or in which all is again.
+
+        Args:
+            disable: Whether to run operation by operation.
+        """
+        return super().__call__(disable)
 
 
 def _from_environment(variables: tuple[str, ...], kind: Kind[T], default: T) -> T:
@@ -452,7 +465,7 @@ cpu_asynchronous_dispatch = Option(
 )
 
 # Finding mistakes.
-disable_jit = Option(
+disable_jit = _DisableJit(
     "disable_jit",
     BOOL,
     False,

@@ -360,16 +360,19 @@ def promote_types(a: Any, b: Any) -> DType:
 
 def _dtype_and_weakness(argument: Any) -> tuple[Any, bool]:
     """The dtype and weakness of a value or a dtype."""
+    aval = getattr(argument, "aval", None)
+    if aval is not None:
+        return aval.dtype, bool(getattr(aval, "weak_type", False))
+    kind = _PYTHON_KINDS.get(type(argument))
+    if kind is not None:
+        # Here only the type counts, so a large integer is none the worse.
+        return promotion.widest(kind), kind != "b"
     if argument is None:
         return promotion.widest("f"), False
     if isinstance(argument, type) and argument in _PYTHON_KINDS:
         return promotion.widest(_PYTHON_KINDS[argument]), argument is not bool
     if isinstance(argument, str | np.dtype | type | ExtendedDType):
         return canonicalize_dtype(argument, allow_extended_dtype=True), False
-    kind = _PYTHON_KINDS.get(type(argument))
-    if kind is not None:
-        # Here only the type counts, so a large integer is none the worse.
-        return promotion.widest(kind), kind != "b"
     return dtype_of(argument), is_weakly_typed(argument)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import sys
 import warnings
@@ -88,15 +89,15 @@ def _stack(traceback: Traceback | None) -> Iterator[tuple[CodeType, int]]:
 
 
 def _resolve(code: CodeType, offset: int) -> UserFrame:
-    line: int | None = None
-    column: int | None = None
-    # Instruction offsets are in bytes, two to an instruction.
-    for index, (start_line, _, start_column, _) in enumerate(code.co_positions()):
-        if index == offset // 2:
-            line = start_line
-            column = None if start_column is None else start_column + 1
-            break
-    return UserFrame(code.co_filename, line or code.co_firstlineno, column, code.co_qualname)
+    # Instruction offsets are in bytes, two to an instruction; a frame that has not begun has -1.
+    here = itertools.islice(code.co_positions(), max(offset, 0) // 2, None)
+    line, _, column, _ = next(here, (None, None, None, None))
+    return UserFrame(
+        code.co_filename,
+        code.co_firstlineno if line is None else line,
+        None if column is None else column + 1,
+        code.co_qualname,
+    )
 
 
 def user_frames(traceback: Traceback | None = None, limit: int = 1) -> list[UserFrame]:
