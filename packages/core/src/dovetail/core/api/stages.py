@@ -1,0 +1,288 @@
+"""The steps of compilation as objects: traced, lowered, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from dovetail.core.api.inspection import ShapeDtypeStruct, struct_of
+from dovetail.core.base import pytree
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import ClosedJaxpr
+from dovetail.core.runtime import clients
+from dovetail.core.runtime.arguments import resolve_device
+from dovetail.core.runtime.jit import Staged
+from dovetail.core.runtime.sharding import as_sharding
+from dovetail.core.trace.tracer import Tracer
+from dovetail.core.transform.flattening import check_array_leaves
+
+
+class ArgInfo:
+    """What is known of one argument of a program.
+
+    Args:
+        aval: its abstract value.
+        donated: whether its memory may be reused.
+    """
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, aval: Any, donated: bool) -> None:
+        self._aval = aval
+        self.donated = donated
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        shape: tuple[int, ...] = self._aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self._aval.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ArgInfo)
+            and self._aval is other._aval
+            and self.donated == other.donated
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._aval, self.donated))
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class Stage:
+    """What the steps have in common.
+
+    Args:
+        staged: the function traced for one signature.
+    """
+
+    def __init__(self, staged: Staged) -> None:
+        self._staged = staged
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of ``(positional arguments, keyword arguments)``, static ones left out."""
+        return self._staged.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the result."""
+        return self._staged.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Avals of the arguments, in their structure."""
+        return self._staged.in_tree.unflatten(self._staged.closed.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, in their structure."""
+        staged = self._staged
+        infos = [
+            ArgInfo(a, d) for a, d in zip(staged.closed.in_avals, staged.donated, strict=True)
+        ]
+        return staged.in_tree.unflatten(infos)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Numbers of the flat arguments that are donated."""
+        return tuple(i for i, d in enumerate(self._staged.donated) if d)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the result, in its structure."""
+        staged = self._staged
+        return staged.out_tree.unflatten([struct_of(a) for a in staged.closed.out_avals])
+
+
+class Traced(Stage):
+    """A function traced to a jaxpr, made by ``jit(f).trace(...)``."""
+
+    def __init__(self, staged: Staged, platform: Callable[[], str]) -> None:
+        super().__init__(staged)
+        self._platform = platform
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The jaxpr."""
+        return self._staged.closed
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self._staged.options.name
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Lower to StableHLO.
+
+        Args:
+            lowering_platforms: the platforms to lower for; by default the one that the program would run on.
+        """
+        platforms = (self._platform(),) if lowering_platforms is None else lowering_platforms
+        return Lowered(self._staged, self._staged.lower(tuple(platforms)))
+
+
+class Lowered(Stage):
+    """A program in StableHLO, made by ``jit(f).lower(...)``."""
+
+    def __init__(self, staged: Staged, module: Any) -> None:
+        super().__init__(staged)
+        self._module = module
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as text.
+
+        Args:
+            dialect: ``"stablehlo"`` (the default) or ``"hlo"``.
+            debug_info: whether to write source locations as well.
+
+        Raises:
+            ValueError: there is no such dialect.
+        """
+        if dialect in (None, "stablehlo"):
+            text: str = self._module.text(debug_info=debug_info)
+            return text
+        if dialect == "hlo":
+            hlo: str = self._module.hlo_text()
+            return hlo
+        raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program as an object of the compiler: an MLIR module, or HLO for ``dialect="hlo"``."""
+        if dialect in (None, "stablehlo"):
+            return self._module.module
+        if dialect == "hlo":
+            return self._module.hlo()
+        raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes before the compiler's optimisations, by the compiler's names."""
+        platform = self._module.platforms[0]
+        found: Mapping[str, float] = self._module.cost_analysis(clients.backend(platform))
+        return found
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compile for the device that the program would run on.
+
+        Args:
+            compiler_options: options of the compiler, by name.
+
+        Raises:
+            ValueError: there is no such option.
+        """
+        staged = self._staged
+        device = staged.options.device
+        if device is not None:
+            sharding = as_sharding(device)
+        else:
+            backend = clients.backend(self._module.platforms[0])
+            default = clients.default_device()
+            same = clients.platform_of(default) == self._module.platforms[0]
+            sharding = as_sharding(default if same else backend.local_devices()[0])
+        options = dict(staged.options.compiler_options) | dict(compiler_options or {})
+        return Compiled(staged, staged.compile(self._module, sharding, options))
+
+
+class Compiled(Stage):
+    """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the function."""
+
+    def __init__(self, staged: Staged, program: Any) -> None:
+        super().__init__(staged)
+        self._program = program
+
+    def as_text(self) -> str:
+        """The optimised program in XLA's language."""
+        text: str = self._program.hlo_text()
+        return text
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes, by the compiler's names."""
+        found: Mapping[str, float] = self._program.cost_analysis()
+        return found
+
+    def memory_analysis(self) -> Any:
+        """Bytes for arguments, results, temporaries and code, as attributes."""
+        return self._program.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's loaded executable."""
+        return self._program.executable
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where each argument is expected, in their structure."""
+        sharding = self._program.sharding
+        return self.in_tree.unflatten([sharding] * self.in_tree.num_leaves)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where each part of the result is, in its structure."""
+        sharding = self._program.sharding
+        return self.out_tree.unflatten([sharding] * self.out_tree.num_leaves)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Raises:
+            TypeError: the arguments have not the structure, shapes and dtypes that it was compiled for.
+        """
+        return self(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        staged = self._staged
+        name = staged.options.name
+        leaves, tree = pytree.flatten((args, kwargs))
+        if tree != staged.in_tree:
+            raise TypeError(
+                f"the compiled program of {name} takes arguments of the structure {staged.in_tree}, got "
+                f"{tree}; static arguments are left out, they are part of the program"
+            )
+        check_array_leaves(leaves, lambda: staged.names, name)
+        for leaf, expected, argument in zip(
+            leaves, staged.closed.in_avals, staged.names, strict=True
+        ):
+            if isinstance(leaf, Tracer):
+                raise TypeError(
+                    f"the compiled program of {name} cannot be transformed, but its argument {argument} is a "
+                    f"tracer, {leaf.origin()}; call the jitted function instead"
+                )
+            found = aval_of(leaf)
+            if found.shape != expected.shape or found.dtype != expected.dtype:
+                raise TypeError(
+                    f"the compiled program of {name} takes {expected.short_name()} for its argument "
+                    f"{argument}, got {found.short_name()}"
+                )
+        place, committed = resolve_device(leaves, name, lambda i: staged.names[i])
+        if committed and place is not self._program.sharding:
+            raise ValueError(
+                f"the compiled program of {name} runs on {self._program.device!r}, but it got arguments that are "
+                f"committed to {place._device!r}"
+            )
+        outs = self._program(leaves, committed, lambda i: staged.names[i])
+        return staged.out_tree.unflatten(outs)
+
+
+class Wrapped(Protocol):
+    """A jitted function: called like the function, with the steps of compilation as methods."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function, compiled."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function for these arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lower the function for these arguments."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> ShapeDtypeStruct:
+        """Shapes and dtypes of the result for these arguments."""
+
+    def clear_cache(self) -> None:
+        """Forget what was compiled."""
