@@ -78,6 +78,10 @@ _converters: Final[dict[type, Callable[[Any], ir.Attribute]]] = {
 }
 
 
+def _itself(value: ir.Attribute) -> ir.Attribute:
+    return value
+
+
 def convert_attribute(value: Any) -> ir.Attribute:
     """An attribute from a Python value; the current context owns it.
 
@@ -93,6 +97,7 @@ def convert_attribute(value: Any) -> ir.Attribute:
     if convert is not None:
         return convert(value)
     if isinstance(value, ir.Attribute):
+        _converters[type(value)] = _itself
         return value
     if isinstance(value, ir.Type):
         return ir.TypeAttr.get(value)

@@ -36,6 +36,8 @@ class OperationBuilder(AttributeBuilder):
         types: MLIR types by aval.
         location: where the operations created now come from.
         equation: the equation being lowered.
+        avals_in: avals of its operands.
+        avals_out: avals of its results.
     """
 
     def __init__(self, location: ir.Location) -> None:
@@ -43,21 +45,11 @@ class OperationBuilder(AttributeBuilder):
         self.types = TypeTable()
         self.location = location
         self.equation: JaxprEqn | None = None
+        self.avals_in: tuple[Any, ...] = ()
+        self.avals_out: tuple[Any, ...] = ()
+        # Broadcasts of the literals of the jaxpr being lowered, see `broadcast_operands`.
+        self.literals: dict[int, dict[Any, ir.Value]] = {}
         self._constants: dict[Any, ir.Attribute] = {}
-
-    # What is being lowered
-
-    @property
-    def avals_in(self) -> tuple[Any, ...]:
-        """Avals of the operands of the equation being lowered."""
-        equation = self.equation
-        return () if equation is None else tuple([v.aval for v in equation.invars])
-
-    @property
-    def avals_out(self) -> tuple[Any, ...]:
-        """Avals of the results of the equation being lowered."""
-        equation = self.equation
-        return () if equation is None else tuple([v.aval for v in equation.outvars])
 
     # Types
 

@@ -33,16 +33,34 @@ class StructuralBuilder(OperationBuilder):
         """A scalar in every element of `out`; `x` itself where `out` is a scalar."""
         return self.broadcast_in_dim(x, out, ()) if out.ndim else x
 
-    def broadcast_operands(self, values: Sequence[ir.Value], out: Any) -> list[ir.Value]:
-        """The operands of the present equation, scalars among them broadcast to the shape of `out`."""
-        if not out.ndim:
-            return list(values)
+    def broadcast_operands(self, values: Sequence[ir.Value], out: Any) -> Sequence[ir.Value]:
+        """The operands of the present equation in the shape of its elementwise result `out`.
+
+        Scalars, and dimensions of size one, are repeated.
+        """
+        shape = out.shape
+        for aval in self.avals_in:
+            if aval.shape != shape:
+                break
+        else:
+            return values
         return [
-            value
-            if aval.ndim
-            else self.broadcast_in_dim(value, make_aval(out.shape, aval.dtype), ())
+            value if aval.shape == shape else self._spread(value, aval, out)
             for value, aval in zip(values, self.avals_in, strict=True)
         ]
+
+    def _spread(self, value: ir.Value, aval: Any, out: Any) -> ir.Value:
+        wide = make_aval(out.shape, aval.dtype)
+        if aval.shape:
+            return self.broadcast_in_dim(value, wide, range(out.ndim))
+        known = self.literals.get(id(value))
+        if known is None:
+            return self.broadcast_in_dim(value, wide, ())
+        # Programs use few literals, and use them often.
+        found = known.get(wide)
+        if found is None:
+            found = known[wide] = self.broadcast_in_dim(value, wide, ())
+        return found
 
     def reshape(self, x: ir.Value, out: Any) -> ir.Value:
         """The same elements in another shape."""

@@ -198,6 +198,12 @@ class _Function:
     platforms: tuple[str, ...]
 
 
+def _state(builder: Builder) -> dict[str, Any]:
+    """What lowering a jaxpr inside a rule would otherwise change for the rest of the rule."""
+    names = ("equation", "avals_in", "avals_out", "location", "name_stack", "scope", "literals")
+    return {name: getattr(builder, name) for name in names}
+
+
 class _Program:
     """A module being made. To its builder it is what knows how jaxprs are lowered."""
 
@@ -226,12 +232,13 @@ class _Program:
     def inline(
         self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        before = (builder.equation, builder.location, builder.name_stack, builder.scope)
+        before = _state(builder)
         if builder.equation is not None:
             builder.name_stack += f"{builder.equation.primitive.name}/{builder.scope}"
             builder.scope = ""
         results = self.body(jaxpr, values)
-        builder.equation, builder.location, builder.name_stack, builder.scope = before
+        for name, value in before.items():
+            setattr(builder, name, value)
         return results
 
     def call(
@@ -397,11 +404,26 @@ class _Program:
             for v in jaxpr.outvars
         ]
 
+    def literal(self, literal: Literal, made: dict[Any, ir.Value]) -> ir.Value:
+        """The value of a literal, made once for each block of operations."""
+        value = literal.val
+        kind = type(value)
+        if kind is not float and kind is not int and kind is not bool:
+            return self.builder.constant(value, literal.aval)
+        # Zero equals negative zero: the sign has to be part of the key.
+        key = (literal.aval, kind, value, value == 0 and str(value))
+        found = made.get(key)
+        if found is None:
+            found = made[key] = self.builder.constant(value, literal.aval)
+            self.builder.literals[id(found)] = {}
+        return found
+
     def equations(self, jaxpr: Jaxpr, env: dict[Any, ir.Value]) -> None:
         """The loop in which lowering spends its time."""
         builder = self.builder
         prefix = builder.name_stack
-        constant = builder.constant
+        made: dict[Any, ir.Value] = {}
+        builder.literals = {}
         rules = self.rules
         if builder.platforms != self.all_platforms:
             rules = rules.for_platform(*builder.platforms)
@@ -410,7 +432,10 @@ class _Program:
         unknown = builder.locations.unknown
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
+            invars, outvars = eqn.invars, eqn.outvars
             builder.equation = eqn
+            builder.avals_in = tuple([v.aval for v in invars])
+            builder.avals_out = tuple([v.aval for v in outvars])
             traceback = eqn.traceback
             builder.location = named(
                 prefix + primitive.name, unknown if traceback is None else of_traceback(traceback)
@@ -419,12 +444,11 @@ class _Program:
                 result = rules[primitive](
                     builder,
                     *[
-                        constant(v.val, v.aval) if type(v) is Literal else env[v]
-                        for v in eqn.invars
+                        self.literal(v, made) if type(v) is Literal else env[v]
+                        for v in invars
                     ],
                     **eqn.params,
                 )
-                outvars = eqn.outvars
                 if len(outvars) == 1:
                     kind = type(result)
                     env[outvars[0]] = (
