@@ -145,7 +145,9 @@ def test_narrow_floats_take_weak_floats_and_integers_but_no_other_floats(name: s
     assert promoted(narrow, np.int32(1)) == (name, False)
     for other in ("bfloat16", "float16", "float32", "complex64", *FP8):
         if other != name:
-            with pytest.raises(dtypes.TypePromotionError, match="8 bits and less are not promoted"):
+            with pytest.raises(
+                dtypes.TypePromotionError, match="8 bits and less are not promoted implicitly"
+            ):
                 promoted(narrow, Value(np.dtype(other)))
     with pytest.raises(dtypes.TypePromotionError, match=r"complex\*"):
         promoted(narrow, 1j)

@@ -278,15 +278,16 @@ def check_python_int(value: int) -> None:
             f"the Python integer {value} does not fit int64. Write np.uint64({value}) if it "
             f"fits that, or float({value}) for a float"
         )
-    instead = (
-        f"np.uint32({value}), float({value}) for a float, "
-        if 0 <= value <= 0xFFFFFFFF
-        else f"float({value}) for a float, "
-    )
+    if not -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
+        instead = f"float({value}) for a float; it does not fit int64 either"
+    else:
+        unsigned = f"np.uint32({value}), " if 0 <= value <= 0xFFFFFFFF else ""
+        instead = (
+            f"{unsigned}float({value}) for a float, or switch 64-bit types on with "
+            'dovetail.config.update("enable_x64", True)'
+        )
     raise OverflowError(
-        f"the Python integer {value} does not fit int32, the default integer type. Write "
-        f"{instead}or "
-        'switch 64-bit types on with dovetail.config.update("enable_x64", True)'
+        f"the Python integer {value} does not fit int32, the default integer type. Write {instead}"
     )
 
 

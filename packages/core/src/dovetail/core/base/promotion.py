@@ -226,11 +226,10 @@ def _why_not(nodes: Iterable[Any], mode: str) -> str:
         )
     if any(node in NARROW_FLOATS for node in nodes):
         return (
-            f"{text}: floats of 8 bits and less are not promoted, as there is no format that holds "
-            "all of them without more memory. Convert explicitly, for example with "
-            "x.astype('float32')"
+            f"{text}: floats of 8 bits and less are not promoted implicitly. "
+            "Convert explicitly, for example with x.astype('float32')"
         )
     return (
-        f"{text}: integers of less than 8 bits are not promoted. "
+        f"{text}: integers of less than 8 bits are not promoted implicitly. "
         "Convert explicitly, for example with x.astype('int32')"
     )
