@@ -221,8 +221,8 @@ class UnexpectedTracerError(JAXTypeError):
                 "a tracer was used outside of the transformed function in which it was made: a "
                 "side effect has kept it, for example in a global variable, an attribute or a "
                 "list",
-                "Return the value from the function instead of storing it. To find the place, "
-                "run with with dovetail.check_tracer_leaks(): ...",
+                "Return the value from the function instead of storing it. To find the place, run "
+                "the function inside of: with dovetail.check_tracer_leaks(): ...",
             )
         )
 
