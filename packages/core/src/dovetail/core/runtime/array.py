@@ -211,8 +211,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data; valid for as long as the array is alive and not deleted."""
+        from dovetail.core.runtime import dlpack  # deferred: dlpack makes arrays
+
         self._check()
-        return int(buffers.own_shard(self._children[0]).unsafe_buffer_pointer())
+        return dlpack.address(self._children[0])
 
     @property
     def traceback(self) -> Any:
@@ -359,7 +361,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def __cuda_array_interface__(self) -> Any:
         self._check()
-        return self._children[0].__cuda_array_interface__
+        buffer = self._children[0]
+        if buffer.platform() not in ("cuda", "gpu"):  # jaxlib would look for jax before it says no
+            raise AttributeError("only arrays on NVIDIA GPUs have __cuda_array_interface__")
+        return buffer.__cuda_array_interface__
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         import dovetail.numpy  # deferred: another distribution, which may be missing

@@ -21,7 +21,6 @@ __all__ = [
     "handler",
     "is_buffer",
     "move",
-    "own_shard",
     "put",
     "put_shared",
     "read",
@@ -119,12 +118,6 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
         # A view kept on the CPU would hold the buffer that holds it.
         buffer._npy_value = value
     return value
-
-
-def own_shard(buffer: Buffer) -> Buffer:
-    """A buffer of the same memory that can tell its address without jaxlib looking for jax."""
-    sharding = buffer._sharding
-    return rewrap(buffer, buffer.aval, sharding, buffer._committed)
 
 
 def block_until_ready(buffers: Sequence[Buffer]) -> None:

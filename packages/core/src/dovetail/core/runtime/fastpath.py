@@ -16,7 +16,6 @@ from dovetail.core.base import bindings, config
 from dovetail.core.base.bindings import _jax
 from dovetail.core.base.pytree import dispatch_registry
 from dovetail.core.ir.avals import aval_of, make_aval
-from dovetail.core.runtime import buffers
 from dovetail.core.runtime.arguments import HostArgument, place_host_argument
 from dovetail.core.runtime.array import Array, KeyArray
 from dovetail.core.runtime.programs import LoadedProgram
@@ -119,13 +118,13 @@ def fastpath(
     on_host = False
     for number, (leaf, keep) in enumerate(zip(leaves, program.kept, strict=True)):
         kind = type(leaf)
-        if kind is Array or kind is KeyArray:
-            layout = None
-        elif buffers.is_buffer(leaf) or not isinstance(leaf, _HOST_TYPES):
-            return None
-        else:
+        layout = None
+        if kind is not Array and kind is not KeyArray:
             on_host = True
-            layout = HostArgument(aval_of(leaf), describe, number)
+            if isinstance(leaf, _NUMPY_TYPES):
+                layout = HostArgument(aval_of(leaf), describe, number)
+            elif not isinstance(leaf, _PYTHON_SCALARS):
+                return None
         if keep:
             layouts.append(layout)
     if on_host and not _cpp_sees_our_x64():
@@ -145,5 +144,8 @@ def fastpath(
     )
 
 
-_HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
+# A Python scalar is transferred in C++, which is faster. NumPy's values must not be: C++ would misread an
+# array in another byte order, cut 64-bit integers off silently, and share memory with the caller.
+_NUMPY_TYPES: Final = (np.ndarray, np.generic)
+_PYTHON_SCALARS: Final = (bool, int, float, complex)
 

@@ -1,0 +1,8 @@
+"""Exchange of arrays with other libraries through DLPack."""
+
+from __future__ import annotations
+
+from dovetail.core.runtime.dlpack import from_dlpack as from_dlpack
+from dovetail.core.runtime.dlpack import is_supported_dtype as is_supported_dtype
+
+__all__ = ["from_dlpack", "is_supported_dtype"]

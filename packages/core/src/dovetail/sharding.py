@@ -1,0 +1,8 @@
+"""Where the data of arrays lives."""
+
+from __future__ import annotations
+
+from dovetail.core.runtime.sharding import Sharding as Sharding
+from dovetail.core.runtime.sharding import SingleDeviceSharding as SingleDeviceSharding
+
+__all__ = ["Sharding", "SingleDeviceSharding"]
