@@ -1,0 +1,145 @@
+"""The three backends of the project, on a machine without accelerators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dovetail_cuda.capabilities
+import dovetail_cuda.plugin
+import dovetail_tpu.capabilities
+import dovetail_tpu.plugin
+from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.plugins.protocols import Client, Device, missing_members
+from dovetail_cuda.runtime import client_options as cuda_options
+from dovetail_tpu.runtime import client_options as tpu_options
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_cpu_devices(manager, count):
+    client = manager.make_client("cpu", {"num_devices": count, "asynchronous": False})
+    assert [device.id for device in client.devices()] == list(range(count))
+    assert missing_members(client, Client) == []
+    assert missing_members(client.devices()[0], Device) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"num_device": 2}, "the cpu backend has no option num_device; it has asynchronous, num_d"),
+        ({"num_devices": 0}, "num_devices must be a positive int or None, got 0"),
+        ({"num_devices": True}, "num_devices must be a positive int or None, got True"),
+        ({"num_devices": "2"}, "num_devices must be a positive int or None, got '2'"),
+        ({"asynchronous": 1}, "asynchronous must be True or False, got 1"),
+    ],
+)
+def test_cpu_options_are_checked(manager, options, expected):
+    with pytest.raises(BackendUnavailableError) as caught:
+        manager.make_client("cpu", options)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    {
+        "cuda": "there is no NVIDIA GPU with a loaded driver (none of ",
+        "tpu": "there is no TPU on this machine (no TPU chip under ",
+    }.items(),
+)
+def test_without_hardware_they_say_so(monkeypatch, manager, platform, expected):
+    monkeypatch.setattr(dovetail_cuda.capabilities, "DEVICE_FILES", ("/nowhere/nvidia0",))
+    monkeypatch.setattr(dovetail_tpu.plugin, "count_chips", lambda: 0)
+    with pytest.raises(BackendUnavailableError) as caught:
+        manager.make_client(platform)
+    assert f"platform {platform!r} cannot run on this machine: {expected}" in str(caught.value)
+    assert manager.failures == ()
+
+
+def _has_nothing(name):
+    return None
+
+
+def test_a_gpu_without_its_library_is_broken(monkeypatch, manager, tmp_path):
+    monkeypatch.setattr(dovetail_cuda.capabilities, "DEVICE_FILES", (str(tmp_path),))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", _has_nothing)
+    with pytest.raises(BackendUnavailableError) as caught:
+        manager.make_client("cuda")
+    assert 'pip install "dovetail-cuda[cuda13]"' in str(caught.value)
+    assert [failure.phase for failure in manager.failures] == ["probe"]
+
+
+@pytest.mark.parametrize("value", ["", "-1"])
+def test_a_hidden_gpu_is_not_broken(monkeypatch, tmp_path, value):
+    monkeypatch.setattr(dovetail_cuda.capabilities, "DEVICE_FILES", (str(tmp_path),))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert "hides every GPU" in dovetail_cuda.plugin.dovetail_probe("cuda")
+
+
+def test_the_newest_cuda_library_is_taken(monkeypatch, tmp_path):
+    for name in dovetail_cuda.capabilities.LIBRARIES:
+        file = tmp_path / "jax_plugins" / name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = dovetail_cuda.capabilities.find_library()
+    assert found == tmp_path / "jax_plugins" / "xla_cuda13" / "xla_cuda_plugin.so"
+
+
+@pytest.mark.parametrize(
+    ("check", "options", "expected"),
+    [
+        (cuda_options, {"memory": 0.5}, "the cuda backend has no option memory; it has allocator"),
+        (cuda_options, {"memory_fraction": "half"}, "memory_fraction has the wrong type: 'half'"),
+        (tpu_options, {"chips": 4}, "the tpu backend has no option chips"),
+        (tpu_options, {"max_inflight_computations": 0.5}, "must be an int, got 0.5"),
+    ],
+)
+def test_accelerator_options_are_checked(check, options, expected):
+    with pytest.raises(TypeError) as caught:
+        check(options)
+    assert expected in str(caught.value)
+
+
+def test_accelerator_options_reach_the_library():
+    assert cuda_options({"memory_fraction": 0.5})["memory_fraction"] == 0.5
+    assert tpu_options({})["ml_framework_name"] == "dovetail"
+
+
+def _pci(folder: Path, vendor: str, device: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "vendor").write_text(f"{vendor}\n")
+    (folder / "device").write_text(f"{device}\n")
+
+
+def test_chips_are_told_from_network_cards(tmp_path):
+    _pci(tmp_path / "0", "0x1ae0", "0x0063")
+    _pci(tmp_path / "1", "0x1ae0", "0x0042")
+    _pci(tmp_path / "2", "0x10de", "0x0063")
+    (tmp_path / "3").mkdir()
+    assert dovetail_tpu.capabilities.count_chips(tmp_path) == 1
+    assert dovetail_tpu.capabilities.count_chips(tmp_path / "absent") == 0
+
+
+def test_a_tpu_without_its_library_is_broken(monkeypatch, manager):
+    monkeypatch.setattr(dovetail_tpu.plugin, "count_chips", lambda: 4)
+    monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", _has_nothing)
+    with pytest.raises(BackendUnavailableError, match=r"dovetail-tpu\[libtpu\]"):
+        manager.make_client("tpu")
+
+
+def test_the_tpu_library_can_be_named(monkeypatch, tmp_path):
+    file = tmp_path / "libtpu.so"
+    monkeypatch.setenv("TPU_LIBRARY_PATH", str(file))
+    with pytest.raises(FileNotFoundError, match="names no file"):
+        dovetail_tpu.capabilities.find_library()
+    file.write_bytes(b"")
+    assert dovetail_tpu.capabilities.find_library() == file
+
+
+@pytest.mark.parametrize(("chips", "expected"), [(0, {"TPU_SKIP_MDS_QUERY": "1"}), (4, {})])
+def test_the_cloud_is_asked_only_on_a_machine_with_chips(monkeypatch, manager, chips, expected):
+    monkeypatch.setattr(dovetail_tpu.plugin, "count_chips", lambda: chips)
+    assert manager.environment("tpu") == expected
