@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -16,7 +17,8 @@ from dovetail.core.transform.flattening import (
     normalized_argnums,
 )
 from dovetail.core.base import dtypes, pytree
-from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.ir.avals import ShapedArray, aval_of
+from dovetail.core.trace.state import evaluation_trace, use_trace
 from dovetail.core.transform.stage import stage
 
 
@@ -94,6 +96,45 @@ class ShapeDtypeStruct:
 def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
     """The struct that describes an aval."""
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def typeof(x: Any) -> Any:
+    """The abstract value of an array, tracer, NumPy value or Python scalar.
+
+    Args:
+        x: the value.
+
+    Returns:
+        A `ShapedArray`.
+
+    Raises:
+        NonArrayArgumentError: `x` is none of these.
+
+    Example:
+        >>> import dovetail as dt
+        >>> dt.typeof(1.0)
+        ShapedArray(float32[], weak_type=True)
+    """
+    return aval_of(x)
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Evaluate operations on known values at once, also inside of a traced function.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.jit
+        ... def f(x):
+        ...     with dt.ensure_compile_time_eval():
+        ...         size = int(jnp.sum(jnp.array([1, 2])))
+        ...     return x * size
+        >>> float(f(2.0))
+        6.0
+    """
+    with use_trace(evaluation_trace):
+        yield
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

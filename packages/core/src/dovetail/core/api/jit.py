@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from dovetail.core.api.stages import Lowered, Traced
+from dovetail.core.base import caches
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.jit import JitFunction, JitOptions
 from dovetail.core.transform.flattening import abstract, check_callable, name_of
@@ -255,3 +256,13 @@ def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
             f"{option} of jit of {function} must be a string or strings, got {value!r}"
         )
     return values
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled in this process; the cache on disk stays.
+
+    Example:
+        >>> import dovetail as dt
+        >>> dt.clear_caches()
+    """
+    caches.clear_all()

@@ -11,6 +11,7 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.arguments import resolve_device
+from dovetail.core.runtime.inspection import cost_of, hlo_of
 from dovetail.core.runtime.jit import Staged
 from dovetail.core.runtime.sharding import as_sharding
 from dovetail.core.trace.tracer import Tracer
@@ -150,7 +151,7 @@ class Lowered(Stage):
             text: str = self._module.text(debug_info=debug_info)
             return text
         if dialect == "hlo":
-            hlo: str = self._module.hlo_text()
+            hlo: str = hlo_of(self._module).as_hlo_text()
             return hlo
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
@@ -159,14 +160,13 @@ class Lowered(Stage):
         if dialect in (None, "stablehlo"):
             return self._module.module
         if dialect == "hlo":
-            return self._module.hlo()
+            return hlo_of(self._module)
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
     def cost_analysis(self) -> Mapping[str, float]:
         """Counted operations and bytes before the compiler's optimisations, by the compiler's names."""
         platform = self._module.platforms[0]
-        found: Mapping[str, float] = self._module.cost_analysis(clients.backend(platform))
-        return found
+        return cost_of(self._module, clients.backend(platform))
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """Compile for the device that the program would run on.

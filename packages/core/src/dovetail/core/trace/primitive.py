@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn, final
 
+from dovetail.core.base import caches
 from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.base.source import describe
 from dovetail.core.ir.jaxpr import Effects, no_effects
@@ -190,6 +191,14 @@ def primitive(name: str) -> Primitive:
         KeyError: there is none.
     """
     return _registry[name]
+
+
+def _forget_inferred() -> None:
+    for known in _registry.values():
+        known._abstract_cache.clear()
+
+
+caches.register(_forget_inferred)
 
 
 def primitives() -> dict[str, Primitive]:
