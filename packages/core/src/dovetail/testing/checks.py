@@ -1,7 +1,7 @@
 """Checks that the rules of a primitive agree with each other, on samples.
 
-Each check takes a primitive and all of its samples, compiles one program for them together (compiling
-is what takes time), and raises `AssertionError` listing the samples that fail.
+Each check takes a primitive and all of its samples, compiles one program for them together
+(compiling is what takes time), and raises `AssertionError` listing the samples that fail.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _valid(samples: Sequence[Sample]) -> list[Sample]:
 
 @_checked
 def abstract_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
-    """Abstract evaluation gives the shapes and dtypes of the reference, and refuses what it must."""
+    """Abstract evaluation gives shapes and dtypes of the reference, and refuses what it must."""
     for sample in samples:
         avals = [make_aval(a.shape, a.dtype) for a in sample.arrays()]
         if sample.raises is not None:
@@ -116,7 +116,7 @@ def lowering_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable
     """The compiled result equals the reference within the sample's tolerance."""
     samples = _valid(samples)
     results = _together(
-        [lambda *args, s=s: apply(primitive, s, args) for s in samples],  # type: ignore[misc]
+        [lambda *args, s=s: apply(primitive, s, args) for s in samples],
         [s.arrays() for s in samples],
     )
     for sample, result in zip(samples, results, strict=True):
@@ -140,7 +140,7 @@ def jit_is_eager(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[st
     # One program for each sample is compiled here, so a few have to do: the first, middle and last.
     samples = [samples[i] for i in sorted({0, len(samples) // 2, len(samples) - 1})]
     results = _together(
-        [lambda *args, s=s: apply(primitive, s, args) for s in samples],  # type: ignore[misc]
+        [lambda *args, s=s: apply(primitive, s, args) for s in samples],
         [s.arrays() for s in samples],
     )
     for sample, result in zip(samples, results, strict=True):
@@ -184,8 +184,8 @@ def _differentiated(primitive: Primitive, sample: Sample, args: Sequence[Any]) -
 def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
     """Derivatives equal finite differences; reverse mode is the adjoint of forward mode.
 
-    The first derivative is compared with differences of the reference; the second, and the derivative of
-    the vector-Jacobian product, with differences of compiled first ones.
+    The first derivative is compared with differences of the reference; the second, and the
+    derivative of the vector-Jacobian product, with differences of compiled first ones.
     """
     chosen = smooth_samples(samples)
     if not chosen:
@@ -225,7 +225,7 @@ def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterab
         def reference(*args: Any, sample: Sample = sample) -> list[Any]:
             return [o for o in expected(primitive, sample, args) if is_inexact(o)]
 
-        direction = [None] * len(wide)
+        direction: list[NDArray | None] = [None] * len(wide)
         for position, t in zip(positions, ts, strict=True):
             direction[position] = t
         wants = directional_derivative(reference, wide, direction)
@@ -321,7 +321,7 @@ def _transposed(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
 
 
 def batch_cases(sample: Sample) -> list[tuple[int | None, ...]]:
-    """For each set of batched arguments: all along the first dimension, all along the last, and mixed."""
+    """Dimensions of each set of batched arguments: all the first, all the last, and mixed."""
     ranks = [a.ndim for a in sample.arrays()]
     cases: dict[tuple[int | None, ...], None] = {}
     positions = sample.batched_positions()
@@ -337,7 +337,7 @@ def batch_cases(sample: Sample) -> list[tuple[int | None, ...]]:
 
 @_checked
 def batch_is_loop(primitive: Primitive, samples: Sequence[Sample], size: int = 3) -> Iterable[str]:
-    """`vmap` equals stacking the results for the elements, whichever arguments are batched, and where."""
+    """`vmap` equals stacking results of the elements, whichever arguments are batched, and where."""
     seen: set[Any] = set()
     functions: list[Any] = []
     arguments: list[Any] = []

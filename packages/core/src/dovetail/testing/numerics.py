@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from dovetail.core.base import dtypes
 from dovetail.testing.sample import COMPLEXES, FLOATS
 
 NDArray = np.ndarray[Any, Any]
@@ -15,7 +15,7 @@ NDArray = np.ndarray[Any, Any]
 
 def is_inexact(x: Any) -> bool:
     """Whether an array is floating point or complex."""
-    return x.dtype in FLOATS or x.dtype in COMPLEXES
+    return bool(x.dtype in FLOATS or x.dtype in COMPLEXES)
 
 
 def widened(x: Any) -> NDArray:
@@ -38,8 +38,8 @@ def difference(
     Args:
         got: computed array.
         want: expected array.
-        tolerance: allowed error in units in the last place of the expected element (of its modulus for
-            complex ones). Results below the smallest normal number may be flushed to zero.
+        tolerance: allowed error in units in the last place of the expected element (of its modulus
+            for complex ones). Results below the smallest normal number may be flushed to zero.
         absolute: allowed error in units of the dtype's epsilon.
         signed_zeros: whether 0.0 and -0.0 differ.
     """
@@ -62,7 +62,7 @@ def difference(
 
 
 def _wrong_real(got: NDArray, want: NDArray, tolerance: float, absolute: float) -> NDArray:
-    info = ml_dtypes.finfo(got.dtype)
+    info = dtypes.finfo(got.dtype)
     eps, tiny = float(info.eps), float(info.smallest_normal)
     g, w = got.astype(np.float64), want.astype(np.float64)
     finite = np.isfinite(g) & np.isfinite(w)
@@ -100,7 +100,7 @@ def _first(wrong: NDArray, got: NDArray, want: NDArray) -> str:
 
 
 def far(got: Any, want: Any, tolerance: float) -> str:
-    """How two arrays differ by more than `tolerance` times the largest expected element, in words."""
+    """How two arrays differ by more than `tolerance` times the largest element, in words."""
     got, want = widened(got), widened(want)
     if got.shape != want.shape:
         return f"got shape {got.shape}, want {want.shape}"
@@ -119,7 +119,8 @@ def directional_derivative(
 ) -> list[NDArray]:
     """Derivatives of the results of `function` along a direction, by central differences.
 
-    Two step sizes are combined (Richardson extrapolation), so that the error is of fourth order in `step`.
+    Two step sizes are combined (Richardson extrapolation), so that the error is of fourth order in
+    `step`.
 
     Args:
         function: from as many arrays as there are `args` to a sequence of arrays.

@@ -37,17 +37,17 @@ class Sample:
     Args:
         args: NumPy arrays, of the dtypes that the primitive is to be applied to.
         params: parameters, as `bind` takes them.
-        differentiable: positions of the arguments to differentiate in; None for all that are floating point
-            or complex. Give ``()`` where the function is not smooth at these arguments.
+        differentiable: positions of the arguments to differentiate in; None for all that are floating
+            point or complex. Give ``()`` where the function is not smooth at these arguments.
         order: to which order derivatives are compared with finite differences.
         linear: positions of arguments in which, taken together, the primitive is linear here: its
             transposition rule is compared with its adjoint.
-        batched: positions of the arguments that may be batched; None for all, ``()`` to leave it out.
-        vary: makes the other elements of a batch: from an argument and the element's number (the argument
-            itself at 0) to an argument.
+        batched: positions of the arguments that may be batched; None for all, ``()`` for no check.
+        vary: makes the other elements of a batch: from an argument and the element's number (the
+            argument itself at 0) to an argument.
         tolerance: how far a compiled result may be from the reference, in units in the last place.
-        absolute: the same, absolute, in units of the dtype's epsilon; sums whose terms cancel need it.
-        derivative_tolerance: how far a derivative may be from finite differences, relative to the largest.
+        absolute: the same in units of the dtype's epsilon, for sums whose terms cancel.
+        derivative_tolerance: how far a derivative may be from finite differences, relatively.
         signed_zeros: whether the sign of a zero result is compared.
         raises: the error that abstract evaluation has to raise, instead of everything else.
         note: what the sample is about.

@@ -1,0 +1,351 @@
+"""Sums, products, quotients, signs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import (
+    add_tangents,
+    convert_element_type,
+    dtype_kind,
+    mul_p,
+    neg_p,
+)
+from dovetail.core.basis.elementwise import mul as multiply
+from dovetail.core.basis.elementwise import neg as negate
+from dovetail.core.basis.families import Binary, Unary
+from dovetail.core.basis.operands import literal_like, operand
+from dovetail.core.basis.structural import broadcast_to, is_linear, sum_to
+from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
+from dovetail.core.ops import references
+from dovetail.core.ops.comparison import eq_p, ge_p
+from dovetail.core.ops.complex import complex_p, conj, imag, real
+from dovetail.core.ops.operands import operands, real_dtype
+from dovetail.core.ops.rounding import RoundingMethod, round_p
+from dovetail.core.ops.selection import select_n_p
+from dovetail.core.trace.zeros import Zero
+
+
+class Add(Binary):
+    """The sum."""
+
+    name, hlo, numpy = "add", "add", np.add
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self.bind(*primals)
+        s, t = tangents
+        if type(s) is Zero or type(t) is Zero:
+            one = add_tangents(s, t)
+            return out, Zero.of(out) if type(one) is Zero else broadcast_to(one, shape_of(out))
+        return out, self.bind(s, t)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        return tuple(sum_to(ct, a.shape) if is_linear(a) else None for a in (x, y))
+
+
+add_p: Final = Add()
+
+
+class Sub(Binary):
+    """The difference."""
+
+    name, hlo, numpy = "sub", "subtract", np.subtract
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self.bind(*primals)
+        s, t = tangents
+        if type(s) is Zero and type(t) is Zero:
+            return out, Zero.of(out)
+        if type(t) is Zero:
+            return out, broadcast_to(s, shape_of(out))
+        if type(s) is Zero:
+            return out, broadcast_to(negate(t), shape_of(out))
+        return out, self.bind(s, t)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        return (
+            sum_to(ct, x.shape) if is_linear(x) else None,
+            sum_to(negate(ct), y.shape) if is_linear(y) else None,
+        )
+
+
+sub_p: Final = Sub()
+
+
+class Div(Binary):
+    """The quotient; of integers rounded towards zero."""
+
+    name, hlo, numpy = "div", "divide", references.truncated_division
+
+    def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        return self.bind(t, y)
+
+    def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        # Not -t x / y**2, because the square may overflow.
+        return multiply(negate(t), self.bind(out, y))
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        return (sum_to(self.bind(ct, y), x.shape) if is_linear(x) else None, None)
+
+
+div_p: Final = Div()
+
+
+class Rem(Binary):
+    """The remainder of the division rounded towards zero; it has the sign of the dividend."""
+
+    name, hlo, numpy = "rem", "remainder", references.remainder
+    kinds = "iuf"
+
+    def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        return t
+
+    def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        # (x - out) / y is an integer up to rounding.
+        quotient = div_p.bind(sub_p.bind(x, out), y)
+        whole = round_p.bind(quotient, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+        return multiply(negate(t), whole)
+
+
+rem_p: Final = Rem()
+
+
+class Sign(Unary):
+    """-1, 0 or 1; for complex numbers z / abs(z)."""
+
+    name, hlo, numpy = "sign", "sign", references.signed_complex
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        if dtype_kind(aval_of(x).dtype) != "c":
+            return Zero.of(y)
+        # d(z / |z|) = i y Im(conj(y) dz) / |z|, where y = z / |z|; at zero it is taken to be zero.
+        modulus = abs_p.bind(x)
+        zero = convert_element_type(eq_p.bind(modulus, literal_like(0, modulus)), modulus.dtype)
+        turned = div_p.bind(imag(multiply(conj(y), t)), add_p.bind(modulus, zero))
+        return multiply(y, complex_p.bind(literal_like(0, turned), turned))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        (x,) = values
+        if dtype_kind(out.dtype) != "u":
+            return context.op("sign", [x], out)
+        nonzero = context.compare(x, context.constant(0, out), "NE", out)
+        return context.op("convert", [nonzero], out)
+
+
+sign_p: Final = Sign()
+
+
+class Abs(Unary):
+    """The absolute value; of complex numbers the modulus, which is real."""
+
+    name, hlo, numpy = "abs", "abs", references.wide(np.abs)
+    kinds = "ifc"
+
+    def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
+        dtype = avals[0].dtype
+        return real_dtype(dtype) if dtype_kind(dtype) == "c" else dtype
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        if dtype_kind(aval_of(x).dtype) != "c":
+            return select_n_p.bind(ge_p.bind(x, literal_like(0, x)), negate(t), t)
+        # Re(conj(z) dz) / |z|, which at zero is taken to be zero.
+        return real(multiply(t, conj(sign_p.bind(x))))
+
+
+abs_p: Final = Abs()
+
+
+# Users' functions
+
+
+def add(x: Any, y: Any) -> Any:
+    """The elementwise sum ``x + y``; integers wrap around.
+
+    Args:
+        x: numbers, not booleans.
+        y: numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
+            repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.add(1.5, 2.0))
+        3.5
+    """
+    return add_p.bind(*operands("add", x, y))
+
+
+def sub(x: Any, y: Any) -> Any:
+    """The elementwise difference ``x - y``; integers wrap around.
+
+    Args:
+        x: numbers, not booleans.
+        y: numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
+            repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.sub(1.5, 2.0))
+        -0.5
+    """
+    return sub_p.bind(*operands("sub", x, y))
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """The elementwise product ``x * y``; integers wrap around.
+
+    Args:
+        x: numbers.
+        y: numbers of the same dtype; the same shape, or a scalar, or sizes of one that are
+            repeated.
+        out_dtype: a dtype that holds every value of the operands' dtype, to which they are
+            converted first; None for theirs.
+
+    Returns:
+        An array of the dtype of the operands, or of `out_dtype`.
+
+    Raises:
+        TypeError: dtypes differ, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.mul(1.5, 2.0))
+        3.0
+    """
+    x, y = operands("mul", x, y)
+    if out_dtype is not None:
+        wider = dtypes.canonicalize_dtype(out_dtype)
+        if dtypes.promote_types(aval_of(x).dtype, wider) != wider:
+            raise TypeError(
+                f"lax.mul: out_dtype {wider} does not hold the values of {aval_of(x).dtype}"
+            )
+        x, y = convert_element_type(x, wider), convert_element_type(y, wider)
+    return mul_p.bind(x, y)
+
+
+def div(x: Any, y: Any) -> Any:
+    """The elementwise quotient ``x / y``; unlike NumPy's, that of integers is an integer.
+
+    Integers are divided with rounding towards zero. Dividing them by zero gives the number with
+    all bits set (-1 for signed ones) and no error.
+
+    Args:
+        x: dividends, not booleans.
+        y: divisors of the same dtype; the same shape, or a scalar, or sizes of one that are
+            repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.div(-7, 2))
+        -3
+    """
+    return div_p.bind(*operands("div", x, y))
+
+
+def rem(x: Any, y: Any) -> Any:
+    """The elementwise remainder of division rounded towards zero, as C's ``%`` and ``fmod``.
+
+    It has the sign of the dividend. For integers divided by zero it is the dividend.
+
+    Args:
+        x: dividends, integers or floating point.
+        y: divisors of the same dtype; the same shape, or a scalar, or sizes of one that are
+            repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ, shapes do not go together, or the dtype is bool or complex.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.rem(-7, 2))
+        -1
+    """
+    return rem_p.bind(*operands("rem", x, y))
+
+
+def neg(x: Any) -> Any:
+    """The elementwise negative ``-x``; unsigned integers wrap around.
+
+    Args:
+        x: numbers, not booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.neg(1.5))
+        -1.5
+    """
+    return neg_p.bind(operand(x, "lax.neg"))
+
+
+def sign(x: Any) -> Any:
+    """The elementwise sign: -1, 0 (of the sign of `x`) or 1; NaN for NaN.
+
+    For complex numbers ``x / abs(x)``, and 0 for 0.
+
+    Args:
+        x: numbers, not booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.sign(-2.5))
+        -1.0
+    """
+    return sign_p.bind(operand(x, "lax.sign"))
+
+
+def abs(x: Any) -> Any:
+    """The elementwise absolute value; the lowest integer is its own.
+
+    Its derivative at zero is taken to be 1 (0 for complex numbers).
+
+    Args:
+        x: signed integers, floating point or complex.
+
+    Returns:
+        An array of the shape of `x`; of its dtype, for complex ones of the dtype of their parts.
+
+    Raises:
+        TypeError: `x` is bool or unsigned.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.abs(3 + 4j))
+        5.0
+    """
+    return abs_p.bind(operand(x, "lax.abs"))

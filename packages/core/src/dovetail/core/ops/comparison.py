@@ -1,0 +1,220 @@
+"""Comparisons."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.basis.families import Compare, Discrete
+from dovetail.core.basis.operands import operand
+from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.ops.operands import operands
+
+
+class Eq(Compare):
+    """Whether the operands are equal."""
+
+    name, direction, numpy = "eq", "EQ", np.equal
+
+
+class Ne(Compare):
+    """Whether the operands differ."""
+
+    name, direction, numpy = "ne", "NE", np.not_equal
+
+
+class Lt(Compare):
+    """Whether the left operand is less."""
+
+    name, direction, numpy, kinds = "lt", "LT", np.less, "biuf"
+
+
+class Le(Compare):
+    """Whether the left operand is less or equal."""
+
+    name, direction, numpy, kinds = "le", "LE", np.less_equal, "biuf"
+
+
+class Gt(Compare):
+    """Whether the left operand is greater."""
+
+    name, direction, numpy, kinds = "gt", "GT", np.greater, "biuf"
+
+
+class Ge(Compare):
+    """Whether the left operand is greater or equal."""
+
+    name, direction, numpy, kinds = "ge", "GE", np.greater_equal, "biuf"
+
+
+eq_p: Final = Eq()
+ne_p: Final = Ne()
+lt_p: Final = Lt()
+le_p: Final = Le()
+gt_p: Final = Gt()
+ge_p: Final = Ge()
+
+
+class IsFinite(Discrete):
+    """Whether a number is neither infinite nor NaN."""
+
+    name, hlo, numpy, kinds = "is_finite", "is_finite", np.isfinite, "f"
+
+    def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
+        return np.dtype(bool)
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        return super().abstract(*avals, **params).strengthen()
+
+
+is_finite_p: Final = IsFinite()
+
+
+# Users' functions
+
+
+def eq(x: Any, y: Any) -> Any:
+    """Elementwise ``x == y``; NaN is not equal to anything.
+
+    Args:
+        x: numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: dtypes differ, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.eq(2.0, 2.0))
+        True
+    """
+    return eq_p.bind(*operands("eq", x, y))
+
+
+def ne(x: Any, y: Any) -> Any:
+    """Elementwise ``x != y``; NaN differs from everything.
+
+    Args:
+        x: numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: dtypes differ, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.ne(2.0, 2.0))
+        False
+    """
+    return ne_p.bind(*operands("ne", x, y))
+
+
+def lt(x: Any, y: Any) -> Any:
+    """Elementwise ``x < y``; false where either is NaN.
+
+    Args:
+        x: real numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: dtypes differ or are complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.lt(1.0, 2.0))
+        True
+    """
+    return lt_p.bind(*operands("lt", x, y))
+
+
+def le(x: Any, y: Any) -> Any:
+    """Elementwise ``x <= y``; false where either is NaN.
+
+    Args:
+        x: real numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: dtypes differ or are complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.le(2.0, 2.0))
+        True
+    """
+    return le_p.bind(*operands("le", x, y))
+
+
+def gt(x: Any, y: Any) -> Any:
+    """Elementwise ``x > y``; false where either is NaN.
+
+    Args:
+        x: real numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: dtypes differ or are complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.gt(1.0, 2.0))
+        False
+    """
+    return gt_p.bind(*operands("gt", x, y))
+
+
+def ge(x: Any, y: Any) -> Any:
+    """Elementwise ``x >= y``; false where either is NaN.
+
+    Args:
+        x: real numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: dtypes differ or are complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.ge(2.0, 2.0))
+        True
+    """
+    return ge_p.bind(*operands("ge", x, y))
+
+
+def is_finite(x: Any) -> Any:
+    """Whether each element is neither infinite nor NaN.
+
+    Args:
+        x: floating point numbers.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: `x` is not floating point.
+
+    Example:
+        >>> from dovetail import lax
+        >>> bool(lax.is_finite(float("inf")))
+        False
+    """
+    return is_finite_p.bind(operand(x, "lax.is_finite"))

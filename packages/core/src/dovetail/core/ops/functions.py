@@ -1,0 +1,137 @@
+"""What functions of floats and complex numbers share: exact formulas, choice of accuracy."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dovetail.core.basis.elementwise import mul
+from dovetail.core.basis.families import Unary
+from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.trace.zeros import Zero
+
+
+class AccuracyMode(enum.Enum):
+    """A choice among a backend's implementations of a function.
+
+    `HIGHEST` asks for the most exact, `DEFAULT` for the usual one.
+    """
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+    def __repr__(self) -> str:
+        return f"AccuracyMode.{self.name}"
+
+    __str__ = __repr__
+
+
+class Tolerance:
+    """Bounds on the error of a function; a backend takes the fastest implementation within them.
+
+    Args:
+        atol: largest absolute error.
+        rtol: largest relative error.
+        ulps: largest error in units in the last place.
+
+    Raises:
+        ValueError: a bound is negative, or none is given.
+
+    Example:
+        >>> Tolerance(ulps=2)
+        Tolerance(atol=0.0, rtol=0.0, ulps=2)
+    """
+
+    __slots__ = ("atol", "rtol", "ulps")
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if atol < 0.0 or rtol < 0.0 or ulps < 0:
+            raise ValueError(
+                f"tolerances must not be negative, got atol={atol}, rtol={rtol}, ulps={ulps}"
+            )
+        if not (atol or rtol or ulps):
+            raise ValueError("at least one of atol, rtol and ulps must be given")
+        self.atol = atol
+        self.rtol = rtol
+        self.ulps = ulps
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tolerance):
+            return NotImplemented
+        return (self.atol, self.rtol, self.ulps) == (other.atol, other.rtol, other.ulps)
+
+    def __hash__(self) -> int:
+        return hash((self.atol, self.rtol, self.ulps))
+
+    def __repr__(self) -> str:
+        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+
+
+Accuracy = Tolerance | AccuracyMode | None
+
+
+class Function(Unary):
+    """A function of floating point or complex numbers.
+
+    Where StableHLO's operation is not exact to a few units in the last place on every backend, a
+    member lowers to a formula made of other primitives: it lists the dtypes that this is for in
+    `formula_dtypes` and overrides `formula`.
+    """
+
+    kinds: ClassVar[str] = "fc"
+    formula_dtypes: ClassVar[tuple[Any, ...]] = ()
+
+    def formula(self, x: Any) -> Any:
+        """The function of an array (of 32 or 64 bits for each part) made of other primitives."""
+        self._missing("lower")
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        if out.dtype not in self.formula_dtypes:
+            return context.op(self.hlo, values, out)
+        return self.emit_formula(context, values[0], out)
+
+    def emit_formula(self, context: Any, x: Any, out: ShapedArray) -> Any:
+        """Lower `formula`; 16-bit numbers are computed in float32."""
+        wide = out.update(dtype=np.dtype(np.float32)) if out.dtype.itemsize == 2 else out
+        (result,) = context.lower_function(self.formula, [wide])(context.convert(x, out, wide))
+        return context.convert(result, wide, out)
+
+
+class ElementaryFunction(Function):
+    """A function whose accuracy can be chosen; its derivative does not depend on the choice."""
+
+    def abstract(self, *avals: Any, accuracy: Accuracy = None) -> Any:
+        if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
+            raise TypeError(
+                f"{self.name}: accuracy must be a lax.Tolerance, a lax.AccuracyMode or None, "
+                f"got {accuracy!r}"
+            )
+        return super().abstract(*avals)
+
+    def reference(self, *args: Any, accuracy: Accuracy = None) -> Any:
+        return super().reference(*args)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, accuracy: Accuracy = None
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        y = self.bind(x, accuracy=accuracy)
+        return y, Zero.of(y) if type(t) is Zero else self.tangent(t, x, y)
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        return mul(t, self.derivative(x, y))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, accuracy: Accuracy = None) -> Any:
+        if out.dtype in self.formula_dtypes:
+            return self.emit_formula(context, values[0], out)
+        if accuracy is None or self.hlo.startswith("chlo."):
+            return context.op(self.hlo, values, out)
+        if isinstance(accuracy, Tolerance):
+            bounds = {"atol": accuracy.atol, "rtol": accuracy.rtol, "ulps": accuracy.ulps}
+            chosen = context.result_accuracy("TOLERANCE", **bounds)
+        else:
+            chosen = context.result_accuracy(accuracy.name)
+        return context.op(self.hlo, values, out, {"result_accuracy": chosen})
