@@ -1,58 +1,17 @@
-"""Donated arguments: what became of them, and clear errors when they are used again."""
+"""Donated arguments: clear errors when they are used again."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dovetail.core.base import pytree
 from dovetail.core.base.bindings import get_traceback
 from dovetail.core.base.errors import DeletedArrayError
 from dovetail.core.runtime.array import Array, KeyArray, retire
 
-if TYPE_CHECKING:
-    from dovetail.core.lower.lowering import LoweredModule
-
-__all__ = ["donating", "retire_donated", "warn_unused_donations"]
-
-
-def warn_unused_donations(
-    lowered: LoweredModule, avals: Sequence[Any], describe: Callable[[int], str]
-) -> None:
-    """Warn of arguments that were donated for nothing: no result fits into their memory.
-
-    Args:
-        lowered: The module.
-        avals: Avals of all arguments of the function.
-        describe: Gives the path of an argument by its number, such as ``params['w']``.
-    """
-    unused = lowered.donation.unused
-    if not unused:
-        return
-    listed = ", ".join(f"{avals[n].short_name()} ({describe(n)})" for n in unused)
-    warnings.warn(
-        f"Some donated buffers were not usable: {listed}. A donated argument is of use where a result has "
-        "its shape and dtype, and each takes the memory of one; leave the others out of donate_argnums "
-        "and donate_argnames.",
-        UserWarning,
-        stacklevel=_stack_level(),
-    )
-
-
-def _stack_level() -> int:
-    """The number of frames up to the first that is the user's."""
-    import sys  # deferred: only for a warning
-
-    from dovetail.core.base.source import is_internal  # deferred: only for a warning
-
-    frame = sys._getframe(2)
-    level = 2
-    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
-        level += 1
-    return level
+__all__ = ["donating", "retire_donated"]
 
 
 def retire_donated(values: Iterable[Any], name: str) -> None:

@@ -18,8 +18,10 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ops.call import call
 from dovetail.core.runtime import clients, compilation
-from dovetail.core.runtime.arguments import resolve_device
+from dovetail.core.runtime.arguments import from_foreign, resolve_device
 from dovetail.core.runtime.array import Array
+from dovetail.core.runtime.buffers import is_buffer
+from dovetail.core.runtime.donation import donating
 from dovetail.core.runtime.fastpath import fastpath, pjit_function
 from dovetail.core.runtime.programs import LoadedProgram, compile_module
 from dovetail.core.runtime.sharding import as_sharding
@@ -162,13 +164,13 @@ caches.register(_staged.clear)
 class JitFunction:
     """A function to compile, and how; the Python side of the C++ callable."""
 
-    __slots__ = ("_own", "callable", "function", "options")
+    __slots__ = ("_own", "callable", "compiled", "function", "options")
 
     def __init__(self, function: Callable[..., Any], options: JitOptions) -> None:
         self.function = function
         self.options = options
         self._own: dict[Any, Staged] = {}
-        self.callable = pjit_function(
+        self.compiled = pjit_function(
             options.name,
             function,
             self.miss,
@@ -176,7 +178,12 @@ class JitFunction:
             static_argnames=options.static_argnames,
             key=options,
         )
-        update_wrapper(self.callable, function)
+        update_wrapper(self.compiled, function)
+        self.callable = self.compiled
+        if options.donate_argnums or options.donate_argnames:
+            self.callable = donating(
+                self.compiled, options.name, options.donate_argnums, options.donate_argnames
+            )
 
     def take_apart(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
@@ -289,13 +296,20 @@ class JitFunction:
             return self._serve(args, kwargs)
         except BaseException:
             # jaxlib would keep a signature whose first call raised on the Python path for ever.
-            self.callable._clear_cache()
+            self.compiled._clear_cache()
             raise
 
     def _serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
         tracing = state.trace is not evaluation_trace
         if tracing and self.options.inline:
             return self.function(*args, **kwargs), None, True
+        given, tree = pytree.flatten((args, kwargs))
+        if any(map(is_buffer, given)):
+            # Arrays of jax are taken by value; C++ must not remember a call with them.
+            args, kwargs = tree.unflatten(
+                [from_foreign(x) if is_buffer(x) else x for x in given]
+            )
+            return self.callable(*args, **kwargs), None, True
         parts = self.take_apart(args, kwargs)
         leaves = parts.leaves
         if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
@@ -324,7 +338,7 @@ class JitFunction:
         """Forget what was staged and compiled."""
         self._own.clear()
         _staged.pop(self.function, None)
-        self.callable._clear_cache()
+        self.compiled._clear_cache()
 
 
 def jit_function(function: Callable[..., Any], options: JitOptions) -> Any:
