@@ -1,0 +1,136 @@
+"""The five wheels: what is in them, and that no two share a file."""
+
+from __future__ import annotations
+
+import configparser
+import email
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.packaging
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("backend-cpu", "backend-cuda", "backend-tpu", "core", "numpy-api")
+ENTRY_POINTS = {
+    "backend-cpu": {"dovetail.backends": {"cpu": "dovetail_cpu.plugin"}},
+    "backend-cuda": {"dovetail.backends": {"cuda": "dovetail_cuda.plugin"}},
+    "backend-tpu": {"dovetail.backends": {"tpu": "dovetail_tpu.plugin"}},
+    "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.plugin"}},
+}
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory):
+    """The five wheels, open, by the folder of their package; built once."""
+    folder = tmp_path_factory.mktemp("wheels")
+    built = {}
+    for name in FOLDERS:
+        target = folder / name
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)],
+            cwd=ROOT / "packages" / name,
+            check=True,
+            capture_output=True,
+        )
+        (path,) = target.glob("*.whl")
+        built[name] = zipfile.ZipFile(path)
+    return built
+
+
+@pytest.fixture(params=FOLDERS)
+def wheel(request, wheels):
+    """One wheel, with the folder of its package."""
+    return request.param, wheels[request.param]
+
+
+def _project(name):
+    text = (ROOT / "packages" / name / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["project"]
+
+
+def _in_dist_info(wheel, file):
+    (name,) = (n for n in wheel.namelist() if n.endswith(f".dist-info/{file}"))
+    return wheel.read(name).decode()
+
+
+def test_no_two_wheels_share_a_file(wheels):
+    files = Counter(name for wheel in wheels.values() for name in wheel.namelist())
+    assert [name for name, count in files.items() if count > 1] == []
+
+
+def test_every_source_file_is_in_exactly_its_wheel(wheel):
+    name, file = wheel
+    source = ROOT / "packages" / name / "src"
+    expected = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    # A marker for type checkers in editable installs; beside core's wheel it would hide that.
+    expected.discard("dovetail/__init__.pyi")
+    packed = {n for n in file.namelist() if ".dist-info/" not in n}
+    assert packed == expected
+
+
+def test_metadata(wheel):
+    name, file = wheel
+    project = _project(name)
+    metadata = email.message_from_string(_in_dist_info(file, "METADATA"))
+    assert metadata["Name"] == project["name"]
+    assert metadata["Version"] == project["version"]
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-File"] == "LICENSE"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload().startswith(f"# {project['name']}\n")
+    assert _in_dist_info(file, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
+    assert "Root-Is-Purelib: true" in _in_dist_info(file, "WHEEL")
+
+
+def test_entry_points(wheel):
+    name, file = wheel
+    if name not in ENTRY_POINTS:
+        assert not any(n.endswith("entry_points.txt") for n in file.namelist())
+        return
+    parser = configparser.ConfigParser()
+    parser.read_string(_in_dist_info(file, "entry_points.txt"))
+    found = {section: dict(parser[section]) for section in parser.sections()}
+    assert found == ENTRY_POINTS[name]
+
+
+def test_types_are_there_for_checkers(wheel):
+    name, file = wheel
+    packages = {n.rpartition("/")[0] for n in file.namelist() if n.endswith("/__init__.py")}
+    depth = 1 if name == "numpy-api" else 0  # it owns the packages below `dovetail`
+    roots = {package for package in packages if package.count("/") == depth}
+    assert roots
+    assert {f"{package}/py.typed" for package in roots} <= set(file.namelist())
+
+
+def test_versions_are_one_and_pinned():
+    projects = {name: _project(name) for name in FOLDERS}
+    (version,) = {project["version"] for project in projects.values()}
+    for project in projects.values():
+        extras = project.get("optional-dependencies", {}).values()
+        for text in [*project["dependencies"], *(t for extra in extras for t in extra)]:
+            if text.startswith("dovetail"):
+                assert text.endswith(f"=={version}"), text
+
+
+def test_core_depends_on_little():
+    names = {text.split(">=")[0] for text in _project("core")["dependencies"]}
+    assert names == {"jaxlib", "ml_dtypes", "numpy", "pluggy"}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_jax_is_no_dependency(name):
+    project = _project(name)
+    extras = project.get("optional-dependencies", {}).values()
+    everything = [*project["dependencies"], *(t for extra in extras for t in extra)]
+    assert not any(text.split(">")[0].split("=")[0].split("[")[0] == "jax" for text in everything)
