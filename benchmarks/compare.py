@@ -21,7 +21,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 GROUPS = ("dispatch", "eager", "tracing", "lowering", "fresh")
-#: The most that a figure may be of JAX's, by the beginning of its name; the longest that fits counts.
+#: The most that a figure may be of JAX's, by the beginning of its name; the longest that fits
+# counts.
 BARS = {
     "import": 0.4,
     "start to": 0.5,
@@ -138,14 +139,18 @@ def main() -> int:
     ]
     missed = 0
     for name in rounds["dovetail"][0]:
-        ours, unit = statistics.median(r[name][0] for r in rounds["dovetail"]), rounds["dovetail"][0][name][1]
+        ours, unit = (
+            statistics.median(r[name][0] for r in rounds["dovetail"]),
+            rounds["dovetail"][0][name][1],
+        )
         theirs = statistics.median(r[name][0] for r in rounds["jax"])
         ratio, bar = ours / theirs, bar_of(name)
         verdict = "" if bar is None else "ok" if ratio <= bar else "missed"
         missed += verdict == "missed"
         limit = "" if bar is None else f"{bar:.2f}"
         lines.append(
-            f"| {name} | {ours:.1f} {unit} | {theirs:.1f} {unit} | {ratio:.2f} | {limit} | {verdict} |"
+            f"| {name} | {ours:.1f} {unit} | {theirs:.1f} {unit} | {ratio:.2f} | {limit} | "
+            f"{verdict} |"
         )
     cold = statistics.median(a for a, _ in first)
     warm = statistics.median(b for _, b in first)
@@ -153,7 +158,8 @@ def main() -> int:
     missed += verdict == "missed"
     lines += [
         "",
-        f"First training step of the demo: {cold * 1e3:.0f} ms in a first process, {warm * 1e3:.0f} ms in a "
+        f"First training step of the demo: {cold * 1e3:.0f} ms in a first process, "
+        f"{warm * 1e3:.0f} ms in a "
         f"second one with a warm cache on disk: {warm / cold:.2f} of it (bar 0.50: {verdict}).",
     ]
     text = "\n".join(lines) + "\n"

@@ -2,7 +2,8 @@
 
     python worker.py jax|dovetail GROUP
 
-The same code drives both frameworks; only the imports differ. Every figure is the median of many repeats.
+The same code drives both frameworks; only the imports differ. Every figure is the median of many
+repeats.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,8 +121,7 @@ def transformer_loss(p: Any, x: Any) -> Any:
 def mlp_arguments() -> tuple[Any, ...]:
     sizes = [64, 128, 128, 10]
     parameters = [
-        (np.ones((a, b), np.float32), np.zeros(b, np.float32))
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+        (np.ones((a, b), np.float32), np.zeros(b, np.float32)) for a, b in pairwise(sizes)
     ]
     return parameters, np.ones((32, 64), np.float32), np.ones((32, 10), np.float32)
 

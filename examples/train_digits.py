@@ -1,8 +1,8 @@
 """Train a multi-layer perceptron on scikit-learn's handwritten digits.
 
-Minibatch SGD with momentum, compiled with buffer donation. Prints the accuracy on a held-out fifth of the data
-and the time that compiling and stepping took, and writes a picture of the loss curve and of the digits that the
-network got wrong.
+Minibatch SGD with momentum, compiled with buffer donation. Prints the accuracy on a held-out fifth
+of the data and the time that compiling and stepping took, and writes a picture of the loss curve
+and of the digits that the network got wrong.
 
     python examples/train_digits.py --epochs 60 --picture digits.png
 """
@@ -26,7 +26,7 @@ import dovetail.numpy as jnp
 from dovetail import nn, random
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
+import matplotlib.pyplot as plt
 
 Parameters = list[dict[str, Any]]
 
@@ -123,7 +123,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=60, help="passes over the data")
     parser.add_argument("--batch-size", type=int, default=64, help="images in a step")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, the weights, the shuffling")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the split, the weights, the shuffling"
+    )
     parser.add_argument("--picture", type=Path, default=Path("digits.png"), help="file to write")
     options = parser.parse_args()
 
@@ -161,7 +163,9 @@ def main() -> None:
     accuracy = float(np.mean(guesses == test_labels))
     per_step = (elapsed - first_step) / max(len(losses) - 1, 1)
     print(f"device: {dt.devices()[0]}")
-    print(f"first step, with compiling: {first_step:.2f} s; later steps: {per_step * 1e6:.0f} us each")
+    print(
+        f"first step, with compiling: {first_step:.2f} s; later steps: {per_step * 1e6:.0f} us each"
+    )
     print(f"accuracy on {len(test_labels)} held-out digits: {accuracy:.2%}")
     draw(options.picture, [float(x) for x in losses], test_images, test_labels, guesses)
     print(f"picture: {options.picture.resolve()}")

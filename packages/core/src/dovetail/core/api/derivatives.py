@@ -8,6 +8,13 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from dovetail.core.base import dtypes, pytree
+from dovetail.core.basis.elementwise import dtype_kind
+from dovetail.core.basis.structural import instantiate
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.flattening import (
     FlatFunction,
     abstract,
@@ -18,13 +25,6 @@ from dovetail.core.transform.flattening import (
     name_of,
     normalized_argnums,
 )
-from dovetail.core.base import dtypes, pytree
-from dovetail.core.basis.elementwise import dtype_kind
-from dovetail.core.basis.structural import instantiate
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ir.walk import eval_jaxpr
-from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.linearize import LinearProgram, linearize_flat
 from dovetail.core.transform.stage import stage
@@ -41,7 +41,8 @@ def jvp(
     Args:
         fun: function of arrays and pytrees of them.
         primals: tuple or list of arguments at which to differentiate.
-        tangents: the direction: the same structure, shapes and dtypes as `primals` (float0 for integers).
+        tangents: the direction: the same structure, shapes and dtypes as `primals` (float0 for
+            integers).
         has_aux: whether `fun` returns a pair whose second part is passed through.
 
     Returns:
@@ -60,7 +61,8 @@ def jvp(
     check_callable(fun, "jvp")
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            "primals and tangents of jvp must be tuples or lists of the arguments of the function, got "
+            "primals and tangents of jvp must be tuples or lists of the arguments of the "
+            "function, got "
             f"{type(primals).__name__} and {type(tangents).__name__}"
         )
     leaves, tree = pytree.flatten(tuple(primals))
@@ -89,7 +91,8 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
     if expected.dtype == dtypes.float0:
         if getattr(tangent, "dtype", None) != dtypes.float0:
             raise TypeError(
-                f"the tangent of the argument {name} of {name_of(fun)} must have dtype float0, since the "
+                f"the tangent of the argument {name} of {name_of(fun)} must have dtype float0, "
+                f"since the "
                 f"primal has dtype {aval_of(primal).dtype}; make it with "
                 "numpy.zeros(shape, dovetail.float0)"
             )
@@ -98,12 +101,14 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
     found = aval_of(tangent)
     if found.dtype != expected.dtype and not (found.weak_type and found.ndim == 0):
         raise TypeError(
-            f"primal and tangent of the argument {name} of {name_of(fun)} must have the same dtype, got "
+            f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
+            f"dtype, got "
             f"{expected.dtype} and {found.dtype}"
         )
     if found.shape != expected.shape:
         raise ValueError(
-            f"primal and tangent of the argument {name} of {name_of(fun)} must have the same shape, got "
+            f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
+            f"shape, got "
             f"{expected.shape} and {found.shape}"
         )
     if isinstance(tangent, (bool, int, float, complex)):
@@ -112,7 +117,8 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
 
 
 def _released(aux: Any) -> Any:
-    """Auxiliary data with the tracers of finished differentiation replaced by their primal values."""
+    """Auxiliary data with the tracers of finished differentiation replaced by their primal
+    values."""
 
     def release(x: Any) -> Any:
         primal = getattr(x, "primal", None)
@@ -122,7 +128,8 @@ def _released(aux: Any) -> Any:
 
 
 class LinearFunction:
-    """The linear function returned by `linearize`: it maps tangents of arguments to that of the result."""
+    """The linear function returned by `linearize`: it maps tangents of arguments to that of the
+    result."""
 
     __slots__ = ("in_avals", "in_tree", "out_tree", "program")
 
@@ -144,7 +151,8 @@ class LinearFunction:
             found = aval_of(leaf) if aval.dtype != dtypes.float0 else aval
             if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
                 raise ValueError(
-                    f"tangent number {i} of a linearized function must be {aval.short_name()}, the type of "
+                    f"tangent number {i} of a linearized function must be {aval.short_name()}, "
+                    f"the type of "
                     f"the primal, got {found.short_name()}"
                 )
             checked.append(_as_dtype(leaf, aval))
@@ -179,8 +187,8 @@ def linearize(
         in_nzs: for each leaf of the primals, whether its tangent may be nonzero; all by default.
 
     Returns:
-        ``(result, f_jvp)`` and the auxiliary data if `has_aux`; ``f_jvp(*tangents)`` is the tangent of the
-        result.
+        ``(result, f_jvp)`` and the auxiliary data if `has_aux`; ``f_jvp(*tangents)`` is the tangent
+        of the result.
 
     Example:
         >>> import dovetail as dt
@@ -208,7 +216,8 @@ def _is_differentiable(x: Any) -> bool:
 
 @pytree.register_pytree_node_class
 class Pullback:
-    """The function returned by `vjp`: it maps the cotangent of the result to those of the arguments.
+    """The function returned by `vjp`: it maps the cotangent of the result to those of the
+    arguments.
 
     It is a pytree of its residuals, so that it can be passed to transformed functions.
     """
@@ -231,7 +240,8 @@ class Pullback:
         leaves, tree = pytree.flatten(cotangent)
         if tree != static.out_tree:
             raise ValueError(
-                "a vjp function takes a cotangent of the structure of the function's result: expected "
+                "a vjp function takes a cotangent of the structure of the function's result: "
+                "expected "
                 f"{static.out_tree}, got {tree}"
             )
         for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=True)):
@@ -240,14 +250,13 @@ class Pullback:
             found = aval_of(ct)
             if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
                 raise ValueError(
-                    f"cotangent number {i} of a vjp function must be {aval.short_name()}, the type of the "
+                    f"cotangent number {i} of a vjp function must be {aval.short_name()}, the "
+                    f"type of the "
                     f"result, got {found.short_name()}"
                 )
         cts = [_as_dtype(c, a) for c, a in zip(leaves, static.program.out_avals, strict=True)]
         flat = pull_back(static.program, self.residuals, cts, static.in_avals)
-        result: tuple[Any, ...] = static.in_tree.unflatten(
-            [instantiate(ct) for ct in flat]
-        )
+        result: tuple[Any, ...] = static.in_tree.unflatten([instantiate(ct) for ct in flat])
         return result
 
 
@@ -295,8 +304,8 @@ def vjp(
         in_nzs: for each leaf of the primals, whether it is differentiated; all by default.
 
     Returns:
-        ``(result, vjp_fun)`` and the auxiliary data if `has_aux`. ``vjp_fun(cotangent)`` returns a tuple with
-        the cotangent of each argument.
+        ``(result, vjp_fun)`` and the auxiliary data if `has_aux`. ``vjp_fun(cotangent)`` returns a
+        tuple with the cotangent of each argument.
 
     Example:
         >>> import dovetail as dt
@@ -343,8 +352,8 @@ def value_and_grad(
 
     Returns:
         A function of the same arguments that returns ``(value, gradient)``, or
-        ``((value, aux), gradient)``. The gradient has the structure of the argument, or is a tuple of such for
-        a sequence of `argnums`.
+        ``((value, aux), gradient)``. The gradient has the structure of the argument, or is a tuple
+        of such for a sequence of `argnums`.
 
     Raises:
         TypeError: the result is no scalar, or has a dtype that cannot be differentiated.
@@ -410,18 +419,22 @@ def _check_input(
     if holomorphic:
         if kind != "c":
             raise TypeError(
-                f"grad of {name_of(fun)} with holomorphic=True requires complex arguments, but {name()} has "
+                f"grad of {name_of(fun)} with holomorphic=True requires complex arguments, but "
+                f"{name()} has "
                 f"dtype {aval.dtype}"
             )
     elif kind == "c":
         raise TypeError(
-            f"grad of {name_of(fun)} requires real arguments, but {name()} has dtype {aval.dtype}; for "
+            f"grad of {name_of(fun)} requires real arguments, but {name()} has dtype "
+            f"{aval.dtype}; for "
             "holomorphic functions pass holomorphic=True, for others use vjp directly"
         )
     elif kind != "f" and not allow_int:
         raise TypeError(
-            f"grad of {name_of(fun)} requires real or complex floating-point arguments, but {name()} has "
-            f"dtype {aval.dtype}; convert it to a float, choose others with argnums, or pass allow_int=True "
+            f"grad of {name_of(fun)} requires real or complex floating-point arguments, but "
+            f"{name()} has "
+            f"dtype {aval.dtype}; convert it to a float, choose others with argnums, or pass "
+            f"allow_int=True "
             "for a gradient of dtype float0"
         )
 
@@ -429,20 +442,24 @@ def _check_input(
 def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None:
     if len(outs) != 1 or out_tree.num_nodes != 1:
         raise TypeError(
-            f"gradients are defined for functions with a scalar result, but {name_of(fun)} returned a "
-            f"tree of {len(outs)} values ({out_tree}); if the others are auxiliary data, return a pair "
+            f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
+            f"returned a "
+            f"tree of {len(outs)} values ({out_tree}); if the others are auxiliary data, return a "
+            f"pair "
             "and pass has_aux=True"
         )
     aval = aval_of(outs[0])
     if aval.shape:
         raise TypeError(
-            f"gradients are defined for functions with a scalar result, but {name_of(fun)} returned an array "
+            f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
+            f"returned an array "
             f"of shape {aval.shape}; reduce it (for example with .sum()), or use jacrev or vjp"
         )
     kind = dtype_kind(aval.dtype)
     if holomorphic and kind != "c":
         raise TypeError(
-            f"grad of {name_of(fun)} with holomorphic=True requires a complex result, got {aval.dtype}"
+            f"grad of {name_of(fun)} with holomorphic=True requires a complex result, got "
+            f"{aval.dtype}"
         )
     if not holomorphic and kind != "f":
         raise TypeError(
@@ -498,7 +515,8 @@ def linear_transpose(
 
     Args:
         fun: a linear function.
-        *primals: examples of its arguments; only shapes and dtypes matter, so `ShapeDtypeStruct` will do.
+        *primals: examples of its arguments; only shapes and dtypes matter, so `ShapeDtypeStruct`
+            will do.
         reduce_axes: accepted for compatibility; must be empty.
 
     Returns:
@@ -521,7 +539,8 @@ def linear_transpose(
     for aval, name in zip(avals, leaf_names(fun, primals), strict=True):
         if dtype_kind(aval.dtype) not in "fc" or not dtype_kind(aval.dtype):
             raise TypeError(
-                f"linear_transpose of {name_of(fun)} requires floating-point arguments, but {name} has dtype "
+                f"linear_transpose of {name_of(fun)} requires floating-point arguments, but "
+                f"{name} has dtype "
                 f"{aval.dtype}"
             )
     flat = FlatFunction(fun, tree)
@@ -532,14 +551,16 @@ def linear_transpose(
         cts, ct_tree = pytree.flatten(cotangent)
         if ct_tree != out_tree:
             raise TypeError(
-                f"the transpose of {name_of(fun)} takes a cotangent of the structure of its result: expected "
+                f"the transpose of {name_of(fun)} takes a cotangent of the structure of its "
+                f"result: expected "
                 f"{out_tree}, got {ct_tree}"
             )
         for ct, aval in zip(cts, closed.out_avals, strict=True):
             found = aval_of(ct)
             if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
                 raise TypeError(
-                    f"the transpose of {name_of(fun)} takes a cotangent of type {aval.short_name()}, got "
+                    f"the transpose of {name_of(fun)} takes a cotangent of type "
+                    f"{aval.short_name()}, got "
                     f"{found.short_name()}"
                 )
         values = [_as_dtype(c, a) for c, a in zip(cts, closed.out_avals, strict=True)]

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.base import dtypes, pytree
+from dovetail.core.ir.avals import ShapedArray, aval_of
+from dovetail.core.trace.state import evaluation_trace, use_trace
 from dovetail.core.transform.flattening import (
     FlatFunction,
     abstract,
@@ -16,9 +19,6 @@ from dovetail.core.transform.flattening import (
     debug_info,
     normalized_argnums,
 )
-from dovetail.core.base import dtypes, pytree
-from dovetail.core.ir.avals import ShapedArray, aval_of
-from dovetail.core.trace.state import evaluation_trace, use_trace
 from dovetail.core.transform.stage import stage
 
 
@@ -142,7 +142,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Args:
         fun: function of arrays and pytrees of them.
-        *args: arguments; arrays, scalars, or anything with a shape and a dtype such as `ShapeDtypeStruct`.
+        *args: arguments; arrays, scalars, or anything with a shape and a dtype such as
+            `ShapeDtypeStruct`.
         **kwargs: keyword arguments, likewise.
 
     Returns:
@@ -151,7 +152,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
-        >>> dt.eval_shape(jnp.dot, dt.ShapeDtypeStruct((2, 3), "float32"), dt.ShapeDtypeStruct((3, 4), "float32"))
+        >>> left, right = dt.ShapeDtypeStruct((2, 3), "f4"), dt.ShapeDtypeStruct((3, 4), "f4")
+        >>> dt.eval_shape(jnp.dot, left, right)
         ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     check_callable(fun, "eval_shape")
@@ -176,7 +178,8 @@ def make_jaxpr(
         return_shape: whether to return also the tree of the result with `ShapeDtypeStruct` leaves.
 
     Returns:
-        A function of the same arguments, which may also be `ShapeDtypeStruct`, that returns a `ClosedJaxpr`.
+        A function of the same arguments, which may also be `ShapeDtypeStruct`, that returns a
+        `ClosedJaxpr`.
 
     Example:
         >>> import dovetail as dt

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.api.derivatives import jvp, vjp
-from dovetail.core.transform.flattening import check_callable, name_of, normalized_argnums
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import dtype_kind
 from dovetail.core.basis.structural import reshape
 from dovetail.core.ir.avals import aval_of
+from dovetail.core.transform.flattening import check_callable, name_of, normalized_argnums
 
 
 def jacfwd(
@@ -32,8 +32,8 @@ def jacfwd(
         holomorphic: whether `fun` is holomorphic; then arguments must be complex.
 
     Returns:
-        A function of the same arguments. For every leaf of the result it returns the tree of the argument with
-        leaves of shape ``result.shape + argument.shape``.
+        A function of the same arguments. For every leaf of the result it returns the tree of the
+        argument with leaves of shape ``result.shape + argument.shape``.
 
     Example:
         >>> import dovetail as dt
@@ -86,8 +86,8 @@ def jacrev(
         allow_int: whether integer arguments may be differentiated (giving float0 zeros).
 
     Returns:
-        A function of the same arguments. For every leaf of the result it returns the tree of the argument with
-        leaves of shape ``result.shape + argument.shape``.
+        A function of the same arguments. For every leaf of the result it returns the tree of the
+        argument with leaves of shape ``result.shape + argument.shape``.
 
     Example:
         >>> import dovetail as dt
@@ -117,7 +117,8 @@ def jacrev(
             kind = dtype_kind(aval_of(out).dtype)
             if kind not in ("c" if holomorphic else "f"):
                 raise TypeError(
-                    f"jacrev of {name_of(fun)} requires {'complex' if holomorphic else 'real floating-point'} "
+                    f"jacrev of {name_of(fun)} requires "
+                    f"{'complex' if holomorphic else 'real floating-point'} "
                     f"results, got {aval_of(out).dtype}"
                     + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
                 )
@@ -156,8 +157,8 @@ def hessian(
         holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
 
     Returns:
-        A function of the same arguments that returns the second derivatives: a tree of trees, with leaves of
-        shape ``result.shape + argument.shape + argument.shape``.
+        A function of the same arguments that returns the second derivatives: a tree of trees, with
+        leaves of shape ``result.shape + argument.shape + argument.shape``.
 
     Example:
         >>> import dovetail as dt
@@ -184,17 +185,19 @@ def _with_arguments(args: Any, numbers: Any, values: Any) -> list[Any]:
 def _check_dtypes(chosen: Any, fun: Any, name: str, holomorphic: bool) -> None:
     for leaf in pytree.leaves(chosen):
         kind = dtype_kind(aval_of(leaf).dtype)
-        wanted = "c" if holomorphic else "f" if name == "jacfwd" else "f"
+        wanted = "c" if holomorphic else "f"
         if kind != wanted:
             raise TypeError(
-                f"{name} of {name_of(fun)} requires {'complex' if holomorphic else 'real floating-point'} "
+                f"{name} of {name_of(fun)} requires "
+                f"{'complex' if holomorphic else 'real floating-point'} "
                 f"arguments, got {aval_of(leaf).dtype}"
                 + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
             )
 
 
 def _standard_basis(leaves: Any) -> list[Any]:
-    """For flat values with n elements in all, n unit vectors in each of their shapes, stacked in front."""
+    """For flat values with n elements in all, n unit vectors in each of their shapes, stacked in
+    front."""
     avals = [aval_of(x) for x in leaves]
     total = sum(a.size for a in avals)
     basis: list[Any] = []
@@ -211,7 +214,8 @@ def _standard_basis(leaves: Any) -> list[Any]:
 
 
 def _split_axis(column: Any, leaves: Any, tree: Any, axis: int, argnums: Any) -> Any:
-    """The last axis of a Jacobian, which runs over all elements of the arguments, back in their tree."""
+    """The last axis of a Jacobian, which runs over all elements of the arguments, back in their
+    tree."""
     from dovetail.core.ops.slicing import slice_in_dim  # loaded with the first Jacobian
 
     shape = aval_of(column).shape

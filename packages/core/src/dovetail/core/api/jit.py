@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from dovetail.core.api.stages import Lowered, Traced
+from dovetail.core.api.stages import Lowered, Traced, Wrapped
 from dovetail.core.base import caches
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.jit import JitFunction, JitOptions
@@ -26,9 +26,37 @@ _UNSPECIFIED: Any = _Unspecified()
 
 
 @overload
-def jit(fun: Callable[P, R], /, **options: Any) -> Callable[P, R]: ...
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: Mapping[str, Any] | None = ...,
+) -> Wrapped[P, R]: ...
 @overload
-def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def jit(
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: Mapping[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
     fun: Any = _UNSPECIFIED,
     /,
@@ -47,20 +75,20 @@ def jit(
 ) -> Any:
     """A function that is compiled on its first call for each signature of its arguments.
 
-    The function is run once with tracers for every combination of structures, shapes, dtypes and static
-    arguments; the recorded program is compiled and kept.
+    The function is run once with tracers for every combination of structures, shapes, dtypes and
+    static arguments; the recorded program is compiled and kept.
 
     Args:
-        fun: a pure function of arrays and pytrees of them. Without it, a decorator with these options is
-            returned.
+        fun: a pure function of arrays and pytrees of them. Without it, a decorator with these
+            options is returned.
         in_shardings: where arguments are placed; unspecified: where they are.
         out_shardings: where results are placed; unspecified: the compiler's choice.
-        static_argnums: positional arguments that are part of the program. They must be hashable; each new
-            value compiles anew.
-        static_argnames: keyword arguments that are part of the program. Numbers and names imply each other
-            where the signature of `fun` says how.
-        donate_argnums: positional arguments whose memory may be reused for results; they cannot be used
-            afterwards.
+        static_argnums: positional arguments that are part of the program. They must be hashable;
+            each new value compiles anew.
+        static_argnames: keyword arguments that are part of the program. Numbers and names imply
+            each other where the signature of `fun` says how.
+        donate_argnums: positional arguments whose memory may be reused for results; they cannot be
+            used afterwards.
         donate_argnames: keyword arguments whose memory may be reused for results.
         keep_unused: whether arguments that the function does not use stay arguments of the program.
         device: the device to run on; by default where the arguments are.
@@ -87,7 +115,8 @@ def jit(
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         if value is not _UNSPECIFIED and value is not None:
             raise NotImplementedError(
-                f"{name} of jit needs arrays over several devices, which this version does not have; "
+                f"{name} of jit needs arrays over several devices, which this version does not "
+                f"have; "
                 "place arguments with device_put, or use device="
             )
     options = {
@@ -126,7 +155,8 @@ def _jit(
     both = set(statics[0]) & set(donated[0]) or set(statics[1]) & set(donated[1])
     if both:
         raise ValueError(
-            f"jit of {name}: static arguments have no memory to donate, but {sorted(both, key=str)} are given "
+            f"jit of {name}: static arguments have no memory to donate, but "
+            f"{sorted(both, key=str)} are given "
             "as both"
         )
     if device is not None and backend is not None:
@@ -134,7 +164,9 @@ def _jit(
     if backend is not None:
         device = clients.local_devices(backend=backend)[0]
     if device is not None and not clients.is_device(device):
-        raise TypeError(f"device of jit must be a device, such as dovetail.devices()[0], got {device!r}")
+        raise TypeError(
+            f"device of jit must be a device, such as dovetail.devices()[0], got {device!r}"
+        )
     options = JitOptions(
         name=name,
         static_argnums=statics[0],
@@ -197,13 +229,12 @@ def _arguments(
     except (TypeError, ValueError):
         if any(n < 0 for n in given_numbers):
             raise ValueError(
-                f"{kind}_argnums={numbers!r} of jit of {function}: the signature of the function is not known, "
+                f"{kind}_argnums={numbers!r} of jit of {function}: the signature of the function "
+                f"is not known, "
                 "so numbers cannot count from the end"
             ) from None
         return given_numbers, given_names
-    positional = [
-        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -213,7 +244,8 @@ def _arguments(
             number += len(positional)
         if number < 0 or (number >= len(positional) and not variadic):
             raise ValueError(
-                f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional arguments"
+                f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional "
+                f"arguments"
             )
         found_numbers.append(number)
     for name in given_names:
@@ -243,7 +275,8 @@ def _integers(value: Any, option: str, function: str) -> tuple[int, ...]:
         return tuple(cast(int, v.__index__()) for v in values)
     except (TypeError, AttributeError):
         raise TypeError(
-            f"{option} of jit of {function} must be an integer or a sequence of integers, got {value!r}"
+            f"{option} of jit of {function} must be an integer or a sequence of integers, got "
+            f"{value!r}"
         ) from None
 
 
@@ -252,9 +285,7 @@ def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
         return ()
     values = (value,) if isinstance(value, str) else tuple(value)
     if not all(isinstance(v, str) for v in values):
-        raise TypeError(
-            f"{option} of jit of {function} must be a string or strings, got {value!r}"
-        )
+        raise TypeError(f"{option} of jit of {function} must be a string or strings, got {value!r}")
     return values
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from dovetail.core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail.core.base import pytree
@@ -16,6 +16,9 @@ from dovetail.core.runtime.jit import Staged
 from dovetail.core.runtime.sharding import as_sharding
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import check_array_leaves
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class ArgInfo:
@@ -86,9 +89,7 @@ class Stage:
     def args_info(self) -> Any:
         """An `ArgInfo` for each argument, in their structure."""
         staged = self._staged
-        infos = [
-            ArgInfo(a, d) for a, d in zip(staged.closed.in_avals, staged.donated, strict=True)
-        ]
+        infos = [ArgInfo(a, d) for a, d in zip(staged.closed.in_avals, staged.donated, strict=True)]
         return staged.in_tree.unflatten(infos)
 
     @property
@@ -124,7 +125,8 @@ class Traced(Stage):
         """Lower to StableHLO.
 
         Args:
-            lowering_platforms: the platforms to lower for; by default the one that the program would run on.
+            lowering_platforms: the platforms to lower for; by default the one that the program
+                would run on.
         """
         platforms = (self._platform(),) if lowering_platforms is None else lowering_platforms
         return Lowered(self._staged, self._staged.lower(tuple(platforms)))
@@ -156,7 +158,8 @@ class Lowered(Stage):
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object of the compiler: an MLIR module, or HLO for ``dialect="hlo"``."""
+        """The program as an object of the compiler: an MLIR module, or HLO for
+        ``dialect="hlo"``."""
         if dialect in (None, "stablehlo"):
             return self._module.module
         if dialect == "hlo":
@@ -164,7 +167,8 @@ class Lowered(Stage):
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
     def cost_analysis(self) -> Mapping[str, float]:
-        """Counted operations and bytes before the compiler's optimisations, by the compiler's names."""
+        """Counted operations and bytes before the compiler's optimisations, by the compiler's
+        names."""
         platform = self._module.platforms[0]
         return cost_of(self._module, clients.backend(platform))
 
@@ -191,7 +195,8 @@ class Lowered(Stage):
 
 
 class Compiled(Stage):
-    """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the function."""
+    """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the
+    function."""
 
     def __init__(self, staged: Staged, program: Any) -> None:
         super().__init__(staged)
@@ -231,7 +236,8 @@ class Compiled(Stage):
         """Run the program.
 
         Raises:
-            TypeError: the arguments have not the structure, shapes and dtypes that it was compiled for.
+            TypeError: the arguments have not the structure, shapes and dtypes that it was compiled
+                for.
         """
         return self(*args, **kwargs)
 
@@ -241,7 +247,8 @@ class Compiled(Stage):
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != staged.in_tree:
             raise TypeError(
-                f"the compiled program of {name} takes arguments of the structure {staged.in_tree}, got "
+                f"the compiled program of {name} takes arguments of the structure "
+                f"{staged.in_tree}, got "
                 f"{tree}; static arguments are left out, they are part of the program"
             )
         check_array_leaves(leaves, lambda: staged.names, name)
@@ -250,29 +257,32 @@ class Compiled(Stage):
         ):
             if isinstance(leaf, Tracer):
                 raise TypeError(
-                    f"the compiled program of {name} cannot be transformed, but its argument {argument} is a "
+                    f"the compiled program of {name} cannot be transformed, but its argument "
+                    f"{argument} is a "
                     f"tracer, {leaf.origin()}; call the jitted function instead"
                 )
             found = aval_of(leaf)
             if found.shape != expected.shape or found.dtype != expected.dtype:
                 raise TypeError(
-                    f"the compiled program of {name} takes {expected.short_name()} for its argument "
+                    f"the compiled program of {name} takes {expected.short_name()} for its "
+                    f"argument "
                     f"{argument}, got {found.short_name()}"
                 )
         place, committed = resolve_device(leaves, name, lambda i: staged.names[i])
         if committed and place is not self._program.sharding:
             raise ValueError(
-                f"the compiled program of {name} runs on {self._program.device!r}, but it got arguments that are "
+                f"the compiled program of {name} runs on {self._program.device!r}, but it got "
+                f"arguments that are "
                 f"committed to {place._device!r}"
             )
         outs = self._program(leaves, committed, lambda i: staged.names[i])
         return staged.out_tree.unflatten(outs)
 
 
-class Wrapped(Protocol):
+class Wrapped(Protocol[P, R_co]):
     """A jitted function: called like the function, with the steps of compilation as methods."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function, compiled."""
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from dovetail.core.base import pytree
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.transform.batch import batch_flat, place_batch
 from dovetail.core.transform.flattening import (
     FlatFunction,
     check_array_leaves,
@@ -13,16 +16,13 @@ from dovetail.core.transform.flattening import (
     leaf_names,
     name_of,
 )
-from dovetail.core.base import pytree
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.transform.batch import batch_flat, place_batch
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def vmap(
     fun: F,
-    in_axes: int | None | Sequence[Any] = 0,
+    in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
@@ -33,11 +33,12 @@ def vmap(
 
     Args:
         fun: function of arrays and pytrees of them.
-        in_axes: for each positional argument, the axis to map over, or None to pass the argument whole; an
-            integer for all of them, or a tuple with one entry (an integer, None, or a pytree of them that is a
-            prefix of the argument) for each. Keyword arguments are mapped over axis 0.
-        out_axes: for each part of the result, where the new axis goes; None for a part that does not depend on
-            the mapped arguments. A prefix of the result.
+        in_axes: for each positional argument, the axis to map over, or None to pass the argument
+            whole; an integer for all of them, or a tuple with one entry (an integer, None, or a
+            pytree of them that is a prefix of the argument) for each. Keyword arguments are mapped
+            over axis 0.
+        out_axes: for each part of the result, where the new axis goes; None for a part that does
+            not depend on the mapped arguments. A prefix of the result.
         axis_name: a name for the mapped axis, for collective operations.
         axis_size: the number of elements; needed only where no argument is mapped.
         spmd_axis_name: accepted for compatibility; must be None.
@@ -64,7 +65,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, tuple)):
         raise TypeError(
-            "in_axes of vmap must be an integer, None, or a tuple with an entry for each positional "
+            "in_axes of vmap must be an integer, None, or a tuple with an entry for each "
+            "positional "
             f"argument, got {in_axes!r}"
         )
     _check_axes(in_axes, "in_axes")
@@ -86,7 +88,9 @@ def vmap(
             ),
             *[0] * pytree.structure(kwargs).num_leaves,
         ]
-        dims, size = _mapped_dims(leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name)
+        dims, size = _mapped_dims(
+            leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name
+        )
         flat = FlatFunction(fun, tree, keywords=True)
         outs, out_dims = batch_flat(flat, leaves, dims, size, axis_name)
         destinations = pytree.flatten_up_to_prefix(
@@ -94,9 +98,7 @@ def vmap(
         )
         placed = [
             _placed(o, d, destination, size, i, flat.out_tree, name)
-            for i, (o, d, destination) in enumerate(
-                zip(outs, out_dims, destinations, strict=True)
-            )
+            for i, (o, d, destination) in enumerate(zip(outs, out_dims, destinations, strict=True))
         ]
         return flat.out_tree.unflatten(placed)
 
@@ -126,7 +128,8 @@ def _mapped_dims(
         shape = aval_of(leaf).shape
         if not -len(shape) <= dim < len(shape):
             raise ValueError(
-                f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, but that "
+                f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, "
+                f"but that "
                 f"has shape {shape}, of rank {len(shape)}"
             )
         found.append(dim % len(shape))
@@ -136,15 +139,19 @@ def _mapped_dims(
         distinct.add(axis_size)
     if not distinct:
         raise ValueError(
-            f"vmap of {function} needs at least one mapped argument (in_axes not None), or axis_size"
+            f"vmap of {function} needs at least one mapped argument (in_axes not None), or "
+            f"axis_size"
         )
     if len(distinct) > 1:
         listed = "\n".join(
-            f"  {names()[i]}: shape {aval_of(leaves[i]).shape}, mapped over axis {found[i]} of size {n}"
+            f"  {names()[i]}: shape {aval_of(leaves[i]).shape}, mapped over axis {found[i]} of "
+            f"size {n}"
             for i, n in sizes.items()
         )
         asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
-        raise ValueError(f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}")
+        raise ValueError(
+            f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}"
+        )
     return found, distinct.pop()
 
 
@@ -160,10 +167,13 @@ def _placed(
     if destination is None:
         if dim is not None:
             path = pytree.keystr(
-                pytree.flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][position][0]
+                pytree.flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][
+                    position
+                ][0]
             )
             raise ValueError(
-                f"out_axes of vmap of {function} is None for the result{path}, but that depends on a mapped "
+                f"out_axes of vmap of {function} is None for the result{path}, but that depends "
+                f"on a mapped "
                 "argument; give it an axis"
             )
         return value

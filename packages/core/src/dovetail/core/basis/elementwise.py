@@ -33,7 +33,8 @@ KIND_NAMES: Final = {
 
 
 def dtype_kind(dtype: Any) -> str:
-    """b, i, u, f or c; "" for dtypes without arithmetic. ml_dtypes' floats and integers count as such."""
+    """b, i, u, f or c; "" for dtypes without arithmetic. ml_dtypes' floats and integers count as
+    such."""
     if not isinstance(dtype, np.dtype):
         return ""
     if dtype.kind in "biufc":
@@ -53,7 +54,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of an elementwise result: scalars go with any shape, dimensions of size one with any size.
+    """The shape of an elementwise result: scalars go with any shape, dimensions of size one with
+    any size.
 
     Raises:
         TypeError: the shapes do not go together.
@@ -64,13 +66,12 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     ranked = [s for s in shapes if s]
     rank = len(ranked[0])
     if all(len(s) == rank for s in ranked):
-        out = tuple(
-            next((n for n in sizes if n != 1), 1) for sizes in zip(*ranked, strict=True)
-        )
+        out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*ranked, strict=True))
         if all(n in (1, m) for s in ranked for n, m in zip(s, out, strict=True)):
             return out
     raise TypeError(
-        f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; ranks must "
+        f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; ranks "
+        f"must "
         "be equal (or zero), and sizes equal or one"
     )
 
@@ -78,10 +79,10 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
 class Elementwise(Primitive):
     """Each element of the result comes from the elements at its place in the operands.
 
-    Operands have one dtype. Their shapes are equal, but for scalars and dimensions of size one, which are
-    repeated. A member gives `hlo`, the name of its StableHLO operation (with ``chlo.`` where it is one of
-    those), `numpy`, a function of NumPy arrays, and `kinds`, the dtype kinds that it takes: some of b (bool),
-    i, u, f, c.
+    Operands have one dtype. Their shapes are equal, but for scalars and dimensions of size one,
+    which are repeated. A member gives `hlo`, the name of its StableHLO operation (with ``chlo.``
+    where it is one of those), `numpy`, a function of NumPy arrays, and `kinds`, the dtype kinds
+    that it takes: some of b (bool), i, u, f, c.
     """
 
     accepts_zeros = True
@@ -125,9 +126,7 @@ class Elementwise(Primitive):
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
         shapes = [shape_of(a) for a in args]
-        inner = [
-            s if d is None else s[:d] + s[d + 1 :] for s, d in zip(shapes, dims, strict=True)
-        ]
+        inner = [s if d is None else s[:d] + s[d + 1 :] for s, d in zip(shapes, dims, strict=True)]
         rank = max(map(len, inner))
         dim = next(d for d in dims if d is not None)
         if all(
@@ -237,7 +236,8 @@ class ConvertElementType(Elementwise):
     ) -> Any:
         if dtype_kind(x.dtype) == "" or dtype_kind(new_dtype) == "":
             raise TypeError(
-                f"convert_element_type cannot convert {dtype_name(x.dtype)} to {dtype_name(new_dtype)}"
+                f"convert_element_type cannot convert {dtype_name(x.dtype)} to "
+                f"{dtype_name(new_dtype)}"
             )
         return make_aval(x.shape, new_dtype, weak_type)
 

@@ -46,7 +46,8 @@ class Unary(Elementwise):
 
 
 class Binary(Elementwise):
-    """Elementwise, two operands. A differentiable member overrides `tangent_left` and `tangent_right`."""
+    """Elementwise, two operands. A differentiable member overrides `tangent_left` and
+    `tangent_right`."""
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         """Tangent of the result `out` for a tangent `t` of the left operand."""

@@ -60,7 +60,9 @@ def literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
         2.0:f32[]
     """
     if weak_type:
-        return Literal(dtypes.scalar_type_of(np.zeros((), dtype))(value), make_aval((), dtype, True))
+        return Literal(
+            dtypes.scalar_type_of(np.zeros((), dtype))(value), make_aval((), dtype, True)
+        )
     return Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
 
 
@@ -85,9 +87,20 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
     strong = {a.dtype for a in avals if not (a.weak_type and a.ndim == 0)}
     if len(strong) == 1:
         (dtype,) = strong
-        if dtypes.result_type(*(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True))) == dtype:
+        if (
+            dtypes.result_type(
+                *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True))
+            )
+            == dtype
+        ):
             return [
-                v if a.dtype == dtype else literal(v.val, dtype) if type(v) is Literal else primitive("convert_element_type").bind(v, new_dtype=dtype, weak_type=False, sharding=None)
+                v
+                if a.dtype == dtype
+                else literal(v.val, dtype)
+                if type(v) is Literal
+                else primitive("convert_element_type").bind(
+                    v, new_dtype=dtype, weak_type=False, sharding=None
+                )
                 for v, a in zip(values, avals, strict=True)
             ]
     raise TypeError(

@@ -6,6 +6,7 @@ They are linear in their one operand, and each is the transpose of another of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -55,10 +56,11 @@ class BroadcastInDim(Linear):
     ) -> Any:
         if len(broadcast_dimensions) != x.ndim:
             raise TypeError(
-                f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must name one result "
+                f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must name one "
+                f"result "
                 f"dimension for each of the {x.ndim} dimensions of the operand of shape {x.shape}"
             )
-        if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)):
+        if any(a >= b for a, b in pairwise(broadcast_dimensions)):
             raise TypeError(
                 "broadcast_in_dim: broadcast_dimensions must be strictly increasing, "
                 f"got {broadcast_dimensions}"
@@ -67,7 +69,8 @@ class BroadcastInDim(Linear):
             if not 0 <= d < len(shape) or size not in (1, shape[d]):
                 raise TypeError(
                     f"broadcast_in_dim: an operand of shape {x.shape} does not go to shape {shape} "
-                    f"with broadcast_dimensions {broadcast_dimensions}: each of its dimensions must "
+                    f"with broadcast_dimensions {broadcast_dimensions}: each of its dimensions "
+                    f"must "
                     "have size 1 or the size of its result dimension"
                 )
         return make_aval(shape, x.dtype, x.weak_type)
@@ -257,7 +260,9 @@ def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:
     if len(set(axes)) != len(axes):
         raise ValueError(f"{name}: duplicate value in axes {axes}")
     if not all(0 <= a < x.ndim for a in axes):
-        raise ValueError(f"{name}: axes {axes} are not all dimensions of an operand of shape {x.shape}")
+        raise ValueError(
+            f"{name}: axes {axes} are not all dimensions of an operand of shape {x.shape}"
+        )
     shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     return make_aval(shape, x.dtype, x.weak_type)
 

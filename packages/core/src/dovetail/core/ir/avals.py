@@ -1,7 +1,7 @@
 """Abstract values: what is known of an array before it exists.
 
-Instances are interned: two avals are equal exactly when they are the same object, so hashing and comparing
-them, which tracing does for every equation, runs no Python.
+Instances are interned: two avals are equal exactly when they are the same object, so hashing and
+comparing them, which tracing does for every equation, runs no Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class AbstractValue:
 
     def short_name(self) -> str:
         """The form used when a jaxpr is printed, such as ``f32[3,4]``."""
-        raise TypeError(f"{type(self).__name__} does not say how it is printed: override short_name")
+        raise TypeError(
+            f"{type(self).__name__} does not say how it is printed: override short_name"
+        )
 
     def tangent(self) -> AbstractValue:
         """The aval of a tangent at a value of this aval."""
@@ -39,8 +41,10 @@ class ShapedArray(AbstractValue):
 
     Args:
         shape: sizes of the dimensions, non-negative integers.
-        dtype: a NumPy dtype (or what ``np.dtype`` accepts) or an extended dtype such as a PRNG key's.
-        weak_type: whether the value came from a Python scalar and yields to other dtypes in promotion.
+        dtype: a NumPy dtype (or what ``np.dtype`` accepts) or an extended dtype such as a PRNG
+            key's.
+        weak_type: whether the value came from a Python scalar and yields to other dtypes in
+            promotion.
         sharding: how the value is laid out over devices, where that is part of its type.
 
     Example:
@@ -125,7 +129,9 @@ _interned: Final[WeakValueDictionary[Any, ShapedArray]] = WeakValueDictionary()
 _new: Final = object.__new__
 
 
-def make_aval(shape: Shape, dtype: Any, weak_type: bool = False, sharding: Any = None) -> ShapedArray:
+def make_aval(
+    shape: Shape, dtype: Any, weak_type: bool = False, sharding: Any = None
+) -> ShapedArray:
     """`ShapedArray` for parts that are already canonical: a tuple of ints and a dtype object."""
     key = (shape, dtype, weak_type, sharding)
     aval = _interned.get(key)
@@ -213,7 +219,8 @@ def aval_of(x: Any) -> Any:
 
 
 def is_array_like(x: Any) -> bool:
-    """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python scalar."""
+    """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python
+    scalar."""
     if type(x) in _of_type or isinstance(getattr(x, "aval", None), AbstractValue):
         return not isinstance(x, AbstractValue)
     if isinstance(x, (np.ndarray, np.generic)):

@@ -177,11 +177,14 @@ class Jaxpr:
 
     def pretty_print(self, **options: Any) -> str:
         """The standard printed form."""
-        from dovetail.core.ir.printer import print_jaxpr  # deferred: the printer imports this module
+        from dovetail.core.ir.printer import (
+            print_jaxpr,
+        )  # deferred: the printer imports this module
 
         return print_jaxpr(self, **options)
 
-    __str__ = __repr__ = lambda self: self.pretty_print()
+    def __repr__(self) -> str:
+        return self.pretty_print()
 
 
 class ClosedJaxpr:
@@ -192,7 +195,8 @@ class ClosedJaxpr:
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
         if len(consts) != len(jaxpr.constvars):
             raise ValueError(
-                f"the jaxpr has {len(jaxpr.constvars)} constvars, but {len(consts)} values were given"
+                f"the jaxpr has {len(jaxpr.constvars)} constvars, but {len(consts)} values were "
+                f"given"
             )
         self.jaxpr = jaxpr
         self.consts = list(consts)
@@ -222,7 +226,9 @@ class ClosedJaxpr:
         """Side effects of the jaxpr."""
         return self.jaxpr.effects
 
-    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+    ) -> ClosedJaxpr:
         """A copy with some fields replaced."""
         return ClosedJaxpr(
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
@@ -236,4 +242,5 @@ class ClosedJaxpr:
         """The standard printed form."""
         return self.jaxpr.pretty_print(**options)
 
-    __str__ = __repr__ = lambda self: self.pretty_print()
+    def __repr__(self) -> str:
+        return self.pretty_print()

@@ -84,9 +84,9 @@ def linearization_of(
     """A jaxpr split in two.
 
     Returns:
-        The jaxpr of primals to results and residuals; the jaxpr of residuals and varying tangents to varying
-        result tangents; for each residual the number of the argument that it is, or None if it is computed;
-        and for each result whether it varies.
+        The jaxpr of primals to results and residuals; the jaxpr of residuals and varying tangents
+        to varying result tangents; for each residual the number of the argument that it is, or None
+        if it is computed; and for each result whether it varies.
     """
     programs: list[Any] = []
     forwarded: list[int | None] = []
@@ -98,9 +98,7 @@ def linearization_of(
         programs.append(program)
         number = {a.var: i for i, a in enumerate(args) if type(a) is StageTracer}
         residuals = program.closed.consts
-        forwarded[:] = [
-            number.get(r.var) if type(r) is StageTracer else None for r in residuals
-        ]
+        forwarded[:] = [number.get(r.var) if type(r) is StageTracer else None for r in residuals]
         return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
 
     primal = stage(function, closed.in_avals, _debug_info(closed, "linearize"))
@@ -113,7 +111,8 @@ def linearization_of(
 def transposition_of(
     closed: ClosedJaxpr, linear: tuple[bool, ...], given: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of non-linear arguments and given cotangents to the cotangents of linear arguments."""
+    """The jaxpr of non-linear arguments and given cotangents to the cotangents of linear
+    arguments."""
     varies_out: list[bool] = []
     constant_count = linear.count(False)
 
@@ -135,7 +134,8 @@ def transposition_of(
 def batch_of(
     closed: ClosedJaxpr, size: int, dims: tuple[int | None, ...]
 ) -> tuple[ClosedJaxpr, list[int | None]]:
-    """The jaxpr of batched arguments to results, and the batch dimension of each result (0 or None)."""
+    """The jaxpr of batched arguments to results, and the batch dimension of each result (0 or
+    None)."""
     out_dims: list[int | None] = []
 
     def function(*args: Any) -> list[Any]:
@@ -210,9 +210,7 @@ class Jit(Primitive):
 
         return outs, tangent
 
-    def transpose(
-        self, cotangent: Any, *args: Any, jaxpr: ClosedJaxpr, name: str
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, jaxpr: ClosedJaxpr, name: str) -> Sequence[Any]:
         linear = tuple(is_linear(a) for a in args)
         given = tuple(type(ct) is not Zero for ct in cotangent)
         derived, varies = transposition_of(jaxpr, linear, given)

@@ -1,7 +1,8 @@
-"""The engine behind `jit`: a function staged once per signature, compiled, and served by the C++ fast path.
+"""The engine behind `jit`: a function staged once per signature, compiled, and served by the C++
+fast path.
 
-The C++ callable keeps, for each signature of arguments, what it needs to run the program without Python. Whenever
-it has no entry it calls `JitFunction.miss` with the original arguments.
+The C++ callable keeps, for each signature of arguments, what it needs to run the program without
+Python. Whenever it has no entry it calls `JitFunction.miss` with the original arguments.
 """
 
 from __future__ import annotations
@@ -151,7 +152,8 @@ class Staged:
         avals = self.closed.in_avals
         listed = ", ".join(f"{avals[i].short_name()} ({self.names[i]})" for i in unused)
         source.warn(
-            f"Some donated buffers were not usable: {listed}. No result of {self.options.name} has the same "
+            f"Some donated buffers were not usable: {listed}. No result of {self.options.name} "
+            f"has the same "
             "shape and dtype left to take the memory; leave these arguments out of donate_argnums"
         )
 
@@ -205,7 +207,7 @@ class JitFunction:
             positions = tuple(i for i in range(len(args)) if i not in static_numbers)
             dynamic = tuple(args[i] for i in positions)
             keywords = {k: v for k, v in kwargs.items() if k not in options.static_argnames}
-            statics = [(i, args[i]) for i in sorted(static_numbers)]
+            statics: list[tuple[Any, Any]] = [(i, args[i]) for i in sorted(static_numbers)]
             statics += [(k, kwargs[k]) for k in sorted(kwargs) if k not in keywords]
             key = tuple((where, type(value), value) for where, value in statics)
             self._check_hashable(statics)
@@ -226,11 +228,15 @@ class JitFunction:
                 hash(value)
             except TypeError as error:
                 name = (
-                    f"static_argnums {where}" if isinstance(where, int) else f"static_argnames {where!r}"
+                    f"static_argnums {where}"
+                    if isinstance(where, int)
+                    else f"static_argnames {where!r}"
                 )
                 raise ValueError(
-                    f"Non-hashable static arguments cannot be used: the argument of {self.options.name} "
-                    f"marked by {name} is {value!r:.80} of type {type(value).__name__} ({error}). Static "
+                    f"Non-hashable static arguments cannot be used: the argument of "
+                    f"{self.options.name} "
+                    f"marked by {name} is {value!r:.80} of type {type(value).__name__} ({error}). "
+                    f"Static "
                     "arguments are keys of a cache, so they need __hash__ and __eq__: pass a tuple "
                     "instead of a list, or an array as a dynamic argument"
                 ) from None
@@ -247,7 +253,8 @@ class JitFunction:
         found = known.get(key)
         if found is None:
             found = self._stage(parts, avals)
-            # A captured tracer belongs to one trace of the caller; the next call may capture another.
+            # A captured tracer belongs to one trace of the caller; the next call may capture
+            # another.
             if not any(isinstance(c, Tracer) for c in found.closed.consts):
                 known[key] = found
         return found
@@ -306,9 +313,7 @@ class JitFunction:
         given, tree = pytree.flatten((args, kwargs))
         if any(map(is_buffer, given)):
             # Arrays of jax are taken by value; C++ must not remember a call with them.
-            args, kwargs = tree.unflatten(
-                [from_foreign(x) if is_buffer(x) else x for x in given]
-            )
+            args, kwargs = tree.unflatten([from_foreign(x) if is_buffer(x) else x for x in given])
             return self.callable(*args, **kwargs), None, True
         parts = self.take_apart(args, kwargs)
         leaves = parts.leaves

@@ -20,14 +20,16 @@ _registry: Final[dict[str, Primitive]] = {}
 
 
 class Primitive:
-    """Base of every primitive: a subclass overrides the rules it has, and one instance of it is made.
+    """Base of every primitive: a subclass overrides the rules it has, and one instance of it is
+    made.
 
     Arrays are positional arguments of every rule, static data are keyword arguments.
 
     Attributes:
         name: the name printed in jaxprs; the key of lowering tables.
         multiple_results: whether `bind` returns a list.
-        accepts_zeros: whether `jvp` and `transpose` handle symbolic `Zero`s; they are instantiated otherwise.
+        accepts_zeros: whether `jvp` and `transpose` handle symbolic `Zero`s; they are instantiated
+            otherwise.
         has_effects: whether `effects` is to be asked.
         no_derivative: why the primitive has no jvp or transpose by nature, for messages and tests.
     """
@@ -75,7 +77,9 @@ class Primitive:
 
     def _missing(self, rule: str) -> NoReturn:
         where = describe()
-        why = f": {self.no_derivative}" if self.no_derivative and rule in ("jvp", "transpose") else ""
+        why = (
+            f": {self.no_derivative}" if self.no_derivative and rule in ("jvp", "transpose") else ""
+        )
         raise MissingRuleError(
             f"the primitive {self.name!r} has no {rule!r} rule{why}"
             + (f" (used at {where})" if where else "")
@@ -86,27 +90,33 @@ class Primitive:
     # Each rule below is the absence of that rule.
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
-        """Avals of the arguments to the aval of the result (a list of them with several results)."""
+        """Avals of the arguments to the aval of the result (a list of them with several
+        results)."""
         self._missing("abstract")
 
     def reference(self, *args: Any, **params: Any) -> Any:
         """The result in plain NumPy: obviously right, never used to run a user's program."""
         self._missing("reference")
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
         """Primals and tangents of the arguments to primal and tangent of the result."""
         self._missing("jvp")
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         """Cotangent of the result to cotangents of the arguments.
 
-        Arguments in which the primitive is linear here arrive as avals, the others as values. An argument
-        that is not linear gets None. With several results `cotangent` is a list.
+        Arguments in which the primitive is linear here arrive as avals, the others as values. An
+        argument that is not linear gets None. With several results `cotangent` is a list.
         """
         self._missing("transpose")
 
-    def batch(self, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
-        """Arguments with their batch dimensions (None: not batched) to result and its batch dimension."""
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        """Arguments with their batch dimensions (None: not batched) to result and its batch
+        dimension."""
         self._missing("batch")
 
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
@@ -118,8 +128,8 @@ class Primitive:
     ) -> tuple[Any, Callable[..., Any]]:
         """Primals and which of them vary, to the result and a linear function of the tangents.
 
-        The function takes one tangent for each argument (a `Zero` where it does not vary) and returns the
-        tangent of the result. Where this rule is missing, `jvp` is run and split.
+        The function takes one tangent for each argument (a `Zero` where it does not vary) and
+        returns the tangent of the result. Where this rule is missing, `jvp` is run and split.
         """
         self._missing("linearize")
 

@@ -1,7 +1,8 @@
 """The current trace of each thread, and eager evaluation.
 
-Tracing is stackless: a thread has one current trace, which processes every primitive; a transformation's trace
-holds its parent, in which it computes. Tracers of other traces are constants to it.
+Tracing is stackless: a thread has one current trace, which processes every primitive; a
+transformation's trace holds its parent, in which it computes. Tracers of other traces are constants
+to it.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def set_trace(trace: Trace) -> None:
     _set_jit_key(trace.key)
 
 
-class use_trace:  # noqa: N801
+class use_trace:
     """Context manager that makes a trace current."""
 
     __slots__ = ("previous", "trace")

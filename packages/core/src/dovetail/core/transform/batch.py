@@ -95,7 +95,8 @@ def batch_flat(
     size: int,
     axis_name: Hashable | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Results of a function of flat arguments for each element of a batch, and their batch dimensions."""
+    """Results of a function of flat arguments for each element of a batch, and their batch
+    dimensions."""
     trace = BatchTrace(state.trace, size, axis_name)
     arguments = [
         v if d is None else BatchTracer(trace, v, d) for v, d in zip(values, dims, strict=True)

@@ -127,7 +127,8 @@ def leaf_names(
     for keyword in sorted(kwargs or {}):
         assert kwargs is not None
         found += [
-            keyword + pytree.keystr(path) for path, _ in pytree.flatten_with_path(kwargs[keyword])[0]
+            keyword + pytree.keystr(path)
+            for path, _ in pytree.flatten_with_path(kwargs[keyword])[0]
         ]
     return tuple(found)
 
@@ -168,21 +169,26 @@ def abstract(x: Any) -> Any:
     return aval_of(x)
 
 
-def check_array_leaves(leaves: Sequence[Any], names: Callable[[], Sequence[str]], context: str) -> None:
+def check_array_leaves(
+    leaves: Sequence[Any], names: Callable[[], Sequence[str]], context: str
+) -> None:
     """Raise unless every leaf is an array or scalar, naming the one that is not."""
     for i, leaf in enumerate(leaves):
         if not is_array_like(leaf):
             known = names()
             name = known[i] if i < len(known) else f"number {i}"
             raise NonArrayArgumentError(
-                f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which is not a "
+                f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which is not "
+                f"a "
                 "valid array type. Pass an array or scalar, mark the argument static "
                 "(static_argnums or static_argnames of jit), or register its type as a pytree "
                 "(dovetail.tree_util.register_pytree_node_class)"
             )
 
 
-def normalized_argnums(argnums: Any, count: int, function: str, name: str = "argnums") -> tuple[int, ...]:
+def normalized_argnums(
+    argnums: Any, count: int, function: str, name: str = "argnums"
+) -> tuple[int, ...]:
     """Non-negative argument numbers.
 
     Raises:
@@ -196,7 +202,8 @@ def normalized_argnums(argnums: Any, count: int, function: str, name: str = "arg
             index = number.__index__()
         except AttributeError:
             raise TypeError(
-                f"{name} of {function} must be an integer or a sequence of integers, got {argnums!r}"
+                f"{name} of {function} must be an integer or a sequence of integers, got "
+                f"{argnums!r}"
             ) from None
         if not -count <= index < count:
             raise ValueError(

@@ -1,8 +1,8 @@
 """Linearization: run a function once and record the linear function of its tangents.
 
-The primal computation happens in the parent trace. The jvp rules run with a trace that sends operations on
-tangents to a recording of their own and all others to the parent, so what is recorded is linear, and the primal
-values that it uses are its constants (the residuals).
+The primal computation happens in the parent trace. The jvp rules run with a trace that sends
+operations on tangents to a recording of their own and all others to the parent, so what is recorded
+is linear, and the primal values that it uses are its constants (the residuals).
 """
 
 from __future__ import annotations
@@ -121,9 +121,7 @@ class LinearizeTrace(Trace):
         set_trace(parent)
         out, linear = primitive.linearize(primals, [t is not None for t in tangents], **params)
         set_trace(self.split)
-        filled = [
-            Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)
-        ]
+        filled = [Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         return out, linear(*filled)
 
     def describe(self, tracer: Any) -> str:

@@ -98,7 +98,7 @@ class StageTrace(Trace):
             return value
         if isinstance(value, Tracer):
             if value._trace is self:
-                var: Var = value.var  # type: ignore[attr-defined]
+                var: Var = value.var
                 return var
             if value._trace.finished:
                 raise UnexpectedTracerError(value)
@@ -155,7 +155,11 @@ def as_literal(value: Any, aval: Any) -> Literal | None:
     """A `Literal` for scalars of the host, None for everything else."""
     if type(value) in (bool, int, float, complex):
         return Literal(value, aval)
-    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 and aval.dtype != dtypes.float0:
+    if (
+        isinstance(value, (np.generic, np.ndarray))
+        and value.ndim == 0
+        and aval.dtype != dtypes.float0
+    ):
         return Literal(np.asarray(value, aval.dtype)[()], aval)
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         return Literal(value, aval)
@@ -175,7 +179,8 @@ def stage(
         debug_info: what is being traced, for messages.
 
     Returns:
-        The jaxpr, closed over the constants that it met (tracers of outer transformations among them).
+        The jaxpr, closed over the constants that it met (tracers of outer transformations among
+        them).
     """
     trace = StageTrace(state.trace, debug_info)
     tracers = [trace.argument(aval) for aval in avals]
@@ -232,9 +237,7 @@ def replace_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
         debug = DebugInfo(
             debug.traced_for, debug.function, debug.location, names + debug.argument_names
         )
-    opened = jaxpr.replace(
-        constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=debug
-    )
+    opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=debug)
     return opened, closed.consts
 
 

@@ -27,7 +27,10 @@ def transpose_jaxpr(
         One cotangent for each linear parameter, a `Zero` where it has no influence.
     """
     linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
-    bound = [*jaxpr.constvars, *(v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if not is_lin)]
+    bound = [
+        *jaxpr.constvars,
+        *(v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if not is_lin),
+    ]
     values: dict[Var, Any] = dict(zip(bound, constants, strict=True))
     parameters = [v for v in jaxpr.invars if v in linear_vars]
 
@@ -60,27 +63,19 @@ def transpose_jaxpr(
         if all(ct is None for ct in found):
             continue
         args = [
-            v
-            if type(v) is Literal
-            else v.aval
-            if v in linear_vars
-            else values[v]  # type: ignore[index]
+            v if type(v) is Literal else v.aval if v in linear_vars else values[v]  # type: ignore[index]
             for v in eqn.invars
         ]
-        cotangent: Any
         if primitive.multiple_results:
             filled = [
-                Zero(v.aval) if ct is None else ct
-                for v, ct in zip(eqn.outvars, found, strict=True)
+                Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
             ]
-            cotangent = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
+            given: Any = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
         else:
-            cotangent = found[0]
-        results = primitive.transpose(cotangent, *args, **eqn.params)
+            given = found[0]
+        results = primitive.transpose(given, *args, **eqn.params)
         for var, result in zip(eqn.invars, results, strict=True):
             if type(var) is not Literal and var in linear_vars:
                 accumulate(var, result)
 
-    return [
-        accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters
-    ]
+    return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]
