@@ -88,7 +88,5 @@ def test_arrays_pass_between_them_as_numpy_and_dlpack():
 
 
 def test_dovetail_does_not_import_an_installed_jax():
-    printed = _run(
-        "ours(); import sys; print([m for m in sys.modules if m.split('.')[0] == 'jax'])"
-    )
-    assert printed.strip() == "[]"
+    printed = _run("ours(); import sys; print('jax' in sys.modules)")
+    assert printed.strip() == "False"
