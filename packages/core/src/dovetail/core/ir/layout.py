@@ -125,7 +125,7 @@ class _Writer:
         if self.color is not None:
             self.pieces.append(self.color.end)
         self.end_line()
-        edge = max((width for _, width, comments in self.lines if comments), default=0)
+        edge = max(width for _, width, _ in self.lines)
         written = []
         for line, width, comments in self.lines:
             if not comments:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,17 +36,31 @@ __all__ = ["NameTable", "print_eqn", "print_jaxpr"]
 
 _WIDTH: Final = 80
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
-_absent: Final = object()
+#: A jaxpr with more equations than this is written apart from the equation that uses it.
+_INLINE_LIMIT: Final = 10
 
-#: Parameters that are not shown where they say nothing: by primitive, the value that is not shown.
-_UNREMARKABLE: Final[dict[str, dict[str, Any]]] = {
-    "jit": {"inline": False},
-    "convert_element_type": {"sharding": None},
-    "dot_general": {"precision": None, "preferred_element_type": None, "out_sharding": None},
-    "broadcast_in_dim": {"broadcast_dimensions": (), "sharding": None},
+#: At most so many jaxprs are written inside one another: deeper ones would leave the page, and
+#: exhaust the stack.
+_DEPTH_LIMIT: Final = 30
+
+#: Whether the parameter of an equation says something: by primitive and name of the parameter.
+_WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
+    "jit": {"inline": bool},
+    "convert_element_type": {"sharding": lambda value: value is not None},
+    "dot_general": {
+        "precision": lambda value: value is not None,
+        "preferred_element_type": lambda value: value is not None,
+        "out_sharding": lambda value: value is not None,
+    },
+    # The type of the result says the shape.
+    "broadcast_in_dim": {
+        "broadcast_dimensions": bool,
+        "shape": lambda value: False,
+        "sharding": lambda value: value is not None,
+    },
+    "scan": {"linear": any, "_split_transpose": bool},
 }
-#: Parameters that are never shown, because the type of the result says the same.
-_IMPLIED: Final[dict[str, frozenset[str]]] = {"broadcast_in_dim": frozenset({"shape"})}
+_nothing_special: Final[dict[str, Callable[[Any], bool]]] = {}
 
 
 class NameTable(dict[Var, str]):
@@ -85,7 +99,7 @@ class _Options:
     source_info: bool = False
     print_shapes: bool = True
     name_stack: bool = False
-    print_effects: bool = False
+    use_color: bool = False
 
 
 def print_jaxpr(
@@ -94,46 +108,40 @@ def print_jaxpr(
     source_info: bool = False,
     print_shapes: bool = True,
     name_stack: bool = False,
-    print_effects: bool = False,
     use_color: bool = False,
-    width: int = _WIDTH,
 ) -> str:
     """The standard printed form of a jaxpr.
 
-    Jaxprs that are used by several equations are written once, in front, under a name.
+    Jaxprs that several equations use, and large ones, are written in front, under a name.
 
     Args:
         jaxpr: the jaxpr.
         source_info: write the place in the user's code to the right of each equation.
-        print_shapes: write types of variables.
-        name_stack: write the names under which profiles show each equation to the right of it.
-        print_effects: write side effects to the right of each equation that has any.
+        print_shapes: write the types of variables.
+        name_stack: write to the right of each equation in which calls it is.
         use_color: write terminal codes for colours.
-        width: how many columns to use; a line is longer where it cannot be broken.
 
     Example:
-        >>> from dovetail import make_jaxpr, lax
+        >>> from dovetail import lax, make_jaxpr
         >>> print(make_jaxpr(lax.sin)(1.0))
         { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
-    options = _Options(source_info, print_shapes, name_stack, print_effects)
-    document = _Printer(options).program(jaxpr.jaxpr if type(jaxpr) is ClosedJaxpr else jaxpr)  # type: ignore[arg-type]
-    return render(document, width=width, use_color=use_color)
+    options = _Options(source_info, print_shapes, name_stack, use_color)
+    document = _Printer(options).program(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr)
+    return render(document, width=_WIDTH, use_color=use_color)
 
 
-def print_eqn(
-    eqn: JaxprEqn, *, names: NameTable | None = None, use_color: bool = False, **options: Any
-) -> str:
+def print_eqn(eqn: JaxprEqn, *, names: NameTable | None = None, **options: bool) -> str:
     """The standard printed form of an equation.
 
     Args:
         eqn: the equation.
         names: names of variables; new ones by default.
-        use_color: write terminal codes for colours.
-        options: `source_info`, `print_shapes`, `name_stack`, `print_effects` of `print_jaxpr`.
+        options: those of `print_jaxpr`.
     """
-    printer = _Printer(_Options(**options), names)
-    return render(printer.equation(eqn), width=_WIDTH, use_color=use_color)
+    chosen = _Options(**options)
+    document = _Printer(chosen, names).equation(eqn)
+    return render(document, width=_WIDTH, use_color=chosen.use_color)
 
 
 class _Printer:
@@ -142,128 +150,171 @@ class _Printer:
     def __init__(self, options: _Options, names: NameTable | None = None) -> None:
         self.options = options
         self.names = NameTable() if names is None else names
-        self.shared: dict[int, str] = {}
+        #: Names of the jaxprs that are written in front.
+        self.apart: dict[int, str] = {}
+        #: Columns that lines will be indented by, if all groups around are broken.
+        self.indent = 0
+        self.calls: list[str] = []
 
     def program(self, jaxpr: Jaxpr) -> Document:
-        """A jaxpr with the jaxprs that it uses several times in front."""
+        """A jaxpr, with those of the jaxprs inside it in front that are written apart."""
         parts: list[Document] = []
-        for name, inner in self.name_shared(jaxpr):
-            parts += [[_word("let"), f" {name} = ", self.jaxpr(inner), " ", _word("in")], "\n"]
+        for name, inner in self.choose_apart(jaxpr):
+            parts += [f"let {name} = ", self.jaxpr(inner), " in", Break()]
         parts.append(self.jaxpr(jaxpr))
         return parts
 
-    def name_shared(self, jaxpr: Jaxpr) -> list[tuple[str, Jaxpr]]:
-        """Give names to the jaxprs that several equations use."""
+    def choose_apart(self, jaxpr: Jaxpr) -> list[tuple[str, Jaxpr]]:
+        """Give names to the jaxprs that are used more than once, and to large ones."""
         uses: Counter[int] = Counter()
         found: dict[int, tuple[str, Jaxpr]] = {}
-        todo = [jaxpr]
+        inside: dict[int, list[int]] = {}
+        depths: dict[int, int] = {}
+        todo = deque([(jaxpr, 1)])
         while todo:
-            current = todo.pop()
-            inside = []
+            current, depth = todo.popleft()
+            children = inside[id(current)] = []
             for eqn in current.eqns:
                 if not eqn.params:
                     continue
                 for value in jaxprs_and_closed_jaxprs(eqn.params):
                     inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
                     uses[id(inner)] += 1
-                    if uses[id(inner)] == 1:
+                    children.append(id(inner))
+                    if id(inner) not in found:
                         found[id(inner)] = (str(eqn.params.get("name", "jaxpr")), inner)
-                        inside.append(inner)
-            todo.extend(reversed(inside))
-        named = []
+                        depths[id(inner)] = depth
+                        todo.append((inner, depth % _DEPTH_LIMIT + 1))
+        # What is inside something used more than once is used more than once too.
+        repeated = [key for key, count in uses.items() if count > 1]
+        seen = set(repeated)
+        while repeated:
+            new = [key for key in inside[repeated.pop()] if key not in seen]
+            seen.update(new)
+            repeated.extend(new)
+        chosen = []
         for key, (name, inner) in found.items():
-            if uses[key] > 1:
+            if (
+                key in seen
+                or len(inner.eqns) > _INLINE_LIMIT
+                or depths[key] == _DEPTH_LIMIT
+            ):
                 unique, number = name, 0
                 while unique in self.names.taken:
                     number += 1
                     unique = f"{name}{number}"
                 self.names.taken.add(unique)
-                self.shared[key] = unique
-                named.append((unique, inner))
-        return named
+                self.apart[key] = unique
+                chosen.append((unique, inner))
+        return chosen
 
     def jaxpr(self, jaxpr: Jaxpr) -> Document:
         """``{ lambda constants; parameters. let equations in (results,) }``"""
         head = [
             "{ ",
-            _word("lambda "),
-            self.binders(jaxpr.constvars),
+            Colored("lambda ", KEYWORD),
+            Nest(2, self.binders(jaxpr.constvars)),
             "; ",
-            self.binders(jaxpr.invars),
+            Nest(2, self.binders(jaxpr.invars)),
             ". ",
+            Colored("let", KEYWORD),
         ]
-        equations: list[Document] = []
+        self.indent += 4
+        equations: list[Document] = [Break()]
         for eqn in jaxpr.eqns:
-            equations += [Break("; "), self.equation(eqn)]
-        results = ", ".join(map(self.atom, jaxpr.outvars))
-        comma = "," if len(jaxpr.outvars) == 1 else ""
-        return Group(
-            Nest(
-                2,
-                [
-                    *head,
-                    _word("let"),
-                    Nest(2, [Break(), *equations[1:]]),
-                    Break(),
-                    _word("in "),
-                    f"({results}{comma}) }}",
-                ],
-            )
-        )
+            equations += [self.equation(eqn), Break("; ")]
+        if jaxpr.eqns:
+            equations.pop()
+        self.indent -= 4
+        results: list[Document] = ["("]
+        for v in jaxpr.outvars:
+            results += [self.atom(v), ",", _filling_break]
+        if len(jaxpr.outvars) == 1:
+            results.pop()
+        elif jaxpr.outvars:
+            del results[-2:]
+        foot = [Break(), Colored("in ", KEYWORD), Nest(2, results), ") }"]
+        return Group(Nest(2, [*head, Nest(2, equations), *foot]))
 
-    def binders(self, variables: Iterable[Var]) -> Document:
-        """Variables with their types, continued on further lines where they do not fit."""
+    def binders(self, variables: Sequence[Var]) -> Document:
+        """Variables with their types."""
+        names, shapes = self.names, self.options.print_shapes
         parts: list[Document] = []
         for v in variables:
-            name = self.names[v]
-            parts.append(Group([Break(), name]) if parts else name)
-            if self.options.print_shapes:
+            parts += [_filling_break, names[v]]
+            if shapes:
                 parts.append(Colored(":" + v.aval.short_name(), TYPE))
-        return Nest(2, parts)
+        return parts[1:]
 
     def atom(self, v: Atom) -> str:
         """A variable by its name, a literal by its value and type."""
         if type(v) is Literal:
-            return f"{_literal_value(v)}:{v.aval.short_name()}"
+            return f"{_literal_text(v.val)}:{v.aval.short_name()}"
         return self.names[v]  # type: ignore[index]
 
     def equation(self, eqn: JaxprEqn) -> Document:
         """``results = primitive[parameters] operands``"""
+        name = eqn.primitive.name
+        call = eqn.params.get("jaxpr") if is_call(eqn) else None
+        if call is not None:
+            self.share_names(eqn, call.jaxpr)
+        options = self.options
+        if not eqn.params and not (
+            options.source_info or options.name_stack or options.use_color
+        ):
+            # Most equations are so simple, and short enough, that no layout is needed.
+            text = self.plain_equation(eqn)
+            if self.indent + len(text) <= _WIDTH:
+                return text
         parts: list[Document] = []
         if eqn.outvars:
-            parts += [self.binders(eqn.outvars), " = "]
-        parts.append(eqn.primitive.name)
-        if eqn.params:
-            parts.append(self.params(eqn))
-        operands = [self.atom(v) for v in eqn.invars]
-        parts.append(f" {' '.join(operands)}")
+            parts += [Nest(2, self.binders(eqn.outvars)), " = "]
+        parts.append(name)
         parts += [Comment(text) for text in self.comments(eqn)]
-        return parts
+        if eqn.params:
+            self.calls.append(f"{name}({eqn.params['name']})" if call is not None else name)
+            parts.append(self.params(eqn))
+            self.calls.pop()
+        operands: list[Document] = []
+        for v in eqn.invars:
+            operands += [_filling_break, self.atom(v)]
+        # The first operand stays beside the primitive.
+        return [*parts, " ", Nest(2, operands[1:])]
+
+    def plain_equation(self, eqn: JaxprEqn) -> str:
+        """An equation without parameters on one line."""
+        names = self.names
+        if self.options.print_shapes:
+            results = [f"{names[v]}:{v.aval.short_name()}" for v in eqn.outvars]
+        else:
+            results = [names[v] for v in eqn.outvars]
+        operands = [self.atom(v) if type(v) is Literal else names[v] for v in eqn.invars]  # type: ignore[index]
+        left = f"{' '.join(results)} = " if results else ""
+        return f"{left}{eqn.primitive.name} {' '.join(operands)}"
 
     def params(self, eqn: JaxprEqn) -> Document:
         """``[name=value ...]``, one to a line where they do not fit."""
-        name = eqn.primitive.name
-        unremarkable = _UNREMARKABLE.get(name, {})
-        implied = _IMPLIED.get(name, frozenset())
-        if is_call(eqn):
-            self.share_names(eqn)
+        tests = _WORTH_SHOWING.get(eqn.primitive.name, _nothing_special)
         shown: list[Document] = []
-        for key in sorted(eqn.params, key=lambda key: (key != "name", key)):
+        self.indent += 2
+        for key in sorted(eqn.params, key=_name_first):
             value = eqn.params[key]
-            if key in implied or _equal(value, unremarkable.get(key, _absent)):
-                continue
-            shown += [Break(), f"{key}=", self.value(value)]
+            if key not in tests or tests[key](value):
+                shown += [Break(), f"{key}=", self.value(value)]
+        self.indent -= 2
         if not shown:
             return ""
-        return Group(["[", Nest(2, [Break(""), shown[1:]]), Break(""), "]"])
+        return Group(["[", Nest(2, [Break(""), *shown[1:]]), Break(""), "]"])
 
-    def share_names(self, eqn: JaxprEqn) -> None:
+    def share_names(self, eqn: JaxprEqn, called: Jaxpr) -> None:
         """Give a called jaxpr's variables the names of the operands and results that they are."""
-        called: Jaxpr = eqn.params["jaxpr"].jaxpr
-        if id(called) in self.shared:
+        if id(called) in self.apart:
             return
         used: set[str] = set()
-        for inner, outer in (*zip(called.invars, eqn.invars), *zip(called.outvars, eqn.outvars)):
+        for inner, outer in (
+            *zip(called.invars, eqn.invars, strict=True),
+            *zip(called.outvars, eqn.outvars, strict=True),
+        ):
             if type(inner) is Literal or type(outer) in (Literal, DropVar) or inner in self.names:
                 continue
             name = self.names[outer]  # type: ignore[index]
@@ -276,47 +327,49 @@ class _Printer:
         if isinstance(value, ClosedJaxpr):
             value = value.jaxpr
         if isinstance(value, Jaxpr):
-            return self.shared.get(id(value)) or self.jaxpr(value)
-        if (
-            type(value) in (tuple, list)
-            and value
-            and all(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value)
-        ):
+            if id(value) in self.apart:
+                return self.apart[id(value)]
+            return self.jaxpr(value) if len(self.calls) <= _DEPTH_LIMIT else "{ lambda ... }"
+        if type(value) in (tuple, list) and any(isinstance(v, _JAXPRS) for v in value):
+            self.indent += 2
             inside = [part for v in value for part in (Break(), self.value(v))]
-            return Group(["(", Nest(2, [Break(""), inside[1:]]), Break(""), ")"])
+            self.indent -= 2
+            return Group(["(", Nest(2, [Break(""), *inside[1:]]), Break(""), ")"])
         return _parameter_text(value)
 
     def comments(self, eqn: JaxprEqn) -> list[str]:
         """What is written to the right of an equation."""
         said = []
+        if self.options.name_stack:
+            said.append("/".join([*self.calls, eqn.primitive.name]))
         if self.options.source_info:
-            said.append(source.describe(eqn.traceback))
+            frame = source.user_frame(eqn.traceback) if eqn.traceback is not None else None
+            said.append(
+                "an unknown place"
+                if frame is None
+                else f"{frame.file}:{frame.line}"
+                + (f":{frame.column}" if frame.column is not None else "")
+                + f" ({frame.function})"
+            )
         return said
 
 
-def _word(text: str) -> Document:
-    return Colored(text, KEYWORD)
+#: Breaks by itself: what follows fills each line before the next is begun.
+_filling_break: Final = Group(Break())
+_JAXPRS: Final = (Jaxpr, ClosedJaxpr)
 
 
-def _equal(value: Any, other: Any) -> bool:
-    return value is other or (type(value) is type(other) and bool(np.all(value == other)))
+def _name_first(key: str) -> tuple[bool, str]:
+    return (key != "name", key)
 
 
-def _literal_value(literal: Literal) -> str:
-    value = literal.val
-    if isinstance(value, (np.generic, np.ndarray)):
-        value = value.item()
-    return str(value)
+def _literal_text(value: Any) -> str:
+    return str(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
 
 
 def _parameter_text(value: Any) -> str:
     if isinstance(value, np.dtype):
         return value.name
-    if isinstance(value, type):
-        return value.__name__
-    if callable(value) and hasattr(value, "__name__"):
+    if isinstance(value, type) or (callable(value) and hasattr(value, "__name__")):
         return str(value.__name__)
     return str(value)
-
-
-_ = (Callable, Sequence)

@@ -6,6 +6,7 @@ functions here are iterative over calls and equations: neither many equations no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,12 +25,14 @@ __all__ = [
     "CALL",
     "all_equations",
     "all_jaxprs",
+    "call_depth",
     "count_equations",
     "dce",
     "dce_rules",
     "eval_jaxpr",
     "free_variables",
     "inline_calls",
+    "inline_single_calls",
     "is_call",
     "jaxpr_as_fun",
     "jaxprs_and_closed_jaxprs",
@@ -106,6 +109,33 @@ def count_equations(jaxpr: Jaxpr | ClosedJaxpr) -> int:
     if isinstance(jaxpr, ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
     return sum(len(inner.eqns) for inner in all_jaxprs(jaxpr))
+
+
+def call_depth(jaxpr: Jaxpr) -> int:
+    """How deep calls are nested: 0 for a jaxpr without calls."""
+    depths: dict[int, int] = {}
+    callees: dict[int, list[Jaxpr]] = {}
+    todo = [jaxpr]
+    while todo:
+        current = todo[-1]
+        key = id(current)
+        if key not in callees:
+            callees[key] = [e.params["jaxpr"].jaxpr for e in current.eqns if is_call(e)]
+            todo.extend(c for c in callees[key] if id(c) not in depths)
+            continue
+        todo.pop()
+        if key not in depths:
+            depths[key] = max((depths[id(c)] + 1 for c in callees[key]), default=0)
+    return depths[id(jaxpr)]
+
+
+def inline_single_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Replace the calls of jaxprs that only one equation calls by the equations of these jaxprs."""
+    uses: Counter[int] = Counter()
+    for eqn in all_equations(closed.jaxpr):
+        if is_call(eqn):
+            uses[id(eqn.params["jaxpr"].jaxpr)] += 1
+    return inline_calls(closed, lambda eqn: uses[id(eqn.params["jaxpr"].jaxpr)] == 1)
 
 
 def free_variables(jaxpr: Jaxpr) -> list[Var]:

@@ -22,7 +22,7 @@ from dovetail.core.hlo.context import (
 )
 from dovetail.core.ir.avals import abstract_token, aval_of, make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, Jaxpr, Literal
-from dovetail.core.ir.walk import dce
+from dovetail.core.ir.walk import call_depth, dce, inline_single_calls
 from dovetail.core.lower.constants import LargeConstants, host_value
 from dovetail.core.lower.donation import Donation, match_donations
 from dovetail.core.lower.rules import Rule, RuleTable, explain_failure, ordered_effects
@@ -31,6 +31,8 @@ from dovetail.core.transform.stage import stage
 __all__ = ["LoweredModule", "lower_jaxpr"]
 
 _UNFIT_FOR_NAMES: Final = re.compile(r"[^\w.-]")
+#: The compiler is recursive over calls, and crashes from about two hundred nested ones on.
+_CALL_DEPTH_LIMIT: Final = 100
 _index_aval: Final = make_aval((), np.dtype(np.int32))
 
 
@@ -134,6 +136,9 @@ def lower_jaxpr(
     """
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
+    if call_depth(jaxpr) > _CALL_DEPTH_LIMIT:
+        closed = inline_single_calls(closed)
+        jaxpr = closed.jaxpr
     platforms = tuple(platforms)
     count = len(jaxpr.outvars)
     donation = match_donations(
