@@ -60,9 +60,9 @@ def argument_buffer(
 def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
     """Transfer an argument that is no array, on a warm call: the C++ jit calls this.
 
-    jaxlib's own transfer would share memory with the caller, and misread NumPy arrays that are not in native
-    byte order. It leaves the transfer to this function where a layout is set for the argument: ours is a
-    `HostArgument`.
+    jaxlib's own transfer would share memory with the caller, and misread NumPy arrays that are not
+    in native byte order. It leaves the transfer to this function where a layout is set for the
+    argument: ours is a `HostArgument`.
     """
     aval = layout.aval
     if type(argument) is np.ndarray and argument.dtype is aval.dtype:
@@ -100,7 +100,8 @@ def resolve_device(
     function: str,
     describe: Callable[[int], str] | None = None,
 ) -> tuple[Any, bool]:
-    """Where a program runs: on the device that its arguments are committed to, else the default one.
+    """Where a program runs: on the device that its arguments are committed to, else the default
+    one.
 
     Args:
         leaves: The flat arguments.

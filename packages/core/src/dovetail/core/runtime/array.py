@@ -1,13 +1,14 @@
 """The array that users hold: a thin object around one buffer of jaxlib.
 
-Its operators, and the methods that need the NumPy API, are filled in by `dispatch`. What stands here works on
-the bare core.
+Its operators, and the methods that need the NumPy API, are filled in by `dispatch`. What stands
+here works on the bare core.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -33,7 +34,8 @@ class Retired(NamedTuple):
     traceback: Any
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Shard:
     """The part of an array that one device holds.
 
     Attributes:
@@ -55,27 +57,28 @@ class _ArrayMeta(type):
     def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        return cls is Array and isinstance(instance, Tracer) and isinstance(
-            instance.aval, ShapedArray
+        return (
+            cls is Array and isinstance(instance, Tracer) and isinstance(instance.aval, ShapedArray)
         )
 
 
 class Array(ArrayClass, metaclass=_ArrayMeta):
     """An array on a device. It cannot be changed; operations give new arrays.
 
-    Arrays are made by functions: `dovetail.numpy.array`, `dovetail.device_put`. Inside a transformed function
-    tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
+    Arrays are made by functions: `dovetail.numpy.array`, `dovetail.device_put`. Inside a
+    transformed function tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
     """
 
-    # The one buffer, in the tuple that the C++ jit takes as the children of this node of its trees. It is
-    # unset once the memory is gone, so that any use, the C++ one too, ends in __getattr__.
+    # The one buffer, in the tuple that the C++ jit takes as the children of this node of its
+    # trees. It is unset once the memory is gone, so that any use, the C++ one too, ends in
+    # __getattr__.
     __slots__ = ("__weakref__", "_children", "_retired")
 
     _children: tuple[Any]
     _retired: Retired
     _aux: ClassVar[Any] = None
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -98,7 +101,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     # ------------------------------------------------------------------------------ what it is
 
     @property
-    def aval(self) -> Any:  # type: ignore[override]
+    def aval(self) -> Any:
         """The abstract value: shape, dtype and weak type."""
         try:
             return self._children[0].aval
@@ -162,7 +165,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     @property
     def committed(self) -> bool:
-        """Whether the array sticks to its device: computations follow it, and do not mix two such."""
+        """Whether the array sticks to its device, so that computations follow it there."""
         committed: bool = self._buffer()._committed
         return committed
 
@@ -274,7 +277,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
                 raise ValueError(
-                    f"an array of {value.dtype} cannot become one of {np.dtype(dtype)} without a copy"
+                    f"an array of {value.dtype} becomes one of {np.dtype(dtype)} only by a copy"
                 )
             return value.astype(dtype)
         return value.copy() if copy else value
@@ -419,7 +422,7 @@ class KeyArray(Array):
     _aux: Any  # type: ignore[misc]  # the dtype of the keys
 
     @property
-    def aval(self) -> Any:  # type: ignore[override]
+    def aval(self) -> Any:
         """The abstract value: shape and key dtype."""
         key_dtype = self._aux
         extra = len(key_dtype.physical(())[0])
@@ -522,8 +525,8 @@ def _deleted_error(retired: Retired) -> DeletedArrayError:
     what = f"this array ({short_type(retired.buffer.aval)})"
     if retired.traceback is None:
         return DeletedArrayError(
-            f"{what} was deleted, or donated to a compiled function, through another reference to its "
-            "memory; use the function's result instead, or keep a copy"
+            f"{what} was deleted, or donated to a compiled function, through another reference to "
+            "its memory; use the function's result instead, or keep a copy"
         )
     where = source.describe(retired.traceback)
     if retired.action.startswith("donated"):
@@ -533,7 +536,9 @@ def _deleted_error(retired: Retired) -> DeletedArrayError:
         )
     else:
         advice = "keep a copy with dovetail.numpy.copy(x) if it is needed later"
-    return DeletedArrayError(f"{what} was {retired.action} at {where}, so it has no value; {advice}")
+    return DeletedArrayError(
+        f"{what} was {retired.action} at {where}, so it has no value; {advice}"
+    )
 
 
 def read(array: Array) -> np.ndarray[Any, Any]:

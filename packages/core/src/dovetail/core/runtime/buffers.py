@@ -1,7 +1,8 @@
 """jaxlib's buffer objects: made from host values, moved, copied, read back.
 
-A buffer (jaxlib's ``ArrayImpl``) carries an aval, a sharding and a committed flag. Users never meet one: an
-`Array` holds it. Nothing here makes jaxlib look for jax, and nothing aliases memory that a caller can write.
+A buffer (jaxlib's ``ArrayImpl``) carries an aval, a sharding and a committed flag. Users never meet
+one: an `Array` holds it. Nothing here makes jaxlib look for jax, and nothing aliases memory that a
+caller can write.
 """
 
 from __future__ import annotations
@@ -82,9 +83,7 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
         return rewrap(buffer, buffer.aval, sharding, committed)
     if present._device.client is not sharding._device.client:
         return put(read(buffer), buffer.aval, sharding, committed)
-    (moved,) = _batched_copy(
-        [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
-    )
+    (moved,) = _batched_copy([buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY])
     return rewrap(moved, buffer.aval, sharding, committed)
 
 
@@ -100,12 +99,14 @@ def copy(buffer: Buffer) -> Buffer:
 def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     """The value of a buffer as a read-only NumPy array; waits until it is computed.
 
-    On the CPU the array is a view of the buffer's memory. Elsewhere the host's copy is kept with the buffer.
+    On the CPU the array is a view of the buffer's memory. Elsewhere the host's copy is kept with
+    the buffer.
 
     Raises:
         JaxRuntimeError: If the computation of the value failed, or the buffer is deleted.
     """
-    # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for first.
+    # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for
+    # first.
     buffer.block_until_ready()
     kept = buffer._npy_value
     if kept is not None:

@@ -131,8 +131,7 @@ def platform_of(owner: Device | Client) -> str:
     for platform, known in _clients.items():
         if known is client:
             return platform
-    name: str = client.platform
-    return name
+    return str(getattr(client, "platform", "unknown"))
 
 
 def devices(backend: str | Client | None = None) -> list[Device]:
@@ -215,8 +214,8 @@ def is_device(value: object) -> bool:
 
 
 def default_device() -> Device:
-    """Where data that is committed to no device is placed: the option ``default_device``, or the first
-    device of the default platform."""
+    """Where data that is committed to no device is placed: the option ``default_device``, or the
+    first device of the default platform."""
     chosen = config.default_device.value
     if chosen is None:
         return _default_device or _find_default_device()

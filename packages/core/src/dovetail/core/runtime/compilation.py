@@ -1,7 +1,8 @@
 """Compiling modules: options, one table of executables for the process, and the cache on disk.
 
-Executables are found by the module's content, so that a function which is made anew and gives the same program
-is compiled once. Each program is compiled by one thread; others that want it wait for that one.
+Executables are found by the module's content, so that a function which is made anew and gives the
+same program is compiled once. Each program is compiled by one thread; others that want it wait for
+that one.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def log_duration(step: str, name: str, seconds: float) -> None:
     logger.log(level, "%s %s in %.4f s", step, name, seconds)
 
 
-# ------------------------------------------------------------------------------------------- options
+# -------------------------------------------------------------------------------------------
+# options
 
 
 @caches.lru_cache(maxsize=256)
@@ -151,7 +153,8 @@ def compile_options(
     return result
 
 
-# --------------------------------------------------------------------------------------------- table
+# ---------------------------------------------------------------------------------------------
+# table
 
 
 class _Entry:
@@ -262,10 +265,11 @@ def _load_or_compile(
         if executable is not None:
             return executable
     start = time.perf_counter()
+    module: Any = lowered.module if lowered.host_callbacks else lowered.bytecode()
     request = CompileRequest(
         platform=platform,
         client=client,
-        module=lowered.module if lowered.host_callbacks else lowered.bytecode(),
+        module=module,
         devices=device_list,
         options=options,
         host_callbacks=lowered.host_callbacks,

@@ -1,13 +1,15 @@
 """Compiled programs on disk, for later processes.
 
-An entry is a file: a header with a checksum, then what the executable serialises to. Files are written under
-another name and renamed, so that a reader sees all of one or none of it; anything else about a file that is not
-as it should be makes it a miss, and it is removed. Loading an entry runs its code, so that the folder and each
-file must belong to the user and be writable by nobody else.
+An entry is a file: a header with a checksum, then what the executable serialises to. Files are
+written under another name and renamed, so that a reader sees all of one or none of it; anything
+else about a file that is not as it should be makes it a miss, and it is removed. Loading an entry
+runs its code, so that the folder and each file must belong to the user and be writable by nobody
+else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform as host_platform
@@ -54,7 +56,8 @@ def default_folder() -> Path:
     return Path(base) / "dovetail"
 
 
-# ----------------------------------------------------------------------------------------------- keys
+# -----------------------------------------------------------------------------------------------
+# keys
 
 
 @caches.lru_cache(maxsize=1)
@@ -125,11 +128,12 @@ def entry_key(
 caches.register(_fingerprints.clear)
 
 
-# -------------------------------------------------------------------------------------------- folders
+# --------------------------------------------------------------------------------------------
+# folders
 
 
 def _user_ids() -> tuple[int, ...]:
-    """Users whose files may be trusted: this one, and the administrator; none where there are no ids."""
+    """Users whose files may be trusted: this one, and the administrator; none on Windows."""
     return (os.geteuid(), 0) if hasattr(os, "geteuid") else ()
 
 
@@ -148,8 +152,8 @@ def _folder_problem(folder: Path) -> str:
         )
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
         return (
-            f"others may write to it (mode {stat.S_IMODE(status.st_mode):o}), and could put programs "
-            f"there that would run as you; chmod 700 {folder} makes it yours alone"
+            f"others may write to it (mode {stat.S_IMODE(status.st_mode):o}), and could put "
+            f"programs there that would run as you; chmod 700 {folder} makes it yours alone"
         )
     return ""
 
@@ -161,7 +165,8 @@ class DiskCache:
 
     Args:
         folder: The folder; it is made when the first program is stored.
-        max_bytes: The size above which the least recently used programs are removed; -1 for no limit.
+        max_bytes: The size above which the least recently used programs are removed; -1 for no
+        limit.
     """
 
     def __init__(self, folder: Path, max_bytes: int = -1) -> None:
@@ -198,10 +203,10 @@ class DiskCache:
         if problem:
             self.discard(key, problem)
             return None
-        try:
-            os.utime(path)  # marks the entry as used; access times are often not kept by the system
-        except OSError:
-            pass  # another process removed the file, or the folder is read-only
+        # Marks the entry as used: access times are often not kept by the system. It fails where
+        # another process has removed the file, or the folder is read-only.
+        with contextlib.suppress(OSError):
+            os.utime(path)
         return payload
 
     def discard(self, key: str, reason: str) -> None:
@@ -253,8 +258,8 @@ class DiskCache:
         """Keep the folder within its limits after ``added`` bytes were written."""
         with self._lock:
             if self._stored < 0:
-                self._stored = sum(size for _, size, _ in self._entries())
-                self._files = sum(1 for _ in self._entries())
+                sizes = [size for _, size, _ in self._entries()]
+                self._stored, self._files = sum(sizes), len(sizes)
             else:
                 self._stored += added
                 self._files += 1
@@ -353,13 +358,13 @@ def _damage(header: bytes, payload: bytes) -> str:
 
 
 def _remove(path: str | Path) -> None:
-    try:
+    # It fails where another process was faster, or the folder is read-only.
+    with contextlib.suppress(OSError):
         os.unlink(path)
-    except OSError:
-        pass  # another process was faster, or the folder is read-only
 
 
-# ------------------------------------------------------------------------------------------- current
+# -------------------------------------------------------------------------------------------
+# current
 
 
 _caches: Final[dict[tuple[str, int], DiskCache]] = {}

@@ -1,7 +1,7 @@
 """Eager evaluation: primitives and whole functions run as compiled programs.
 
-Importing this module makes arrays work: it fills the slot of `trace` through which primitives are evaluated, and
-gives `Array` its operators.
+Importing this module makes arrays work: it fills the slot of `trace` through which primitives are
+evaluated, and gives `Array` its operators.
 """
 
 from __future__ import annotations
@@ -78,14 +78,15 @@ def compile_jaxpr(
     return compile_module(lowered, sharding, compiler_options)
 
 
-# ----------------------------------------------------------------------------------------- primitives
+# -----------------------------------------------------------------------------------------
+# primitives
 
 
 @caches.lru_cache(maxsize=16384)
 def _primitive_program(
     primitive: Primitive, params: _Params, avals: tuple[Any, ...], key: Any, sharding: Any
 ) -> LoadedProgram:
-    """The program of one application of a primitive. The key holds the options that affect tracing."""
+    """The program of a primitive. The key holds the options that affect tracing."""
     outs = primitive.infer(avals, params.params)
     several = primitive.multiple_results
     invars = [Var(aval) for aval in avals]
@@ -194,7 +195,8 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
 set_evaluator(apply_primitive)
 
 
-# ------------------------------------------------------------------------------------------ functions
+# ------------------------------------------------------------------------------------------
+# functions
 
 
 class _NotSupported(Exception):
@@ -248,7 +250,7 @@ def _function_program(
 
 
 class _EagerFunction:
-    """A function that is compiled as one unit when it is called on arrays, and inlined when traced."""
+    """A function that is compiled as one unit when called on arrays, and inlined when traced."""
 
     def __init__(
         self,
@@ -309,15 +311,17 @@ class _EagerFunction:
             {i: arg for i, arg in enumerate(args) if i in numbers} if numbers else {},
             {name: value for name, value in kwargs.items() if name in names} if names else {},
         )
-        dynamic = tuple([arg for i, arg in enumerate(args) if i not in numbers]) if numbers else args
+        dynamic = (
+            tuple([arg for i, arg in enumerate(args) if i not in numbers]) if numbers else args
+        )
         keywords = {name: value for name, value in kwargs.items() if name not in names}
         leaves, tree = pytree.flatten((dynamic, keywords))
         for leaf in leaves:
             kind = type(leaf)
             if kind is Array or kind is KeyArray or isinstance(leaf, _HOST_TYPES):
                 continue
-            # A tracer without its trace, an object with __array__, or no array at all: the function and
-            # the primitives that it calls know what to say.
+            # A tracer without its trace, an object with __array__, or no array at all: the function
+            # and the primitives that it calls know what to say.
             if buffers.is_buffer(leaf):
                 leaves = [from_foreign(x) if buffers.is_buffer(x) else x for x in leaves]
                 dynamic, keywords = tree.unflatten(leaves)
@@ -345,7 +349,7 @@ def _named(function: str) -> Callable[[int], str]:
 
 
 def _is_operand(value: Any) -> bool:
-    """Whether an operator of arrays takes a value; for any other, the value's own operator is tried."""
+    """Whether an operator takes a value; for any other, the value's own operator is tried."""
     return (
         isinstance(value, (ArrayClass, *_HOST_TYPES))
         or buffers.is_buffer(value)
@@ -363,8 +367,8 @@ def compile_eager(
 ) -> Any:
     """Make a function of arrays run as one compiled program, through C++ on a warm cache.
 
-    Under a transformation the function is called as it is. Calls compile nothing for other values of
-    arguments that are not static.
+    Under a transformation the function is called as it is. Calls compile nothing for other values
+    of arguments that are not static.
 
     Args:
         function: A function of arrays and pytrees of them, which returns such.
@@ -376,13 +380,8 @@ def compile_eager(
     Returns:
         A function object of jaxlib, which binds as a method.
     """
-    return _EagerFunction(
-        function,
-        name or getattr(function, "__name__", type(function).__name__),
-        static_argnums,
-        static_argnames,
-        is_operator,
-    ).compiled
+    shown = name or str(getattr(function, "__name__", type(function).__name__))
+    return _EagerFunction(function, shown, static_argnums, static_argnames, is_operator).compiled
 
 
 _OPERAND_COUNT_OF_UNARY: Final = frozenset({"__pos__", "__neg__", "__abs__", "__invert__"})

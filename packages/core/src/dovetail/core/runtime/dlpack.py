@@ -1,8 +1,8 @@
 """Exchange of arrays with other libraries through DLPack.
 
-On the host the data goes through NumPy, or is read with the layout that DLPack's header file describes
-(https://github.com/dmlc/dlpack/blob/main/include/dlpack/dlpack.h) for dtypes that NumPy lacks: jaxlib's own
-import would make it look for jax.
+On the host the data goes through NumPy, or is read with the layout that DLPack's header file
+describes (https://github.com/dmlc/dlpack/blob/main/include/dlpack/dlpack.h) for dtypes that NumPy
+lacks: jaxlib's own import would make it look for jax.
 """
 
 from __future__ import annotations
@@ -97,13 +97,17 @@ def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
         if name == "bool" and bits == 8:
             return np.dtype(bool)
         if name in ("int", "uint", "float", "complex") and bits >= 8:
-            return np.dtype(f"{name}{bits}")
+            number: np.dtype[Any] = np.dtype(f"{name}{bits}")
+            return number
         if name == "bfloat" and bits == 16:
-            return np.dtype(ml_dtypes.bfloat16)
+            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+            return bfloat16
         if name.startswith("float8") and bits == 8:
-            return np.dtype(getattr(ml_dtypes, name))
+            float8: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+            return float8
     raise BufferError(
-        f"DLPack type code {data_type.code} of {bits} bits, {data_type.lanes} lanes, is no dtype of arrays"
+        f"DLPack type code {data_type.code} of {bits} bits, {data_type.lanes} lanes, is no dtype "
+        "of arrays"
     )
 
 
@@ -121,7 +125,7 @@ def _tensor(capsule: Any) -> _Tensor:
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be exchanged: those of whole bytes that are numbers or booleans."""
+    """Whether arrays of a dtype can be exchanged: numbers of whole bytes, and booleans."""
     if not isinstance(dtype, np.dtype):
         return False
     name = dtype.name
@@ -130,7 +134,8 @@ def is_supported_dtype(dtype: Any) -> bool:
     return dtype.kind in "biufc" and dtype.itemsize in (1, 2, 4, 8, 16)
 
 
-# --------------------------------------------------------------------------------------------- export
+# ---------------------------------------------------------------------------------------------
+# export
 
 
 def dlpack_device(array: Array) -> tuple[int, int]:
@@ -156,20 +161,25 @@ def to_capsule(
     """What ``array.__dlpack__`` returns; the arguments are those of the array API standard.
 
     Raises:
-        BufferError: If the array's dtype or device has no place in DLPack, or a copy would be needed and is
+        BufferError: If the array's dtype or device has no place in DLPack, or a copy would be
+        needed and is
             forbidden.
     """
     array._check()
-    if not is_supported_dtype(array.dtype) or array.weak_type and array.dtype.itemsize < 1:
+    if not is_supported_dtype(array.dtype):
         raise BufferError(f"arrays of dtype {array.dtype} cannot be exchanged through DLPack")
     buffer = array._children[0]
     present = dlpack_device(array)
     copied = False
     if dl_device is not None and tuple(map(int, dl_device)) != present:
         if int(dl_device[0]) != CPU:
-            raise BufferError(f"an array on {array.device!r} is not exported to another accelerator")
+            raise BufferError(
+                f"an array on {array.device!r} is not exported to another accelerator"
+            )
         if copy is False:
-            raise BufferError(f"an array on {array.device!r} does not reach the host without a copy")
+            raise BufferError(
+                f"an array on {array.device!r} does not reach the host without a copy"
+            )
         host = SingleDeviceSharding(clients.local_devices(backend="cpu")[0])
         buffer, copied, stream = buffers.move(buffer, host, False), True, None
     elif copy:
@@ -199,14 +209,15 @@ def address(buffer: Any) -> int:
     return int(buffer.unsafe_buffer_pointer())
 
 
-# --------------------------------------------------------------------------------------------- import
+# ---------------------------------------------------------------------------------------------
+# import
 
 
 def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> Array:
     """An array with the data of another library's array.
 
-    The data is copied, because its owner could write to it later; ``copy=False`` shares the memory instead,
-    and then the owner must not.
+    The data is copied, because its owner could write to it later; ``copy=False`` shares the memory
+    instead, and then the owner must not.
 
     Args:
         external: An object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch tensor.
@@ -219,7 +230,8 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
 
     Raises:
         TypeError: If ``external`` is no such object.
-        BufferError: If its dtype or device is not supported, or ``copy=False`` and sharing is impossible.
+        BufferError: If its dtype or device is not supported, or ``copy=False`` and sharing is
+        impossible.
 
     Example:
         >>> import numpy as np
@@ -236,8 +248,8 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
             else ""
         )
         raise TypeError(
-            "from_dlpack takes an object with __dlpack__ and __dlpack_device__, such as a PyTorch tensor; "
-            f"got {type(external).__name__}{hint}"
+            "from_dlpack takes an object with __dlpack__ and __dlpack_device__, such as a PyTorch "
+            f"tensor; got {type(external).__name__}{hint}"
         )
     target = None if device is None else as_sharding(device)
     if isinstance(external, Array):
@@ -286,7 +298,7 @@ def _host_view(external: Any) -> np.ndarray[Any, Any]:
     memory = (ctypes.c_char * extent).from_address(start + lowest)
     # The capsule, which nobody marks as consumed, frees the data when the view is gone.
     memory._owner = (capsule, external)  # type: ignore[attr-defined]
-    return np.ndarray(shape, dtype, memory, -lowest, strides)
+    return np.ndarray(shape, dtype, memory, -lowest, strides)  # type: ignore[arg-type]
 
 
 def _from_host(external: Any, target: Any, copy: bool | None) -> Array:
@@ -326,15 +338,15 @@ def _from_accelerator(
     platforms = [name for name, code in _PLATFORM_CODES.items() if code == kind]
     if not platforms:
         raise BufferError(f"data on a device of DLPack's kind {kind} cannot be taken over")
-    found = [d for d in clients.local_devices(backend=platforms[0]) if d.local_hardware_id == number]
+    found = [
+        d for d in clients.local_devices(backend=platforms[0]) if d.local_hardware_id == number
+    ]
     if not found:
         raise BufferError(f"this process has no device {number} of the platform {platforms[0]!r}")
     device = found[0]
     capsule = external.__dlpack__()
     tensor = _tensor(capsule)
-    aval = make_aval(
-        tuple(tensor.shape[i] for i in range(tensor.ndim)), _numpy_dtype(tensor.dtype)
-    )
+    aval = make_aval(tuple(tensor.shape[i] for i in range(tensor.ndim)), _numpy_dtype(tensor.dtype))
     place = SingleDeviceSharding(device)
     buffer = _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
     buffer = buffers.rewrap(buffer, aval, place, True)

@@ -1,8 +1,8 @@
 """The C++ path of compiled calls: its functions, and what it is told about a program.
 
-A `PjitFunction` of jaxlib looks a call up by the types, shardings and static values of its arguments. When it finds
-nothing it calls Python (``cache_miss``), which runs the program and returns, with the result, the data by which
-C++ serves later calls of that signature alone.
+A `PjitFunction` of jaxlib looks a call up by the types, shardings and static values of its
+arguments. When it finds nothing it calls Python (``cache_miss``), which runs the program and
+returns, with the result, the data by which C++ serves later calls of that signature alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class FastpathData(NamedTuple):
     const_args: Sequence[Any]
 
 
-# One cache for all functions: an entry goes when the function does, or when it was not used for long.
+# One cache for all functions: an entry goes when the function does, or when it was not used for
+# long.
 _cache: Final = _jax.PjitFunctionCache(16384)
 
 
@@ -56,15 +57,18 @@ def pjit_function(
     Args:
         name: The function's name, in profiles.
         fun: What is called in its place while ``disable_jit`` is on. Entries go when it goes.
-        cache_miss: Called with the arguments of a call that C++ cannot serve; returns the result, data for
-            the fast path or None, and whether nothing is to be remembered. Where it raises, it must have
-            called ``_clear_cache()`` of this function first: else calls of that signature never become fast.
+        cache_miss: Called with the arguments of a call that C++ cannot serve; returns the result,
+        data for
+            the fast path or None, and whether nothing is to be remembered. Where it raises, it must
+            have called ``_clear_cache()`` of this function first: else calls of that signature
+            never become fast.
         static_argnums: Numbers of the arguments that are compared by value.
         static_argnames: Names of such keyword arguments.
         key: Tells functions apart that share ``fun``; not None.
 
     Returns:
-        jaxlib's function object: it has a ``__dict__``, binds as a method, and takes weak references.
+        jaxlib's function object: it has a ``__dict__``, binds as a method, and takes weak
+        references.
     """
     return _jax.pjit(
         name,
@@ -106,7 +110,8 @@ def fastpath(
 
     Args:
         program: The program that was run.
-        leaves: The flat dynamic arguments, in the order in which C++ flattens them: positional ones, then
+        leaves: The flat dynamic arguments, in the order in which C++ flattens them: positional
+        ones, then
             keyword arguments by name.
         result: What the call returned: a pytree of arrays.
         committed: Whether results stick to the device.
@@ -144,8 +149,8 @@ def fastpath(
     )
 
 
-# A Python scalar is transferred in C++, which is faster. NumPy's values must not be: C++ would misread an
-# array in another byte order, cut 64-bit integers off silently, and share memory with the caller.
+# A Python scalar is transferred in C++, which is faster. NumPy's values must not be: C++ would
+# misread an array in another byte order, cut 64-bit integers off silently, and share memory with
+# the caller.
 _NUMPY_TYPES: Final = (np.ndarray, np.generic)
 _PYTHON_SCALARS: Final = (bool, int, float, complex)
-

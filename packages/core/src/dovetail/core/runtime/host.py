@@ -15,6 +15,13 @@ __all__ = ["checked_ndarray", "host_value", "numpy_aval", "physical_aval"]
 _PYTHON_SCALARS: Final = (bool, int, float, complex)
 _canonicalize: Final = dtypes.canonicalize_dtype
 
+# Dtypes in native byte order that arrays have whatever the options are.
+_ALWAYS: Final = (
+    *("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"),
+    *("float16", "float32", "complex64"),
+)
+_CANONICAL: Final = frozenset(map(np.dtype, _ALWAYS))
+
 
 def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]:
     """A NumPy array that a device can take: of a canonical dtype, in native byte order.
@@ -31,8 +38,10 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
         OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
     """
     dtype = value.dtype
+    if dtype in _CANONICAL and type(value) is np.ndarray:
+        return value
     canonical = _canonicalize(dtype) if dtype.kind not in "OSUmM" else None
-    if type(value) is np.ndarray and canonical is dtype:
+    if type(value) is np.ndarray and canonical is not None and canonical is dtype and dtypes.kind_of(canonical):
         return value
     if canonical is None or dtypes.kind_of(canonical) is None:
         raise NonArrayArgumentError(_refusal(value, what))
@@ -43,24 +52,23 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
         )
     array = np.asarray(value)
     if array.dtype == canonical:
-        # Equal and not identical: the dtypes of ml_dtypes and views of NumPy's, or another byte order.
+        # Equal and not identical: the dtypes of ml_dtypes and views of NumPy's, or another byte
+        # order.
         return array if array.dtype.isnative else array.astype(canonical)
-    if canonical.kind in "iu" and array.size:
-        _check_range(array, canonical, what)
-    return array.astype(canonical)
+    narrow: np.ndarray[Any, Any] = array.astype(canonical)
+    if canonical.kind in "iu" and (narrow != array).any():
+        raise _overflow(array, canonical, what)
+    return narrow
 
 
-def _check_range(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: str) -> None:
-    bounds = np.iinfo(dtype)
-    smallest, largest = array.min(), array.max()
-    if smallest < bounds.min or largest > bounds.max:
-        bad = smallest if smallest < bounds.min else largest
-        raise OverflowError(
-            f"{what} holds {bad}, which does not fit {dtype}: 64-bit types are off, and "
-            f"{array.dtype} becomes {dtype}. Switch them on with dovetail.config.update("
-            f'"enable_x64", True), or convert with .astype({dtype.name!r}) if the upper bits are to '
-            "be dropped"
-        )
+def _overflow(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: str) -> OverflowError:
+    first = array[array.astype(dtype) != array].flat[0]
+    return OverflowError(
+        f"{what} holds {first}, which does not fit {dtype}: 64-bit types are off, and "
+        f"{array.dtype} becomes {dtype}. Switch them on with dovetail.config.update("
+        f'"enable_x64", True), or convert with .astype({dtype.name!r}) if the upper bits are to '
+        "be dropped"
+    )
 
 
 def _refusal(value: Any, what: str) -> str:
@@ -74,7 +82,9 @@ def _refusal(value: Any, what: str) -> str:
         "M": "convert it to numbers first, such as value.astype('int64')",
         "m": "convert it to numbers first, such as value.astype('int64')",
     }.get(dtype.kind, "take a field of it, or convert it to numbers")
-    return f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans; {advice}"
+    return (
+        f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans; {advice}"
+    )
 
 
 def host_value(value: Any, aval: Any, what: str = "the value") -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 
 from dovetail.core.base import config, dtypes
 from dovetail.core.runtime import buffers, compilation
-from dovetail.core.runtime.array import Array, KeyArray, wrap, wrap_value
 from dovetail.core.runtime.arguments import argument_buffer
+from dovetail.core.runtime.array import Array, KeyArray, wrap, wrap_value
 from dovetail.core.runtime.host import physical_aval
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ class LoadedProgram:
         """Run the program on values of any kind.
 
         Args:
-            leaves: One array, NumPy value or Python scalar for each argument of the function, those that
+            leaves: One array, NumPy value or Python scalar for each argument of the function, those
+            that
                 the program dropped included.
             committed: Whether the results stick to the device.
             describe: Gives a phrase for an argument by its number, for messages.

@@ -1,8 +1,8 @@
 """Where the data of an array lives.
 
-A sharding subclasses jaxlib's own class, so that the C++ jit knows it, and is interned, so that comparing two
-of them runs no Python. Every method that the C++ side or a user calls is defined here: another framework in
-the process may write its own methods on jaxlib's classes.
+A sharding subclasses jaxlib's own class, so that the C++ jit knows it, and is interned, so that
+comparing two of them runs no Python. Every method that the C++ side or a user calls is defined
+here: another framework in the process may write its own methods on jaxlib's classes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail.core.base.bindings import _jax, xla_client
+from dovetail.core.base.config import default_device
 from dovetail.core.runtime import clients
 
 __all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding"]
@@ -21,7 +22,7 @@ Index = tuple[slice, ...]
 _replicated: Final = xla_client.HloSharding.replicate()
 
 
-class Sharding(ABC):  # noqa: B024  (what is abstract differs between jaxlib's classes)
+class Sharding(ABC):
     """Base of all shardings: how an array is laid out over devices."""
 
     device_set: frozenset[Any]
@@ -61,7 +62,7 @@ class Sharding(ABC):  # noqa: B024  (what is abstract differs between jaxlib's c
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
         """Which part of an array of the given shape each device holds."""
         whole = (slice(None),) * len(global_shape)
-        return {device: whole for device in self.device_set}
+        return dict.fromkeys(self.device_set, whole)
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
         """Which part of an array of the given shape each device of this process holds."""
@@ -77,7 +78,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def _sharding_class(cls: _Class) -> _Class:
-    """Make a subclass of one of jaxlib's classes a `Sharding`: such a class can have no second base."""
+    """Make a subclass of one of jaxlib's classes, which takes no second base, a `Sharding`."""
     for name, value in vars(Sharding).items():
         if name not in vars(cls) and (isinstance(value, property) or callable(value)):
             setattr(cls, name, value)
@@ -97,7 +98,8 @@ class SingleDeviceSharding(_SingleDevice):
 
     Args:
         device: The device.
-        memory_kind: The device's memory, such as ``"device"`` or ``"pinned_host"``; its default one if
+        memory_kind: The device's memory, such as ``"device"`` or ``"pinned_host"``; its default one
+        if
             None.
 
     Raises:
@@ -107,8 +109,8 @@ class SingleDeviceSharding(_SingleDevice):
     Example:
         >>> import dovetail
         >>> from dovetail.sharding import SingleDeviceSharding
-        >>> SingleDeviceSharding(dovetail.devices()[0]) is SingleDeviceSharding(dovetail.devices()[0])
-        True
+        >>> SingleDeviceSharding(dovetail.devices()[0]) is
+        SingleDeviceSharding(dovetail.devices()[0]) True
     """
 
     # C slots, which the C++ jit calls without a Python frame.
@@ -193,9 +195,25 @@ def _restore(platform: str, device_id: int, memory_kind: str | None) -> SingleDe
     raise ValueError(f"the platform {platform!r} has no device {device_id} in this process")
 
 
+_first: SingleDeviceSharding | None = None  # of the default device, where no option names another
+
+
+def _forget_first() -> None:
+    global _first
+    _first = None
+
+
+clients.on_clear(_forget_first)
+
+
 def default_sharding() -> SingleDeviceSharding:
     """The sharding of data that is committed to no device."""
-    return SingleDeviceSharding(clients.default_device())
+    global _first
+    if default_device.value is not None:
+        return SingleDeviceSharding(clients.default_device())
+    if _first is None:
+        _first = SingleDeviceSharding(clients.default_device())
+    return _first
 
 
 def as_sharding(place: Any, argument: str = "device") -> Any:

@@ -50,8 +50,9 @@ def array_from_numpy(
         OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
     """
     value = checked_ndarray(value)
-    place = default_sharding() if sharding is None else sharding
-    return wrap(None, (_put(value, make_aval(value.shape, value.dtype), place, committed),))
+    if sharding is None:
+        sharding = default_sharding()
+    return wrap(None, (_put(value, make_aval(value.shape, value.dtype), sharding, committed),))
 
 
 def array_from_value(
@@ -70,7 +71,8 @@ def array_from_value(
     return wrap(None, (_put(host, aval, place, committed),))
 
 
-# ----------------------------------------------------------------------------------------- device_put
+# -----------------------------------------------------------------------------------------
+# device_put
 
 
 class DevicePut(Primitive):
@@ -137,8 +139,8 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
             leaf = np.asarray(leaf)  # another framework's array
         elif isinstance(leaf, (str, bytes)) or not _can_be_array(leaf):
             raise NonArrayArgumentError(
-                f"device_put takes arrays, NumPy values and numbers, and pytrees of them; {what} is "
-                f"of type {type(leaf).__name__}"
+                f"device_put takes arrays, NumPy values and numbers, and pytrees of them; {what} "
+                f"is of type {type(leaf).__name__}"
             )
         elif not isinstance(leaf, _HOST_TYPES):
             leaf = _converted(leaf)
@@ -190,13 +192,15 @@ def device_put(
 ) -> Any:
     """Place data on a device.
 
-    With ``device`` the result is committed to it: computations follow it, and do not mix with data committed
-    to another device. Without, arrays stay where they are, and host values are placed, uncommitted, on the
-    default device. NumPy arrays are copied: writing to them later does not change the result.
+    With ``device`` the result is committed to it: computations follow it, and do not mix with data
+    committed to another device. Without, arrays stay where they are, and host values are placed,
+    uncommitted, on the default device. NumPy arrays are copied: writing to them later does not
+    change the result.
 
     Args:
         x: An array, a NumPy value, a number, or a pytree of them.
-        device: A device (from `dovetail.devices`), a sharding, or a tree of them whose structure is the
+        device: A device (from `dovetail.devices`), a sharding, or a tree of them whose structure is
+        the
             beginning of that of ``x``.
         src: Where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
             what ``x`` says.
@@ -251,7 +255,8 @@ class _Path:
         return "x" + pytree.keystr(pytree.flatten_with_path(self.tree)[0][self.number][0])
 
 
-# ------------------------------------------------------------------------------------------- the host
+# ------------------------------------------------------------------------------------------- the
+# host
 
 
 def device_get(x: Any) -> Any:
@@ -308,7 +313,8 @@ def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a tree are computed.
 
     Args:
-        x: A pytree; leaves that are no arrays are passed over, others with a method of this name have it
+        x: A pytree; leaves that are no arrays are passed over, others with a method of this name
+        have it
             called.
 
     Returns:
@@ -333,5 +339,3 @@ def block_until_ready(x: Any) -> Any:
                 wait()
     buffers.block_until_ready(ready)
     return x
-
-
