@@ -200,7 +200,7 @@ class Transpose(Linear):
         return transpose(x, (d, *(i + (i >= d) for i in permutation))), 0
 
     def lower(self, context: Builder, x: Any, *, permutation: tuple[int, ...]) -> Any:
-        return context.transpose(x, permutation, context.avals_out[0])
+        return context.transpose(x, context.avals_out[0], permutation)
 
 
 transpose_p: Final = Transpose()
@@ -243,13 +243,21 @@ class ReduceSum(Linear):
     def lower(
         self, context: Builder, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None
     ) -> Any:
-        (out,) = context.avals_out
-        scalar = make_aval((), out.dtype)
-        zero = context.constant(np.zeros((), out.dtype), scalar)
+        (aval,), (out,) = context.avals_in, context.avals_out
+        wide_in, wide = aval, out
+        if out.dtype.itemsize < 4 and dtypes.issubdtype(out.dtype, np.floating):
+            # Rounding every partial sum to 16 bits would lose what the elements have.
+            single = np.dtype(np.float32)
+            wide_in, wide = aval.update(dtype=single), out.update(dtype=single)
+        scalar = make_aval((), wide.dtype)
         (result,) = context.reduce(
-            [x], [zero], axes, [out], lambda a, b: [context.op("add", [a, b], scalar)]
+            [context.convert(x, aval, wide_in)],
+            [context.constant(np.zeros((), wide.dtype), scalar)],
+            axes,
+            [wide],
+            lambda a, b: [context.op("add", [a, b], scalar)],
         )
-        return result
+        return context.convert(result, wide, out)
 
 
 reduce_sum_p: Final = ReduceSum()
