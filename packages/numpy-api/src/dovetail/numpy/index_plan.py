@@ -1,0 +1,232 @@
+"""Indices as the dimension numbers of gathers and scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.structural import broadcast_in_dim
+from dovetail.core.ir.avals import aval_of, make_aval, shape_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.arithmetic import add_p
+from dovetail.core.ops.comparison import lt_p
+from dovetail.core.ops.extrema import min_p
+from dovetail.core.ops.indexing import GatherDimensionNumbers
+from dovetail.core.ops.joining import concatenate_p
+from dovetail.core.ops.selection import select_n_p
+from dovetail.numpy.index_parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped
+
+Shape = tuple[int, ...]
+
+
+class Plan:
+    """An index as the dimension numbers of a gather or scatter.
+
+    Attributes:
+        shape: the shape of the operand, after dimensions have been added at `fresh`.
+        fresh: dimensions of size 1 to add to the operand.
+        axes: the dimensions of the operand with positions that may be out of bounds.
+        numbers: dimension numbers of the gather.
+        slice_sizes: sizes of the slices.
+        batch_shape: the shape of the indices but for their last dimension.
+        flips: dimensions of the gather's result to reverse.
+        new_dims: dimensions to add to it afterwards.
+        out_shape: the shape after that.
+    """
+
+    __slots__ = (
+        "_components",
+        "axes",
+        "batch_shape",
+        "flips",
+        "fresh",
+        "new_dims",
+        "numbers",
+        "out_shape",
+        "shape",
+        "slice_sizes",
+    )
+
+    def __init__(self, index: Index, shape: Shape) -> None:
+        group = self._group_shape(index)
+        operand: list[int] = []
+        fresh: list[int] = []
+        axes: list[int] = []
+        collapsed: list[int] = []
+        sizes: list[int] = []
+        offsets: list[int] = []
+        flips: list[int] = []
+        new: list[int] = []
+        batch: list[int] = []
+        out: list[int] = []
+        gathered = 0  # dimensions of the gather's result so far
+        group_at: int | None = None
+        # For each indexed axis its positions, and the batch dimensions they run over, or None for
+        # the group.
+        components: list[tuple[int, Any, bool, tuple[int, ...] | None]] = []
+        if index.separated:
+            group_at = 0
+            batch += group
+            out += group
+            gathered += len(group)
+        remaining = iter(shape)
+        for item in index.items:
+            if item is None:
+                new.append(len(out))
+                out.append(1)
+                continue
+            axis = len(operand)
+            if type(item) is Span:
+                operand.append(next(remaining))
+                out.append(item.size)
+                if item.flip:
+                    flips.append(gathered)
+                if item.step == 1:
+                    offsets.append(gathered)
+                    sizes.append(item.size)
+                    if type(item.start) is not int or item.start or item.size != operand[-1]:
+                        components.append((axis, item.start, True, ()))
+                else:
+                    places = _spaced(item)
+                    components.append((axis, places, True, (len(batch),)))
+                    batch.append(item.size)
+                    collapsed.append(axis)
+                    sizes.append(1)
+                gathered += 1
+                continue
+            if type(item) is Along and item.fresh:
+                fresh.append(axis)
+                operand.append(1)
+            else:
+                operand.append(next(remaining))
+            if index.arrays and group_at is None:
+                group_at = len(batch)
+                batch += group
+                out += group
+                gathered += len(group)
+            value = item.array if type(item) is Along else item.value
+            components.append((axis, value, item.wrapped, None))
+            axes.append(axis)
+            collapsed.append(axis)
+            sizes.append(1)
+        self.shape = tuple(operand)
+        self.fresh = tuple(fresh)
+        self.axes = tuple(axes)
+        self.slice_sizes = tuple(sizes)
+        self.batch_shape = tuple(batch)
+        self.flips = tuple(flips)
+        self.new_dims = tuple(new)
+        self.out_shape = tuple(out)
+        end = (group_at or 0) + len(group)
+        self._components = [
+            (
+                axis,
+                value,
+                wrapped,
+                tuple(range(end - len(np.shape(value)), end)) if dims is None else dims,
+            )
+            if type(value) in (int, np.ndarray)
+            else (
+                axis,
+                value,
+                wrapped,
+                tuple(range(end - value.ndim, end)) if dims is None else dims,
+            )
+            for axis, value, wrapped, dims in components
+        ]
+        self.numbers = GatherDimensionNumbers(
+            tuple(offsets), tuple(collapsed), tuple([c[0] for c in components])
+        )
+
+    @staticmethod
+    def _group_shape(index: Index) -> Shape:
+        if not index.arrays:
+            return ()
+        shapes = [shape_of(item.array) for item in index.items if type(item) is Along]
+        if len(shapes) == 1:
+            return shapes[0]
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise IndexError(
+                "shape mismatch: indexing arrays could not be broadcast together with shapes "
+                f"{' '.join(map(str, shapes))}"
+            ) from None
+
+    def indices(self) -> Any:
+        """The array of index vectors."""
+        parts = self._components
+        batch = self.batch_shape
+        dtype = index_dtype(self.shape, [c[1] for c in parts])
+        if not parts:
+            return np.zeros((*batch, 0), dtype)
+        if len(parts) > 1 and all(type(c[1]) in (int, np.ndarray) for c in parts):
+            host = np.empty((*batch, len(parts)), dtype)
+            for number, (_, value, _, dims) in enumerate(parts):
+                spread = np.ones(len(batch), int)
+                spread[list(dims)] = np.shape(value)
+                host[..., number] = np.reshape(clipped(value, dtype), spread)
+            return host
+        columns = []
+        for axis, value, wrapped, dims in parts:
+            if type(value) is int:
+                value = Literal(clipped(value, dtype)[()], make_aval((), dtype))
+            elif type(value) is np.ndarray:
+                value = clipped(value, dtype)
+            else:
+                value = normalized(value, self.shape[axis], wrapped, dtype)
+            if type(value) is np.ndarray:
+                spread = np.ones(len(batch) + 1, int)
+                spread[list(dims)] = value.shape
+                value = np.broadcast_to(value.reshape(spread), (*batch, 1))
+            else:
+                value = broadcast_in_dim(value, (*batch, 1), dims)
+            columns.append(value)
+        return (
+            columns[0] if len(columns) == 1 else concatenate_p.bind(*columns, dimension=len(batch))
+        )
+
+
+def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
+    """The dtype to compute with positions in."""
+    if max(shape, default=0) > HIGHEST:
+        return INT64
+    for value in values:
+        if type(value) is not int and type(value) is not np.ndarray and value.dtype.itemsize == 8:
+            return INT64
+    return INT32
+
+
+def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
+    """Traced positions in a signed dtype, negative ones counted from the end."""
+    given = aval_of(value).dtype
+    if dtype_kind(given) == "u":
+        if given.itemsize >= dtype.itemsize:
+            largest = np.iinfo(dtype).max
+            value = min_p.bind(value, Literal(given.type(largest), make_aval((), given)))
+        return convert_element_type(value, dtype)
+    value = convert_element_type(value, dtype)
+    if wrapped:
+        return value
+    scalar = make_aval((), dtype)
+    negative = lt_p.bind(value, Literal(dtype.type(0), scalar))
+    return select_n_p.bind(negative, value, add_p.bind(value, Literal(dtype.type(size), scalar)))
+
+
+def _spaced(span: Span) -> Any:
+    """The positions of a span as an array."""
+    places = np.arange(span.size, dtype=np.int64) * span.step
+    if type(span.start) is int:
+        return places + span.start
+    dtype = aval_of(span.start).dtype
+    start = broadcast_in_dim(convert_element_type(span.start, dtype), (span.size,), ())
+    return add_p.bind(start, places.astype(dtype))
+
+
+def typed_start(start: Any, dtype: Any) -> Any:
+    """The first position of a slice as a scalar of a dtype."""
+    if type(start) is int:
+        return Literal(dtype.type(start), make_aval((), dtype))
+    return convert_element_type(start, dtype)

@@ -1,0 +1,571 @@
+"""Updated copies of arrays: ``x.at[index].set(values)`` and its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from dovetail.core.ir.avals import shape_of
+from dovetail.core.ops.dimensions import refuse_sharding
+from dovetail.core.ops.indexing import GatherScatterMode
+from dovetail.core.ops.scatter import scatter_numbers
+from dovetail.core.ops.scatter_functions import scatter_apply
+from dovetail.core.ops.shape import add_dimensions, squeeze_dimensions
+from dovetail.numpy.index_parsing import parse
+from dovetail.numpy.index_plan import Plan
+from dovetail.numpy.indexing import get
+from dovetail.numpy.scattering import update
+
+
+def at(x: Any) -> IndexUpdateHelper:
+    """Updated copies of parts of an array: the property `x.at`.
+
+    Arrays cannot be written to; ``x.at[index].set(y)`` is the array that ``x[index] = y`` would
+    make of `x`. Inside a compiled function no copy is made where the old array is not used any
+    more.
+
+    ==============================  ==================================
+    expression                      the same for a NumPy array
+    ==============================  ==================================
+    ``x.at[i].set(y)``              ``x[i] = y``
+    ``x.at[i].add(y)``              ``numpy.add.at(x, i, y)``
+    ``x.at[i].subtract(y)``         ``numpy.subtract.at(x, i, y)``
+    ``x.at[i].multiply(y)``         ``numpy.multiply.at(x, i, y)``
+    ``x.at[i].divide(y)``           ``numpy.divide.at(x, i, y)``
+    ``x.at[i].power(y)``            ``numpy.power.at(x, i, y)``
+    ``x.at[i].min(y)``              ``numpy.minimum.at(x, i, y)``
+    ``x.at[i].max(y)``              ``numpy.maximum.at(x, i, y)``
+    ``x.at[i].apply(f)``            ``f.at(x, i)``
+    ``x.at[i].get()``               ``x[i]``
+    ==============================  ==================================
+
+    An element that is indexed several times is combined with all of its updates; `set` gives it one
+    of them.
+
+    All take the keyword arguments
+
+    - `mode`: what happens to positions out of bounds. ``"drop"`` (also ``"fill"``; the default of
+    updates)
+      leaves the update out, and `get` gives `fill_value`; ``"clip"`` takes the nearest position in
+      bounds; ``"promise_in_bounds"`` (the default of `get`) promises that there are none.
+    - `indices_are_sorted`, `unique_indices`: promises about arrays in the index, which may make the
+    program
+      faster; the result is undefined where they are broken.
+    - `wrap_negative_indices`: whether negative positions count from the end; True by default.
+    Otherwise they
+      are out of bounds.
+
+    Args:
+        x: array.
+
+    Returns:
+        An object to index.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.zeros(4)
+        >>> print(x.at[1].set(5.0), x.at[jnp.array([0, 0])].add(1.0), x.at[9].set(7.0))
+        [0. 5. 0. 0.] [2. 0. 0. 0.] [0. 0. 0. 0.]
+    """
+    return IndexUpdateHelper(x)
+
+
+class IndexUpdateHelper:
+    """What `x.at` is: an object to index."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "arrays are immutable, so that x.at[index] = y is no assignment: write "
+            "x = x.at[index].set(y)"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(IndexUpdateRef, name) and not name.startswith("_"):
+            raise AttributeError(f"x.at.{name} lacks an index: write x.at[index].{name}(...)")
+        raise AttributeError(f"x.at has no attribute {name!r}; it is to be indexed: x.at[index]")
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateHelper({self.array!r})"
+
+
+class IndexUpdateRef:
+    """What `x.at[index]` is: a part of an array, with methods for updated copies of the array.
+
+    The arguments that all methods share are described at `at`.
+
+    Attributes:
+        array: the array.
+        index: the index.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "x.at[index] is not called itself: write x.at[index].set(y), x.at[index].add(y), ..."
+        )
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The indexed part, like ``x[index]``, with a choice of what happens out of bounds.
+
+        Args:
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            fill_value: a Python or NumPy scalar for what is out of bounds, in the mode ``"fill"``.
+                By default NaN, the smallest signed or the largest unsigned integer, or True.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `fill_value` is no scalar.
+            ValueError: `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(3.0).at[jnp.array([2, 5])].get(mode="fill", fill_value=-1))
+            [ 2. -1.]
+        """
+        refuse_sharding(out_sharding, "x.at[...].get")
+        return get(
+            self.array,
+            self.index,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )
+
+    def set(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with the indexed part replaced.
+
+        Where an element is indexed several times, it becomes one of its updates; on CPU the last.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4).at[1:3].set(9))
+            [0 9 9 3]
+        """
+        refuse_sharding(out_sharding, "x.at[...].set")
+        return update(
+            self.array, self.index, values, "set", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def add(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with values added to the indexed part.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4).at[jnp.array([1, 1])].add(10))
+            [ 0 21  2  3]
+        """
+        refuse_sharding(out_sharding, "x.at[...].add")
+        return update(
+            self.array, self.index, values, "add", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def subtract(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with values subtracted from the indexed part.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4).at[jnp.array([1, 1])].subtract(10))
+            [  0 -19   2   3]
+        """
+        refuse_sharding(out_sharding, "x.at[...].subtract")
+        return update(
+            self.array, self.index, values, "subtract", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def multiply(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with the indexed part multiplied by values.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4).at[jnp.array([1, 1])].multiply(10))
+            [  0 100   2   3]
+        """
+        refuse_sharding(out_sharding, "x.at[...].multiply")
+        return update(
+            self.array, self.index, values, "multiply", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    mul = multiply
+
+    def divide(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with the indexed part divided by values.
+
+        An element that is indexed several times takes all of its updates. An array of integers
+        becomes one of floats, as with the operator ``/``.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4.0).at[1:].divide(2))
+            [0.  0.5 1.  1.5]
+        """
+        refuse_sharding(out_sharding, "x.at[...].divide")
+        return update(
+            self.array, self.index, values, "divide", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def power(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with the indexed part raised to the power of values.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4.0).at[2:].power(2))
+            [0. 1. 4. 9.]
+        """
+        refuse_sharding(out_sharding, "x.at[...].power")
+        return update(
+            self.array, self.index, values, "power", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def min(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with the indexed part replaced by smaller values.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4).at[1:].min(2))
+            [0 1 2 2]
+        """
+        refuse_sharding(out_sharding, "x.at[...].min")
+        return update(
+            self.array, self.index, values, "min", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def max(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with the indexed part replaced by larger values.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            values: array or scalar that broadcasts to ``x[index]``.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`.
+            mode: see `at`.
+            out_sharding: must be None.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `values` is no array.
+            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4).at[1:].max(2))
+            [0 2 2 3]
+        """
+        refuse_sharding(out_sharding, "x.at[...].max")
+        return update(
+            self.array, self.index, values, "max", mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The array with a function applied to the indexed part.
+
+        An element that is indexed several times has the function applied as often.
+
+        Args:
+            func: from a scalar to a scalar of the same dtype. It may capture scalars whose values
+                are known, and no other arrays.
+            indices_are_sorted: see `at`.
+            unique_indices: see `at`; needed for derivatives where the index holds arrays.
+            mode: see `at`.
+            wrap_negative_indices: see `at`.
+
+        Returns:
+            Array like the old one.
+
+        Raises:
+            IndexError: as for ``x[index]``.
+            TypeError: as for ``x[index]``; or `func` captures a traced value or an array, or does
+                not return a scalar of the dtype.
+            ValueError: `mode` names no mode.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.arange(4.0).at[2:].apply(jnp.square))
+            [0. 1. 4. 9.]
+        """
+        x = self.array
+        index = parse(self.index, shape_of(x), wrap_negative_indices)
+        plan = Plan(index, shape_of(x))
+        if 0 in plan.out_shape:
+            return x
+        sizes = [n for d, n in enumerate(plan.out_shape) if d not in plan.new_dims]
+        out = scatter_apply(
+            add_dimensions(x, plan.fresh) if plan.fresh else x,
+            plan.indices(),
+            func,
+            scatter_numbers(plan.numbers),
+            update_shape=sizes,
+            indices_are_sorted=indices_are_sorted or not index.arrays,
+            unique_indices=unique_indices or not index.arrays,
+            mode=mode,
+        )
+        return squeeze_dimensions(out, plan.fresh) if plan.fresh else out
+
+
+def _refuse(name: str, method: str) -> None:
+    def operator(self: IndexUpdateRef, other: Any) -> NoReturn:
+        raise TypeError(
+            f"x.at[index] is no array that an operator could be applied to: write "
+            f"x = x.at[index].{method}(y) for an updated copy, or use x[index] in expressions"
+        )
+
+    setattr(IndexUpdateRef, name, operator)
+
+
+for _name, _method in (
+    ("add", "add"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("truediv", "divide"),
+    ("pow", "power"),
+):
+    for _side in ("", "i", "r"):
+        _refuse(f"__{_side}{_name}__", _method)

@@ -1,0 +1,351 @@
+"""Reading parts of arrays: ``x[index]``, with every form of index that NumPy has.
+
+An index is parsed to a list of items, one for each dimension of the array and each new dimension.
+While tracing, static indices become slices. Eagerly the positions are arguments of a compiled
+function that is chosen by the structure of the index alone, so that another index of the same
+structure compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from dovetail.core.basis.elementwise import dtype_kind
+from dovetail.core.basis.structural import full
+from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ops.dynamic_slicing import dynamic_slice_p
+from dovetail.core.ops.indexing import GatherScatterMode, canonical_fill, gather_slices
+from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
+from dovetail.core.ops.slicing import static_slice
+from dovetail.core.runtime.dispatch import compile_eager
+from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail.numpy.index_parsing import (
+    HIGHEST,
+    LOWEST,
+    Along,
+    At,
+    Index,
+    Item,
+    Span,
+    empty_dimension,
+    parse,
+    span_of,
+)
+from dovetail.numpy.index_plan import Plan, index_dtype, normalized, typed_start
+
+Shape = tuple[int, ...]
+
+
+def take(
+    x: Any,
+    index: Index,
+    *,
+    mode: GatherScatterMode | None = None,
+    fill_value: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """The part of `x` that a parsed index says.
+
+    Args:
+        x: array or tracer.
+        index: parsed for its shape.
+        mode: what happens out of bounds; None to promise that nothing is, which clips.
+        fill_value: a scalar for the mode that fills.
+        indices_are_sorted: a promise about the arrays in the index.
+        unique_indices: a promise about the arrays in the index.
+    """
+    shape = shape_of(x)
+    filled = mode is GatherScatterMode.FILL_OR_DROP
+    if not index.arrays and not (filled and _may_leave(index, shape)):
+        return _take_basic(x, index, shape)
+    plan = Plan(index, shape)
+    if not index.arrays:
+        indices_are_sorted = unique_indices = True
+    dtype = aval_of(x).dtype
+    for axis in plan.axes:
+        if not plan.shape[axis] and 0 not in plan.batch_shape:
+            if filled:
+                fill = canonical_fill(fill_value, dtype, "x.at[...].get")
+                return full(plan.out_shape, fill, dtype)
+            raise empty_dimension(axis, shape)
+    if 0 in plan.out_shape and isinstance(dtype, np.dtype):
+        return full(plan.out_shape, 0, dtype)
+    if plan.fresh:
+        x = add_dimensions(x, plan.fresh)
+    out = gather_slices(
+        x,
+        plan.indices(),
+        plan.numbers,
+        plan.slice_sizes,
+        mode=mode or GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=canonical_fill(fill_value, dtype, "x.at[...].get") if filled else None,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+    )
+    if plan.flips:
+        out = reverse(out, plan.flips)
+    return add_dimensions(out, plan.new_dims) if plan.new_dims else out
+
+
+def _may_leave(index: Index, shape: Shape) -> bool:
+    """Whether a position of an index without arrays may be out of bounds."""
+    axis = 0
+    for item in index.items:
+        if item is None:
+            continue
+        if type(item) is At and not (type(item.value) is int and 0 <= item.value < shape[axis]):
+            return True
+        axis += 1
+    return False
+
+
+def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
+    """Positions and spans only: a slice, of which dimensions are reversed, dropped and added."""
+    starts: list[Any] = []
+    limits: list[int] = []
+    steps: list[int] = []
+    flipped: list[int] = []
+    dropped: list[int] = []
+    new: list[int] = []
+    static = True
+    out_rank = axis = 0
+    for item in index.items:
+        if item is None:
+            new.append(out_rank)
+            out_rank += 1
+            continue
+        if type(item) is At:
+            start = item.value
+            if type(start) is int:
+                size = shape[axis]
+                start = 0 if start < 0 else start if start < size else size - 1
+            else:
+                static = False
+                start = normalized(start, shape[axis], item.wrapped, index_dtype(shape, (start,)))
+            limits.append(1)
+            steps.append(1)
+            dropped.append(axis)
+        else:
+            assert type(item) is Span
+            start = item.start
+            static = static and type(start) is int
+            limits.append((item.size - 1) * item.step + 1 if item.size else 0)
+            steps.append(item.step)
+            if item.flip:
+                flipped.append(axis)
+            out_rank += 1
+        starts.append(start)
+        axis += 1
+    strides = None if all(s == 1 for s in steps) else tuple(steps)
+    if static:
+        ends = tuple([a + n for a, n in zip(starts, limits, strict=True)])
+        x = static_slice(x, tuple(starts), ends, strides)
+    else:
+        dtype = index_dtype(shape, starts)
+        typed = [typed_start(s, dtype) for s in starts]
+        x = dynamic_slice_p.bind(x, *typed, slice_sizes=tuple(limits))
+        x = static_slice(x, (0,) * len(limits), tuple(limits), strides)
+    if flipped:
+        x = reverse(x, tuple(flipped))
+    if dropped:
+        x = squeeze_dimensions(x, tuple(dropped))
+    return add_dimensions(x, tuple(new)) if new else x
+
+
+# ------------------------------------------------------------------------------------------ eager
+
+
+def split(index: Index, shape: Shape) -> tuple[Any, list[Any]]:
+    """The structure of a parsed index, hashable, and its positions: arguments of a program."""
+    structure: list[Any] = [index.arrays, index.separated]
+    dynamic: list[Any] = []
+    axis = 0
+    for item in index.items:
+        kind = type(item)
+        if item is None:
+            structure.append(None)
+            continue
+        if kind is Span:
+            if item.step == 1 and item.size == shape[axis]:
+                structure.append(item.flip)
+            else:
+                structure.append((item.size, item.step, item.flip))
+                dynamic.append(item.start)
+            axis += 1
+        elif kind is At:
+            value = item.value
+            if type(value) is int:
+                structure.append("i")
+                dynamic.append(
+                    value if LOWEST <= value <= HIGHEST else LOWEST if value < 0 else HIGHEST
+                )
+            else:
+                structure.append("w" if item.wrapped else "n")
+                dynamic.append(value)
+            axis += 1
+        else:
+            structure.append(("f" if item.fresh else "a", item.wrapped))
+            dynamic.append(item.array)
+            axis += not item.fresh
+    return tuple(structure), dynamic
+
+
+def join(structure: Any, dynamic: Sequence[Any], shape: Shape) -> Index:
+    """The index that `split` took apart."""
+    positions = iter(dynamic)
+    items: list[Item] = []
+    axis = 0
+    for part in structure[2:]:
+        if part is None:
+            items.append(None)
+            continue
+        if part is True or part is False:
+            items.append(Span(0, shape[axis], 1, part))
+        elif part in ("i", "w", "n"):
+            items.append(At(next(positions), part != "n"))
+        elif part[0] in ("a", "f"):
+            items.append(Along(next(positions), part[1], part[0] == "f"))
+            axis -= part[0] == "f"
+        else:
+            size, step, flip = part
+            items.append(Span(next(positions), size, step, flip))
+        axis += 1
+    return Index(items, structure[0], structure[1])
+
+
+def is_eager(x: Any) -> bool:
+    """Whether an operation on `x` is evaluated now."""
+    return state.trace is evaluation_trace and not isinstance(x, Tracer)
+
+
+def _first_element(x: Any, position: Any) -> Any:
+    shape = shape_of(x)
+    if not shape:
+        raise IndexError("too many indices: the array is 0-dimensional, but 1 were indexed")
+    if not shape[0]:
+        raise empty_dimension(0, shape)
+    return take(x, Index([At(position, True), *[Span(0, n) for n in shape[1:]]]))
+
+
+def _with_array(x: Any, positions: Any) -> Any:
+    return take(x, parse((positions,), shape_of(x)))
+
+
+_element: Final = compile_eager(_first_element, name="getitem")
+_elements: Final = compile_eager(_with_array, name="getitem")
+_getters: Final[dict[Any, Any]] = {}
+_slices: Final[dict[Any, Any]] = {}
+
+
+def _getter(structure: Any, options: dict[str, Any]) -> Any:
+    key = (structure, tuple(options.items()), tuple(map(type, options.values())))
+    found = _getters.get(key)
+    if found is None:
+
+        def getitem(x: Any, *dynamic: Any) -> Any:
+            return take(x, join(structure, dynamic, shape_of(x)), **options)
+
+        found = _getters[key] = compile_eager(getitem, name="getitem")
+    return found
+
+
+def _slice_getter(size: int, step: int, flip: bool) -> Any:
+    def getitem(x: Any, start: Any) -> Any:
+        shape = shape_of(x)
+        return take(x, Index([Span(start, size, step, flip), *[Span(0, n) for n in shape[1:]]]))
+
+    return compile_eager(getitem, name="getitem")
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]``: the indexed part of an array.
+
+    Positions out of bounds are moved to the nearest one in bounds, where NumPy raises an error:
+        whether a
+    position is in bounds cannot be known when the program is compiled.
+    `x.at[index].get(mode="fill")` gives a fill value instead.
+
+    Args:
+        x: array.
+        index: integers, slices, None, Ellipsis, arrays of integers or booleans, and tuples of
+            these.
+
+    Returns:
+        Array; never a view that could be written to.
+
+    Raises:
+        IndexError: there are too many indices, or one does not fit its dimension.
+        TypeError: something in it cannot be an index.
+        NonConcreteBooleanIndexError: a mask is traced, so that the shape of the result is not
+            known.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.arange(6).reshape(2, 3)
+        >>> print(x[1], x[:, -1], x[jnp.array([0, 1]), 1], x[x > 3])
+        [3 4 5] [2 5] [1 4] [4 5]
+    """
+    if state.trace is evaluation_trace and not isinstance(x, Tracer):
+        kind = type(index)
+        if kind is int:
+            if index < 0:
+                shape = x.aval.shape
+                if shape:
+                    index += shape[0]
+            if LOWEST <= index <= HIGHEST:
+                return _element(x, index)
+        elif kind is slice:
+            shape = x.aval.shape
+            if shape:
+                span = span_of(index, shape[0], 0)
+                if span.step == 1 and span.size == shape[0] and not span.flip:
+                    return x
+                key = (span.size, span.step, span.flip)
+                found = _slices.get(key)
+                if found is None:
+                    found = _slices[key] = _slice_getter(*key)
+                return found(x, span.start)
+        elif isinstance(index, ArrayClass) and dtype_kind(index.dtype) in ("i", "u"):
+            return _elements(x, index)
+        return _eager_get(x, index, True, {})
+    return take(x, parse(index, shape_of(x)))
+
+
+def _eager_get(x: Any, index: Any, wrap: bool, options: dict[str, Any]) -> Any:
+    shape = shape_of(x)
+    parsed = parse(index, shape, wrap)
+    structure, dynamic = split(parsed, shape)
+    if not dynamic and not parsed.arrays and all(part is False for part in structure[2:]):
+        return x
+    return _getter(structure, options)(x, *dynamic)
+
+
+def get(
+    x: Any,
+    index: Any,
+    *,
+    mode: str | GatherScatterMode | None,
+    fill_value: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    wrap_negative_indices: bool,
+) -> Any:
+    """`x.at[index].get`, with its options checked."""
+    parsed_mode = None if mode is None else GatherScatterMode.from_any(mode)
+    if parsed_mode is GatherScatterMode.FILL_OR_DROP:
+        fill_value = canonical_fill(fill_value, aval_of(x).dtype, "x.at[...].get")
+    else:
+        fill_value = None
+    options = {
+        "mode": parsed_mode,
+        "fill_value": fill_value,
+        "indices_are_sorted": bool(indices_are_sorted),
+        "unique_indices": bool(unique_indices),
+    }
+    if is_eager(x):
+        return _eager_get(x, index, wrap_negative_indices, options)
+    return take(x, parse(index, shape_of(x), wrap_negative_indices), **options)

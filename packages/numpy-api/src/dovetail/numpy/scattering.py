@@ -1,0 +1,243 @@
+"""Combining values with a part of an array: what the methods of `x.at[index]` do."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from dovetail.core.base import caches, dtypes, source
+from dovetail.core.basis.elementwise import convert_element_type, dtype_name
+from dovetail.core.basis.operands import operand
+from dovetail.core.basis.structural import broadcast_in_dim, full
+from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.indexing import GatherScatterMode
+from dovetail.core.ops.scatter import (
+    ScatterFamily,
+    bind_scatter,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_numbers,
+    scatter_p,
+    scatter_sub_p,
+)
+from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
+from dovetail.core.runtime.dispatch import compile_eager
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
+from dovetail.numpy.index_plan import Plan
+from dovetail.numpy.indexing import is_eager, join, split
+
+Shape = tuple[int, ...]
+
+_FAMILY: Final[dict[str, ScatterFamily]] = {
+    "set": scatter_p,
+    "add": scatter_add_p,
+    "subtract": scatter_sub_p,
+    "multiply": scatter_mul_p,
+    "min": scatter_min_p,
+    "max": scatter_max_p,
+}
+_SCALARS: Final = (bool, int, float, complex)
+
+
+# ------------------------------------------------------------------------------------------ values
+
+
+def _checked_values(values: Any, method: str) -> Any:
+    """What is given as `values`: an array, or a scalar of the host as it is."""
+    if type(values) in _SCALARS or isinstance(values, ArrayClass):
+        return values
+    if isinstance(values, (list, tuple)):
+        values = stacked(values) if holds_arrays(values) else np.asarray(values)
+    checked = operand(values, f"x.at[...].{method}", "values")
+    return checked.val if type(checked) is Literal else checked
+
+
+def _check_loss(x: Any, values: Any, method: str) -> None:
+    """Warn where the dtype of an array cannot hold the values that go into it."""
+    target = x.aval
+    given = aval_of(values)
+    if given.dtype is not target.dtype and _is_lossy(target, given):
+        source.warn(
+            f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot safely be cast "
+            f"to {dtype_name(target.dtype)}, the dtype of the array; they are converted all the "
+            "same, which will be an error in a future version. Convert one of them first, with "
+            f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(given.dtype)!r})",
+            FutureWarning,
+        )
+
+
+@caches.lru_cache(maxsize=4096)
+def _is_lossy(target: Any, given: Any) -> bool:
+    if dtypes.is_extended(target.dtype) or dtypes.is_extended(given.dtype):
+        return False
+    dtype, _ = dtypes.result_of_pair(target.dtype, target.weak_type, given.dtype, given.weak_type)
+    return bool(dtype != target.dtype)
+
+
+# ---------------------------------------------------------------------------------------- updating
+
+
+def put(
+    x: Any,
+    index: Index,
+    values: Any,
+    method: str,
+    *,
+    mode: GatherScatterMode,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    """`x` with the part that a parsed index says combined with values.
+
+    Args:
+        x: array or tracer.
+        index: parsed for its shape.
+        values: array or scalar that broadcasts to the indexed part.
+        method: how: the name of a method of `IndexUpdateRef`.
+        mode: what happens out of bounds.
+        indices_are_sorted: a promise about the arrays in the index.
+        unique_indices: a promise about the arrays in the index.
+    """
+    if method in ("divide", "power"):
+        dtype, _ = dtypes.result_type(x, values, return_weak_type_flag=True)
+        ones = full(shape_of(x), 1, dtype)
+        factors = put(
+            ones,
+            index,
+            values,
+            "multiply",
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+        return x / factors if method == "divide" else x**factors
+    aval = aval_of(x)
+    plan = Plan(index, aval.shape)
+    values = operand(values, f"x.at[...].{method}", "values")
+    given = aval_of(values)
+    _check_shape(method, given.shape, plan.out_shape)
+    dtype, weak = aval.dtype, aval.weak_type
+    if given.dtype != dtype:
+        if dtypes.is_extended(dtype) or dtypes.is_extended(given.dtype):
+            raise TypeError(
+                f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot go into an "
+                f"array of dtype {dtype_name(dtype)}"
+            )
+        dtype, weak = dtypes.result_of_pair(dtype, weak, given.dtype, given.weak_type)
+        values = convert_element_type(values, dtype, given.weak_type)
+    if 0 in plan.out_shape:
+        return x
+    out = convert_element_type(x, dtype, weak) if dtype != aval.dtype else x
+    out = _scatter(out, index, plan, values, method, mode, indices_are_sorted, unique_indices)
+    return convert_element_type(out, aval.dtype, aval.weak_type)
+
+
+def _scatter(
+    x: Any,
+    index: Index,
+    plan: Plan,
+    values: Any,
+    method: str,
+    mode: GatherScatterMode,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    if not index.arrays:
+        indices_are_sorted = unique_indices = True
+    have = shape_of(values)
+    values = broadcast_in_dim(
+        values, plan.out_shape, tuple(range(len(plan.out_shape) - len(have), len(plan.out_shape)))
+    )
+    if plan.new_dims:
+        values = squeeze_dimensions(values, plan.new_dims)
+    if plan.flips:
+        values = reverse(values, plan.flips)
+    if plan.fresh:
+        x = add_dimensions(x, plan.fresh)
+    out = bind_scatter(
+        _FAMILY[method],
+        x,
+        plan.indices(),
+        values,
+        scatter_numbers(plan.numbers),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+    return squeeze_dimensions(out, plan.fresh) if plan.fresh else out
+
+
+def _check_shape(method: str, have: Shape, want: Shape) -> None:
+    rank = len(have)
+    if rank <= len(want) and all(
+        n in (1, m) for n, m in zip(have, want[len(want) - rank :], strict=True)
+    ):
+        return
+    raise ValueError(
+        f"x.at[...].{method}: values of shape {have} cannot be broadcast to the shape {want} of "
+        "the indexed part"
+    )
+
+
+def update(
+    x: Any,
+    index: Any,
+    values: Any,
+    method: str,
+    mode: str | GatherScatterMode | None,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    wrap: bool,
+) -> Any:
+    """What a method of `x.at[index]` gives, from its arguments as they were passed."""
+    if type(values) not in _SCALARS:
+        values = _checked_values(values, method)
+    if method in _FAMILY:
+        _check_loss(x, values, method)
+    shape = x.aval.shape
+    parsed = parse(index, shape, wrap)
+    parsed_mode = GatherScatterMode.from_any(mode)
+    if is_eager(x):
+        structure, dynamic = split(parsed, shape)
+        key = (structure, method, parsed_mode, bool(indices_are_sorted), bool(unique_indices))
+        found = _setters.get(key)
+        if found is None:
+            found = _setters[key] = _setter(*key)
+        return found(x, values, *dynamic)
+    return put(
+        x,
+        parsed,
+        values,
+        method,
+        mode=parsed_mode,
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+    )
+
+
+_setters: Final[dict[Any, Any]] = {}
+
+
+def _setter(
+    structure: Any,
+    method: str,
+    mode: GatherScatterMode,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    def update(x: Any, values: Any, *dynamic: Any) -> Any:
+        return put(
+            x,
+            join(structure, dynamic, shape_of(x)),
+            values,
+            method,
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+
+    return compile_eager(update, name=f"at_{method}")
