@@ -183,6 +183,19 @@ def logistic(x: Any) -> Any:
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
 
+def log1p(x: Any) -> Any:
+    """log(1 + x); of complex numbers with the modulus of 1 + x in extended precision."""
+    if not np.iscomplexobj(x):
+        return np.log1p(x)
+    a, b = x.real.astype(np.longdouble), x.imag.astype(np.longdouble)
+    small = np.log1p(a * (2 + a) + b * b) / 2
+    large = np.log(np.hypot(1 + a, b))
+    out = np.empty(x.shape, np.complex128)
+    out.real = np.where(np.abs(x) < 2, small, large)
+    out.imag = np.arctan2(b, 1 + a)
+    return out
+
+
 def half_away(x: Any) -> Any:
     """Rounded to the nearest integer, halves away from zero."""
     whole = np.trunc(x)

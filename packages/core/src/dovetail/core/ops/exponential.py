@@ -1,0 +1,267 @@
+"""Exponentials and logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import convert_element_type, mul
+from dovetail.core.basis.operands import literal, literal_like, operand
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops import references
+from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
+from dovetail.core.ops.bitwise import shift_left_p, shift_right_arithmetic_p
+from dovetail.core.ops.comparison import eq_p, gt_p
+from dovetail.core.ops.conversion import bitcast_convert_type_p
+from dovetail.core.ops.extrema import clamp_p
+from dovetail.core.ops.functions import Accuracy, ElementaryFunction
+from dovetail.core.ops.rounding import RoundingMethod, round_p
+from dovetail.core.ops.selection import select_n_p
+
+_NARROW: Final = (np.dtype(np.float16), np.dtype(dtypes.bfloat16))
+
+
+class Exp(ElementaryFunction):
+    """The exponential."""
+
+    name, hlo, numpy = "exp", "exponential", references.wide(np.exp)
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return y
+
+
+class Exp2(ElementaryFunction):
+    """Two to the power of the argument."""
+
+    name, hlo = "exp2", "exponential"
+    numpy = references.wide(lambda x: np.exp(x * math.log(2)) if np.iscomplexobj(x) else np.exp2(x))
+    formula_dtypes = (
+        np.dtype(np.float32),
+        np.dtype(np.float64),
+        *_NARROW,
+        np.dtype(np.complex64),
+        np.dtype(np.complex128),
+    )
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return mul(literal_like(math.log(2), y), y)
+
+    def formula(self, x: Any) -> Any:
+        """2**n exp(f log 2), where n is the integer nearest to x and f = x - n.
+
+        exp(x log 2) would multiply the rounding error of x log 2 by the size of x. 2**n is made of
+        two factors, each with its bits written down, because n reaches the exponents of subnormal
+        numbers.
+        """
+        aval = aval_of(x)
+        if aval.dtype.kind == "c":
+            return exp(mul(literal_like(math.log(2), x), x))
+        info = np.finfo(aval.dtype)
+        integer = np.dtype(np.int32 if aval.dtype == np.float32 else np.int64)
+        lowest, highest = literal(2 * info.minexp, aval.dtype), literal(info.maxexp + 1, aval.dtype)
+        limited = clamp_p.bind(lowest, x, highest)
+        whole = round_p.bind(limited, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+        fraction = sub_p.bind(limited, whole)
+        n = convert_element_type(whole, integer)
+        half = shift_right_arithmetic_p.bind(n, literal(1, integer))
+        scaled = exp(mul(fraction, literal(math.log(2), aval.dtype)))
+        for exponent in (half, sub_p.bind(n, half)):
+            biased = add_p.bind(exponent, literal(1 - info.minexp, integer))
+            bits = shift_left_p.bind(biased, literal(info.nmant, integer))
+            power = bitcast_convert_type_p.bind(bits, new_dtype=aval.dtype)
+            scaled = mul(scaled, power)
+        return scaled
+
+
+class Expm1(ElementaryFunction):
+    """exp(x) - 1, exact for small x."""
+
+    name, hlo, numpy = "expm1", "exponential_minus_one", references.wide(np.expm1)
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return add_p.bind(y, literal_like(1, y))
+
+
+class Log(ElementaryFunction):
+    """The natural logarithm."""
+
+    name, hlo, numpy = "log", "log", references.wide(np.log)
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        return div_p.bind(t, x)
+
+
+class Log1p(ElementaryFunction):
+    """log(1 + x), exact for small x."""
+
+    name, hlo = "log1p", "log_plus_one"
+    numpy = references.wide(references.log1p)
+    formula_dtypes = (np.dtype(np.float64),)
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        return div_p.bind(t, add_p.bind(x, literal_like(1, x)))
+
+    def formula(self, x: Any) -> Any:
+        """x log(u) / (u - 1) with u = 1 + x rounded: the rounding errors of both factors cancel.
+
+        Source: HP-15C Advanced Functions Handbook (1982), appendix; D. Goldberg, What every
+            computer
+        scientist should know about floating-point arithmetic (1991), theorem 4.
+        """
+        one = literal_like(1, x)
+        u = add_p.bind(x, one)
+        quotient = div_p.bind(log(u), sub_p.bind(u, one))
+        exact = select_n_p.bind(eq_p.bind(u, one), mul(x, quotient), x)
+        # At infinity the quotient is NaN.
+        large = gt_p.bind(u, literal_like(1e300, x))
+        return select_n_p.bind(large, exact, log(u))
+
+
+class Logistic(ElementaryFunction):
+    """1 / (1 + exp(-x))."""
+
+    name, hlo, numpy = "logistic", "logistic", references.wide(references.logistic)
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return mul(y, sub_p.bind(literal_like(1, y), y))
+
+
+exp_p: Final = Exp()
+exp2_p: Final = Exp2()
+expm1_p: Final = Expm1()
+log_p: Final = Log()
+log1p_p: Final = Log1p()
+logistic_p: Final = Logistic()
+
+
+# Users' functions
+
+
+def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The exponential of each element.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.exp(0.0))
+        1.0
+    """
+    return exp_p.bind(operand(x, "lax.exp"), accuracy=accuracy)
+
+
+def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """Two to the power of each element, exact for integers.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.exp2(10.0))
+        1024.0
+    """
+    return exp2_p.bind(operand(x, "lax.exp2"), accuracy=accuracy)
+
+
+def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """``exp(x) - 1`` of each element, exact for small ones.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> round(float(lax.expm1(1e-10)) * 1e10, 6)
+        1.0
+    """
+    return expm1_p.bind(operand(x, "lax.expm1"), accuracy=accuracy)
+
+
+def log(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The natural logarithm of each element.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`; -inf at 0, NaN for negative real numbers. For
+        complex numbers the principal value, with imaginary part in [-pi, pi].
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.log(1.0))
+        0.0
+    """
+    return log_p.bind(operand(x, "lax.log"), accuracy=accuracy)
+
+
+def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """``log(1 + x)`` of each element, exact for small ones.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`; -inf at -1, NaN for real numbers below.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> round(float(lax.log1p(1e-10)) * 1e10, 6)
+        1.0
+    """
+    return log1p_p.bind(operand(x, "lax.log1p"), accuracy=accuracy)
+
+
+def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The logistic function ``1 / (1 + exp(-x))`` of each element.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`; real ones are between 0 and 1.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.logistic(0.0))
+        0.5
+    """
+    return logistic_p.bind(operand(x, "lax.logistic"), accuracy=accuracy)

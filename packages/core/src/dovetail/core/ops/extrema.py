@@ -1,0 +1,208 @@
+"""The larger and the smaller of two numbers, and limits on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail.core.basis.elementwise import (
+    Elementwise,
+    add_tangents,
+    convert_element_type,
+    dtype_kind,
+    mul,
+)
+from dovetail.core.basis.families import Binary
+from dovetail.core.basis.operands import equal_dtypes, literal_like
+from dovetail.core.basis.structural import broadcast_to
+from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
+from dovetail.core.ops.arithmetic import sub_p
+from dovetail.core.ops.bitwise import and_p
+from dovetail.core.ops.comparison import eq_p, gt_p, lt_p
+from dovetail.core.ops.operands import operands, real_dtype
+from dovetail.core.trace.zeros import Zero
+
+
+class Extremum(Binary):
+    """The larger or smaller operand; NaN where either is NaN; where they are equal, each has half the derivative.
+
+    Complex numbers are ordered by their real, then their imaginary parts.
+    """
+
+    kinds = "biufc"
+    direction: ClassVar[str]
+
+    def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        return mul(t, _share(x, y, out))
+
+    def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        return mul(t, _share(y, x, out))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        x, y = values
+        kind = dtype_kind(out.dtype)
+        if kind == "b":
+            return context.op("or" if self.direction == "GT" else "and", values, out)
+        if kind != "c":
+            return context.op(self.hlo, values, out)
+        part = out.update(dtype=real_dtype(out.dtype))
+        flags = out.update(dtype=np.dtype(bool))
+        (a, c), (b, d) = ((context.real(v, part), context.imag(v, part)) for v in (x, y))
+        tied = context.and_(
+            context.compare(a, b, "EQ", part), context.compare(c, d, self.direction, part), flags
+        )
+        first = context.or_(context.compare(a, b, self.direction, part), tied, flags)
+        # The first operand that is NaN is the result.
+        x_nan, y_nan = context.compare(x, x, "NE", out), context.compare(y, y, "NE", out)
+        first = context.or_(x_nan, context.and_(first, context.not_(y_nan, flags), flags), flags)
+        return context.select(first, x, y, out)
+
+
+def _share(x: Any, y: Any, out: Any) -> Any:
+    """1 where `out` is `x`, half where it is `y` as well, 0 elsewhere."""
+    dtype = aval_of(out).dtype
+    is_x, is_y = (convert_element_type(eq_p.bind(a, out), dtype) for a in (x, y))
+    half = mul(is_y, literal_like(0.5, is_y))
+    return mul(is_x, sub_p.bind(literal_like(1, half), half))
+
+
+class Max(Extremum):
+    """The larger operand."""
+
+    name, hlo, numpy, direction = "max", "maximum", np.maximum, "GT"
+
+
+class Min(Extremum):
+    """The smaller operand."""
+
+    name, hlo, numpy, direction = "min", "minimum", np.minimum, "LT"
+
+
+max_p: Final = Max()
+min_p: Final = Min()
+
+
+class Clamp(Elementwise):
+    """The second operand, but not less than the first and not more than the third."""
+
+    name, kinds = "clamp", "biuf"
+
+    @staticmethod
+    def numpy(low: Any, x: Any, high: Any) -> Any:
+        """The upper limit wins where the limits cross."""
+        return np.minimum(np.maximum(x, low), high)
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        low, x, high = avals
+        for limit, which in ((low, "min"), (high, "max")):
+            if limit.shape not in ((), x.shape):
+                raise TypeError(
+                    f"clamp: {which} must be a scalar or of the shape {x.shape} of x, "
+                    f"got {limit.shape}"
+                )
+        return super().abstract(low, x, high)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        low, x, high = primals
+        out = self.bind(low, x, high)
+        dtype, shape = aval_of(out).dtype, shape_of(out)
+        tangent: Any = Zero.of(out)
+        # At a limit the result is taken to be the limit, which is then constant in x.
+        conditions = (
+            lambda: and_p.bind(gt_p.bind(low, x), lt_p.bind(low, high)),
+            lambda: and_p.bind(lt_p.bind(low, x), lt_p.bind(x, high)),
+            lambda: _not_below(low, x, high),
+        )
+        for t, condition in zip(tangents, conditions, strict=True):
+            if type(t) is not Zero:
+                chosen = broadcast_to(convert_element_type(condition(), dtype), shape)
+                tangent = add_tangents(tangent, mul(t, chosen))
+        return out, tangent
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        return context.clamp(*values, out)
+
+
+def _not_below(low: Any, x: Any, high: Any) -> Any:
+    """Whether the upper limit is the result."""
+    return gt_p.bind(max_p.bind(low, x), high)
+
+
+clamp_p: Final = Clamp()
+
+
+# Users' functions
+
+
+def max(x: Any, y: Any) -> Any:
+    """The larger of `x` and `y`; NaN where either is NaN.
+
+    Complex numbers are ordered by their real, then their imaginary parts. Where the operands are
+    equal, each has half the derivative.
+
+    Args:
+        x: numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.max(1.0, 2.0))
+        2.0
+    """
+    return max_p.bind(*operands("max", x, y))
+
+
+def min(x: Any, y: Any) -> Any:
+    """The smaller of `x` and `y`; NaN where either is NaN.
+
+    Complex numbers are ordered by their real, then their imaginary parts. Where the operands are
+    equal, each has half the derivative.
+
+    Args:
+        x: numbers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.min(1.0, 2.0))
+        1.0
+    """
+    return min_p.bind(*operands("min", x, y))
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """`x`, but not less than `min` and not more than `max`; NaN stays NaN.
+
+    Where the limits cross, the result is `max`. At a limit the derivative in `x` is 0.
+
+    Args:
+        min: lower limit; a scalar, or of the shape of `x`.
+        x: real numbers or booleans.
+        max: upper limit; a scalar, or of the shape of `x`.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: dtypes differ or are complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.clamp(0.0, 1.5, 1.0))
+        1.0
+    """
+    return clamp_p.bind(*equal_dtypes("clamp", min, x, max))

@@ -1,0 +1,370 @@
+"""Powers and roots."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.basis.elementwise import (
+    convert_element_type,
+    dtype_kind,
+    mul,
+)
+from dovetail.core.basis.families import Binary, Unary
+from dovetail.core.basis.operands import literal_like, operand
+from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops import references
+from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
+from dovetail.core.ops.bitwise import and_p
+from dovetail.core.ops.comparison import eq_p
+from dovetail.core.ops.exponential import log
+from dovetail.core.ops.functions import Accuracy, ElementaryFunction
+from dovetail.core.ops.operands import operands
+from dovetail.core.trace.zeros import Zero
+
+
+class IntegerPow(Unary):
+    """A power with an integer exponent known when tracing, by repeated multiplication."""
+
+    name = "integer_pow"
+
+    def abstract(self, x: Any, *, y: int) -> Any:
+        if y < 0 and dtype_kind(x.dtype) in "iu":
+            raise TypeError(
+                f"integer_pow: integers have no power with the negative exponent {y}; convert to "
+                "floating point first"
+            )
+        return super().abstract(x)
+
+    @staticmethod
+    def numpy(x: Any, *, y: int) -> Any:
+        """For integers computed modulo two to the number of bits."""
+        if x.dtype.kind in "iu":
+            return np.power(x, np.asarray(y).astype(x.dtype)) if y < 128 else _wrapped(x, y)
+        return references.wide(lambda a: np.power(a, np.float64(y)))(x)
+
+    def tangent(self, t: Any, x: Any, result: Any, *, y: int) -> Any:
+        if y == 0:
+            return Zero.of(result)
+        if y == 1:
+            return t
+        power = x if y == 2 else self.bind(x, y=y - 1)
+        return mul(t, mul(literal_like(y, x), power))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        return emit_integer_power(context, values[0], params["y"], out)
+
+
+def _wrapped(x: Any, y: int) -> Any:
+    bits = 8 * x.dtype.itemsize
+    flat = [pow(int(a), y, 2**bits) for a in x.reshape(-1)]
+    unsigned = np.array(flat, np.uint64).astype(f"u{x.dtype.itemsize}")
+    return unsigned.view(x.dtype).reshape(x.shape)
+
+
+def emit_integer_power(context: Any, x: Any, exponent: int, out: ShapedArray) -> Any:
+    """Repeated squaring; the inverse of the power for a negative exponent."""
+    result = None
+    square, remaining = x, abs(exponent)
+    while remaining:
+        if remaining & 1:
+            result = square if result is None else context.mul(result, square, out)
+        remaining >>= 1
+        if remaining:
+            square = context.mul(square, square, out)
+    one = context.constant(1, out)
+    if result is None:
+        return one
+    return context.div(one, result, out) if exponent < 0 else result
+
+
+integer_pow_p: Final = IntegerPow()
+
+
+class Pow(Binary):
+    """A power; the exponent may be of an integer dtype."""
+
+    name, hlo, kinds = "pow", "power", "fc"
+
+    @staticmethod
+    def numpy(x: Any, y: Any) -> Any:
+        """An integer exponent is taken exactly."""
+        return references.wide(np.power)(x, y if y.dtype.kind in "fc" else references.widen(y))
+
+    def check_dtypes(self, *avals: ShapedArray) -> None:
+        base, exponent = avals
+        super().check_dtypes(base)
+        if dtype_kind(exponent.dtype) not in ("i", "u") or dtype_kind(exponent.dtype) == "":
+            super().check_dtypes(base, exponent)
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        out = super().abstract(*avals)
+        base, exponent = avals
+        if exponent.dtype != base.dtype:
+            return make_aval(out.shape, out.dtype, base.weak_type)
+        return out
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        return super().reference(*args)
+
+    def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        dtype = aval_of(y).dtype
+        integer = dtype != aval_of(x).dtype
+        if integer and type(y) is Literal:
+            exponent = int(y.val)
+            if exponent in (0, 1):
+                return t if exponent else Zero.of(out)
+            power = self.bind(x, literal_like(exponent - 1, y))
+            return mul(t, mul(literal_like(exponent, x), power))
+        # y x**(y - 1), but 0 where x and y are 0: without the correction zero times infinity.
+        zero = eq_p.bind(y, literal_like(0, y))
+        if not integer:
+            zero = and_p.bind(zero, eq_p.bind(x, literal_like(0, x)))
+        lower = sub_p.bind(y, literal_like(1, y))
+        lower = add_p.bind(lower, convert_element_type(zero, dtype))
+        factor = convert_element_type(y, aval_of(x).dtype)
+        return mul(t, mul(factor, self.bind(x, lower)))
+
+    def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
+        # log(x) x**y, but 0 where x is 0: log(1) is taken there.
+        zero = convert_element_type(eq_p.bind(x, literal_like(0, x)), aval_of(x).dtype)
+        return mul(t, mul(log(add_p.bind(x, zero)), out))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        x, y = values
+        exponent = context.avals_in[1]
+        if exponent.dtype == out.dtype:
+            return context.op("power", [x, y], out)
+        given = context.equation.invars[1]
+        if type(given) is Literal and abs(int(given.val)) <= 64:
+            return emit_integer_power(context, x, int(given.val), out)
+        spread = exponent.update(shape=out.shape)
+        kind, size = dtype_kind(out.dtype), out.dtype.itemsize
+        # The exponents are exact in a format with enough bits.
+        wide = out
+        if kind == "f" and exponent.dtype.itemsize >= size:
+            wide = out.update(dtype=np.dtype(np.float32 if size == 2 else np.float64))
+            if exponent.dtype.itemsize >= wide.dtype.itemsize:
+                wide = out.update(dtype=np.dtype(np.float64))
+        power = context.op(
+            "power", [context.convert(x, out, wide), context.convert(y, spread, wide)], wide
+        )
+        return context.convert(power, wide, out)
+
+
+pow_p: Final = Pow()
+
+
+class Square(Unary):
+    """The product with itself."""
+
+    name, numpy = "square", np.square
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return mul(literal_like(2, x), x)
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        return context.mul(values[0], values[0], out)
+
+
+square_p: Final = Square()
+
+
+class Sqrt(ElementaryFunction):
+    """The square root."""
+
+    name, hlo, numpy = "sqrt", "sqrt", references.wide(np.sqrt)
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return div_p.bind(literal_like(0.5, x), y)
+
+
+class Rsqrt(ElementaryFunction):
+    """The inverse of the square root."""
+
+    name, hlo, numpy = "rsqrt", "rsqrt", references.wide(lambda x: 1 / np.sqrt(x))
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return mul(literal_like(-0.5, x), div_p.bind(y, x))
+
+
+class Cbrt(ElementaryFunction):
+    """The cube root."""
+
+    name, hlo, numpy, kinds = "cbrt", "cbrt", references.wide(np.cbrt), "f"
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return mul(literal_like(1 / 3, x), integer_pow_p.bind(y, y=-2))
+
+
+sqrt_p: Final = Sqrt()
+rsqrt_p: Final = Rsqrt()
+cbrt_p: Final = Cbrt()
+
+
+# Users' functions
+
+
+def pow(x: Any, y: Any) -> Any:
+    """The elementwise power ``x ** y``.
+
+    ``x ** 0`` is 1 for every `x`. The derivative in `x` is 0 where `y` is 0, the one in `y` is 0
+    where `x` is 0.
+
+    Args:
+        x: floating point or complex numbers.
+        y: numbers of the same dtype, or integers; the same shape, or a scalar, or sizes of one
+            that are repeated.
+
+    Returns:
+        An array of the dtype of `x`; NaN for a negative `x` with a `y` that is no integer.
+
+    Raises:
+        TypeError: `x` is of an integer dtype (use `integer_pow`), or dtypes or shapes do not go
+            together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.pow(2.0, 3)), float(lax.pow(4.0, 0.5))
+        (8.0, 2.0)
+    """
+    y = operand(y, "lax.pow", "y")
+    x = operand(x, "lax.pow", "x")
+    if dtype_kind(aval_of(y).dtype) in ("i", "u") and dtype_kind(aval_of(x).dtype) in ("f", "c"):
+        return pow_p.bind(x, y)
+    return pow_p.bind(*operands("pow", x, y))
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """The elementwise power with an integer exponent that is known when tracing.
+
+    Args:
+        x: numbers, not booleans; integers wrap around.
+        y: the exponent.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool, or `y` is negative and `x` of an integer dtype, or `y` is no
+            integer.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.integer_pow(2.0, -2))
+        0.25
+    """
+    x = operand(x, "lax.integer_pow")
+    try:
+        exponent = y.__index__()
+    except AttributeError:
+        raise TypeError(
+            f"lax.integer_pow requires an exponent y that is an integer, got {type(y).__name__}; "
+            "use lax.pow for other exponents"
+        ) from None
+    return integer_pow_p.bind(x, y=exponent)
+
+
+def reciprocal(x: Any) -> Any:
+    """The elementwise inverse ``1 / x``.
+
+    Args:
+        x: floating point or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.reciprocal(4.0))
+        0.25
+    """
+    return integer_pow_p.bind(operand(x, "lax.reciprocal"), y=-1)
+
+
+def square(x: Any) -> Any:
+    """The elementwise square ``x * x``; integers wrap around.
+
+    Args:
+        x: numbers, not booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.square(1.5))
+        2.25
+    """
+    return square_p.bind(operand(x, "lax.square"))
+
+
+def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The elementwise square root; NaN for negative real numbers. Its derivative at 0 is infinite.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`; for complex numbers the root with real part >= 0.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.sqrt(2.25))
+        1.5
+    """
+    return sqrt_p.bind(operand(x, "lax.sqrt"), accuracy=accuracy)
+
+
+def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The inverse of the square root of each element.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`; infinite at 0, NaN for negative real numbers.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.rsqrt(4.0))
+        0.5
+    """
+    return rsqrt_p.bind(operand(x, "lax.rsqrt"), accuracy=accuracy)
+
+
+def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The real cube root of each element.
+
+    Args:
+        x: floating point numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not floating point.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.cbrt(-8.0))
+        -2.0
+    """
+    return cbrt_p.bind(operand(x, "lax.cbrt"), accuracy=accuracy)
