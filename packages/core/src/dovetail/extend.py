@@ -6,6 +6,7 @@ They change only with `PLUGIN_API`; everything under `dovetail.core` may change 
 from __future__ import annotations
 
 from dovetail.core.base.errors import BackendUnavailableError as BackendUnavailableError
+from dovetail.core.ir.avals import ShapedArray as ShapedArray
 from dovetail.core.plugins.failures import PluginFailure as PluginFailure
 from dovetail.core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
 from dovetail.core.plugins.hookspecs import ArrayMethods as ArrayMethods
@@ -17,6 +18,9 @@ from dovetail.core.plugins.manager import manager as manager
 from dovetail.core.plugins.protocols import Client as Client
 from dovetail.core.plugins.protocols import Device as Device
 from dovetail.core.plugins.protocols import Executable as Executable
+from dovetail.core.trace.explanation import explain as explain
+from dovetail.core.trace.primitive import RuntimePrimitive as Primitive
+from dovetail.core.trace.primitive import primitives as primitives
 
 __all__ = [
     "PLUGIN_API",
@@ -29,6 +33,10 @@ __all__ = [
     "Executable",
     "LoweringTable",
     "PluginFailure",
+    "Primitive",
+    "ShapedArray",
+    "explain",
     "hookimpl",
     "manager",
+    "primitives",
 ]
