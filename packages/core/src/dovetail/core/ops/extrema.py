@@ -26,9 +26,10 @@ from dovetail.core.trace.zeros import Zero
 
 
 class Extremum(Binary):
-    """The larger or smaller operand; NaN where either is NaN; where they are equal, each has half the derivative.
+    """The larger or smaller operand; NaN where either is NaN.
 
-    Complex numbers are ordered by their real, then their imaginary parts.
+    Where the operands are equal, each has half of the derivative. Complex numbers are ordered by
+    their real, then their imaginary parts.
     """
 
     kinds = "biufc"

@@ -34,7 +34,7 @@ class Sinh(Function):
         return cosh(x)
 
     def formula(self, x: Any) -> Any:
-        """(e + e / (e + 1)) / 2 with e = exp(abs(x)) - 1; (exp(abs(x) / 2) / 2) exp(abs(x) / 2) for large x.
+        """(e + e / (e + 1)) / 2 with e = exp(|x|) - 1; (r / 2) r with r = exp(|x| / 2) for large x.
 
         The first is exact for small x; in the second no step overflows before the result does.
         sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b).
@@ -63,7 +63,7 @@ class Cosh(Function):
         return sinh(x)
 
     def formula(self, x: Any) -> Any:
-        """(r / 2) r + (1 / 2 / r) / r with r = exp(abs(x) / 2): nothing overflows before the result."""
+        """(r / 2) r + (1 / 2 / r) / r with r = exp(|x| / 2): no overflow before the result."""
         half = literal_like(0.5, x)
         root = exp(mul(half, abs_p.bind(x)))
         return add_p.bind(mul(mul(half, root), root), div_p.bind(div_p.bind(half, root), root))
@@ -94,7 +94,7 @@ class Acosh(Function):
     name, hlo, numpy = "acosh", "chlo.acosh", references.wide(np.arccosh)
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
-        # Not 1 / sqrt(x**2 - 1), which is on the wrong branch for complex x with negative real part.
+        # Not 1 / sqrt(x**2 - 1), which is on the wrong branch where the real part is negative.
         one = literal_like(1, x)
         return mul(rsqrt(sub_p.bind(x, one)), rsqrt(add_p.bind(x, one)))
 

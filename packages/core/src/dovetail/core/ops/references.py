@@ -77,12 +77,10 @@ def digamma(x: float) -> float:
     Source: recurrence and asymptotic expansion, DLMF 5.5.2, 5.5.4 and 5.11.2, in extended
     precision.
     """
-    if math.isnan(x) or x == -math.inf:
+    if math.isnan(x) or x == -math.inf or x == 0:
         return math.nan
     if x == math.inf:
         return math.inf
-    if x == 0:
-        return math.copysign(math.inf, -x)
     z = np.longdouble(x)
     reflection = np.longdouble(0)
     if x < 0:

@@ -239,7 +239,7 @@ def atan(x: Any) -> Any:
 
 
 def atan2(x: Any, y: Any) -> Any:
-    """The angle in radians between the positive axis and the point with ordinate `x` and abscissa `y`.
+    """The angle in radians of the point with ordinate `x` and abscissa `y`.
 
     It is the inverse tangent of ``x / y`` in the quadrant of the point.
 
