@@ -1,0 +1,126 @@
+"""vmap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+
+A = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+B = np.cos(np.arange(12.0, dtype=np.float32)).reshape(3, 4)
+
+
+@pytest.mark.parametrize("in_axis", [0, 1, 2, -1, -3])
+@pytest.mark.parametrize("out_axis", [0, 1, 2, -1])
+def test_one_argument_is_a_loop(in_axis: int, out_axis: int) -> None:
+    function = lambda x: jnp.sin(x) * jnp.sum(x, axis=0)
+    expected = np.stack(
+        [function(np.take(A, i, in_axis)) for i in range(A.shape[in_axis])], out_axis
+    )
+    for mapped in (
+        dt.vmap(function, in_axis, out_axis),
+        dt.jit(dt.vmap(function, in_axis, out_axis)),
+    ):
+        np.testing.assert_allclose(mapped(A), expected, rtol=1e-5)
+
+
+TWO: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "outer": lambda x, y: x[:, None] * y[None, :],
+    "dot": lambda x, y: jnp.dot(x, y),
+    "where": lambda x, y: jnp.where(x > 3, x, y),
+    "scatter": lambda x, y: x.at[1].set(y[0]),
+    "gather": lambda x, y: x[jnp.argmax(y)],
+    "constant": lambda x, y: jnp.zeros(3) + 1.0,
+    "grad": lambda x, y: dt.grad(lambda z: jnp.sum(jnp.sin(z) * y))(x),
+    "jit": lambda x, y: dt.jit(lambda u, v: u * v + 1.0)(x, y),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (1, 0)])
+def test_two_arguments_are_a_loop(name: str, axes: tuple[int | None, int | None]) -> None:
+    function = TWO[name]
+    stacked = {0: B, 1: np.ascontiguousarray(B.T), None: B[1]}
+    x, y = stacked[axes[0]], stacked[axes[1]] * 2.0
+    pick = lambda array, axis, i: array if axis is None else np.take(array, i, axis)
+    expected = np.stack([function(pick(x, axes[0], i), pick(y, axes[1], i)) for i in range(3)])
+    np.testing.assert_allclose(dt.vmap(function, axes)(x, y), expected, rtol=1e-5)
+
+
+def test_nested() -> None:
+    outer = dt.vmap(dt.vmap(lambda x, y: x * y, (0, None)), (None, 0))
+    np.testing.assert_allclose(outer(B[0], B[:, 0]), B[:, :1] * B[:1])
+    three = dt.vmap(dt.vmap(dt.vmap(lambda x: x + 1.0)))
+    np.testing.assert_allclose(three(A), A + 1)
+
+
+def test_trees_prefixes_and_keywords() -> None:
+    def function(state: Any, x: Any, *, scale: Any) -> Any:
+        return {"sum": state["a"] + x, "scaled": (state["b"] * scale, x)}
+
+    state = {"a": B, "b": np.float32(2.0)}
+    mapped = dt.vmap(function, in_axes=({"a": 0, "b": None}, 1), out_axes={"sum": 0, "scaled": 1})
+    out = mapped(state, np.ones((4, 3), np.float32), scale=B)
+    np.testing.assert_allclose(out["sum"], B + 1)
+    np.testing.assert_allclose(out["scaled"][0], 2 * B.T)
+    assert out["scaled"][1].shape == (4, 3)
+
+
+def test_results_that_do_not_vary() -> None:
+    y, constant = dt.vmap(lambda x: (x, 5.0), out_axes=(0, None))(B)
+    assert float(constant) == 5.0
+    np.testing.assert_array_equal(dt.vmap(lambda x: 5.0)(B), np.full(3, 5.0))
+
+
+def test_axis_size() -> None:
+    assert dt.vmap(lambda: jnp.zeros(2), axis_size=4)().shape == (4, 2)
+    assert dt.vmap(lambda x: x, in_axes=None, axis_size=4)(1.0).shape == (4,)
+
+
+def test_empty_batch() -> None:
+    assert dt.vmap(lambda x: jnp.sum(jnp.sin(x)))(np.zeros((0, 3), np.float32)).shape == (0,)
+
+
+@pytest.mark.parametrize("order", ["vmap of grad", "grad of vmap"])
+def test_with_gradients(order: str) -> None:
+    function = lambda x: jnp.sum(jnp.sin(x) * x[0])
+    if order == "vmap of grad":
+        out = dt.vmap(dt.grad(function))(B)
+    else:
+        out = dt.grad(lambda rows: jnp.sum(dt.vmap(function)(rows)))(B)
+    np.testing.assert_allclose(out, np.stack([dt.grad(function)(row) for row in B]), rtol=1e-5)
+
+
+ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
+    ("sizes", lambda: dt.vmap(jnp.add)(np.ones(2), np.ones(3)), ValueError, "inconsistent sizes"),
+    ("rank", lambda: dt.vmap(jnp.sin)(1.0), ValueError, r"shape \(\), of rank 0"),
+    ("axis", lambda: dt.vmap(jnp.sin, 2)(np.ones((2, 2))), ValueError, "over axis 2"),
+    ("count", lambda: dt.vmap(jnp.add, (0,))(1.0, 2.0), ValueError, "1 entries"),
+    ("nothing", lambda: dt.vmap(lambda x: x, None)(1.0), ValueError, "axis_size"),
+    ("type", lambda: dt.vmap(jnp.sin, "x"), TypeError, "in_axes"),
+    ("float", lambda: dt.vmap(jnp.sin, (1.5,)), TypeError, "integers"),
+    ("out None", lambda: dt.vmap(lambda x: x, 0, None)(np.ones(2)), ValueError, "depends on"),
+    ("out rank", lambda: dt.vmap(lambda x: x, 0, 1)(np.ones(2)), ValueError, "rank 1"),
+    (
+        "prefix",
+        lambda: dt.vmap(lambda d: d["a"], ({"b": 0},))({"a": np.ones(2)}),
+        ValueError,
+        "in_axes",
+    ),
+    ("leaf", lambda: dt.vmap(lambda x: x)("text"), TypeError, "Argument x"),
+    ("bool", lambda: dt.vmap(lambda x: x if x > 0 else -x)(np.ones(2)), TypeError, "vmap"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"), [e[1:] for e in ERRORS], ids=[e[0] for e in ERRORS]
+)
+def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
