@@ -111,7 +111,7 @@ def test_the_prefix_of_jax_is_an_alias(name: str) -> None:
         ("NUMPY_RANK_PROMOTION", "raise", "raise"),
         ("DEFAULT_MATMUL_PRECISION", "none", None),
         ("DEFAULT_MATMUL_PRECISION", "high", "high"),
-        ("COMPILATION_CACHE_DIR", "/tmp/x", "/tmp/x"),
+        ("COMPILATION_CACHE_DIR", "/elsewhere", "/elsewhere"),
         ("PLATFORMS", "cuda, cpu", "cuda,cpu"),
         ("PLATFORMS", "", None),
         ("DEFAULT_DEVICE", "cpu", "cpu"),
