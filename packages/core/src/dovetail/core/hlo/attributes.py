@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from dovetail.core.base import dtypes
+from dovetail.core.hlo.mlir import Attribute, Type, ir, stablehlo
 
 __all__ = ["AttributeBuilder", "convert_attribute"]
 
 
-def _of_int(value: int) -> ir.Attribute:
+def _of_int(value: int) -> Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-def _of_sequence(values: Sequence[Any]) -> ir.Attribute:
+def _of_sequence(values: Sequence[Any]) -> Attribute:
     if all(type(v) is int for v in values):
         return ir.DenseI64ArrayAttr.get(values)
     if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
@@ -28,17 +28,17 @@ def _of_sequence(values: Sequence[Any]) -> ir.Attribute:
     return ir.ArrayAttr.get([convert_attribute(v) for v in values])
 
 
-def _of_array(value: np.ndarray[Any, Any]) -> ir.Attribute:
+def _of_array(value: np.ndarray[Any, Any]) -> Attribute:
     return ir.DenseElementsAttr.get(
         np.asarray(value, order="C"), type=_NUMPY_TYPES[value.dtype.name](), shape=value.shape
     )
 
 
-def _of_mapping(value: Mapping[str, Any]) -> ir.Attribute:
+def _of_mapping(value: Mapping[str, Any]) -> Attribute:
     return ir.DictAttr.get({k: convert_attribute(v) for k, v in value.items()})
 
 
-def _of_numpy_scalar(value: np.generic) -> ir.Attribute:
+def _of_numpy_scalar(value: np.generic) -> Attribute:
     kind = value.dtype.kind
     if kind == "b":
         return ir.BoolAttr.get(bool(value))
@@ -50,22 +50,26 @@ def _of_numpy_scalar(value: np.generic) -> ir.Attribute:
     raise TypeError(f"a NumPy scalar of dtype {value.dtype} cannot be an attribute")
 
 
-def _integer_types() -> dict[str, Callable[[], ir.Type]]:
-    found: dict[str, Callable[[], ir.Type]] = {
+def _integer_type(maker: str, bits: int) -> Type:
+    return getattr(ir.IntegerType, maker)(bits)
+
+
+def _numpy_types() -> dict[str, Callable[[], Type]]:
+    found: dict[str, Callable[[], Type]] = {
         "bool": lambda: ir.IntegerType.get_signless(1),
         "float16": ir.F16Type.get,
         "float32": ir.F32Type.get,
         "float64": ir.F64Type.get,
     }
     for bits in (8, 16, 32, 64):
-        found[f"int{bits}"] = lambda bits=bits: ir.IntegerType.get_signless(bits)  # type: ignore[misc]
-        found[f"uint{bits}"] = lambda bits=bits: ir.IntegerType.get_unsigned(bits)  # type: ignore[misc]
+        found[f"int{bits}"] = partial(_integer_type, "get_signless", bits)
+        found[f"uint{bits}"] = partial(_integer_type, "get_unsigned", bits)
     return found
 
 
-_NUMPY_TYPES: Final = _integer_types()
+_NUMPY_TYPES: Final = _numpy_types()
 
-_converters: Final[dict[type, Callable[[Any], ir.Attribute]]] = {
+_converters: Final[dict[type, Callable[[Any], Attribute]]] = {
     bool: lambda value: ir.BoolAttr.get(value),
     int: _of_int,
     str: lambda value: ir.StringAttr.get(value),
@@ -78,17 +82,18 @@ _converters: Final[dict[type, Callable[[Any], ir.Attribute]]] = {
 }
 
 
-def _itself(value: ir.Attribute) -> ir.Attribute:
+def _itself(value: Attribute) -> Attribute:
     return value
 
 
-def convert_attribute(value: Any) -> ir.Attribute:
+def convert_attribute(value: Any) -> Attribute:
     """An attribute from a Python value; the current context owns it.
 
     Args:
-        value: ``bool``; ``int`` (i64), ``float`` (f64), ``str``; a NumPy scalar (exactly its width, unsigned
-            ones as ``ui``); a sequence of ints (i64 array) or of anything (array of attributes); a mapping
-            (dictionary); a NumPy array (dense elements); an MLIR attribute or type.
+        value: ``bool``; ``int`` (i64), ``float`` (f64), ``str``; a NumPy scalar (exactly its width,
+            unsigned ones as ``ui``); a sequence of ints (i64 array) or of anything (array of
+            attributes); a mapping (dictionary); a NumPy array (dense elements); an MLIR attribute
+            or type.
 
     Raises:
         TypeError: `value` is none of these.
@@ -115,14 +120,14 @@ class AttributeBuilder:
     """Constructors of attributes that are not plain Python values."""
 
     def __init__(self) -> None:
-        self._i64_arrays: dict[tuple[int, ...], ir.Attribute] = {}
-        self._named_attributes: dict[Any, ir.Attribute] = {}
+        self._i64_arrays: dict[tuple[int, ...], Attribute] = {}
+        self._named_attributes: dict[Any, Attribute] = {}
 
-    def attribute(self, value: Any) -> ir.Attribute:
+    def attribute(self, value: Any) -> Attribute:
         """`convert_attribute`."""
         return convert_attribute(value)
 
-    def i64_array(self, values: Sequence[int]) -> ir.Attribute:
+    def i64_array(self, values: Sequence[int]) -> Attribute:
         """``array<i64: ...>``, what dimensions, sizes and strides are given as."""
         key = tuple(values)
         found = self._i64_arrays.get(key)
@@ -130,54 +135,54 @@ class AttributeBuilder:
             found = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
         return found
 
-    def i64_elements(self, values: Any) -> ir.Attribute:
+    def i64_elements(self, values: Any) -> Attribute:
         """``dense<...> : tensor<...xi64>``, what two-dimensional paddings are given as."""
         array = np.asarray(values, dtype=np.int64, order="C")
         return ir.DenseElementsAttr.get(
             array, type=ir.IntegerType.get_signless(64), shape=array.shape
         )
 
-    def bool_array(self, values: Sequence[bool]) -> ir.Attribute:
+    def bool_array(self, values: Sequence[bool]) -> Attribute:
         """``array<i1: ...>``."""
         return ir.DenseBoolArrayAttr.get([bool(v) for v in values])
 
-    def i32(self, value: int) -> ir.Attribute:
+    def i32(self, value: int) -> Attribute:
         """A 32-bit integer attribute."""
         return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
 
-    def i64(self, value: int) -> ir.Attribute:
+    def i64(self, value: int) -> Attribute:
         """A 64-bit integer attribute."""
         return _of_int(value)
 
-    def f32(self, value: float) -> ir.Attribute:
+    def f32(self, value: float) -> Attribute:
         """A 32-bit float attribute."""
         return ir.FloatAttr.get(ir.F32Type.get(), value)
 
-    def array(self, values: Sequence[Any]) -> ir.Attribute:
+    def array(self, values: Sequence[Any]) -> Attribute:
         """An array of attributes of any kind."""
         return ir.ArrayAttr.get([convert_attribute(v) for v in values])
 
-    def dictionary(self, values: Mapping[str, Any]) -> ir.Attribute:
+    def dictionary(self, values: Mapping[str, Any]) -> Attribute:
         """A dictionary of attributes."""
         return _of_mapping(values)
 
-    def symbol(self, name: str) -> ir.Attribute:
+    def symbol(self, name: str) -> Attribute:
         """A reference to a function of the module."""
         return ir.FlatSymbolRefAttr.get(name)
 
-    def _named(self, kind: Any, name: str) -> ir.Attribute:
+    def _named(self, kind: Any, name: str) -> Attribute:
         key = (kind, name)
         found = self._named_attributes.get(key)
         if found is None:
             found = self._named_attributes[key] = kind.get(name)
         return found
 
-    def direction(self, name: str) -> ir.Attribute:
+    def direction(self, name: str) -> Attribute:
         """A comparison direction: ``EQ NE LT LE GT GE``."""
         return self._named(stablehlo.ComparisonDirectionAttr, name)
 
-    def comparison_type(self, aval: Any, total_order: bool = False) -> ir.Attribute:
-        """How values of an aval are compared: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
+    def comparison_type(self, aval: Any, total_order: bool = False) -> Attribute:
+        """How values are compared: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
         dtype = aval.dtype
         if isinstance(dtype, dtypes.ExtendedDType):
             name = "UNSIGNED"
@@ -191,19 +196,20 @@ class AttributeBuilder:
 
     def comparison(
         self, direction: str, aval: Any, total_order: bool = False
-    ) -> dict[str, ir.Attribute]:
+    ) -> dict[str, Attribute]:
         """The attributes of ``stablehlo.compare`` for operands of an aval."""
         return {
             "comparison_direction": self.direction(direction),
             "compare_type": self.comparison_type(aval, total_order),
         }
 
-    def precision(self, names: Sequence[Any] | None) -> ir.Attribute:
+    def precision(self, names: Sequence[Any] | None) -> Attribute:
         """A precision for each operand of a contraction.
 
         Args:
-            names: ``DEFAULT``, ``HIGH`` or ``HIGHEST`` for each operand (objects with such a ``name``,
-                and None for the default, are taken as well); None for the default of two operands.
+            names: ``DEFAULT``, ``HIGH`` or ``HIGHEST`` for each operand (objects with such a
+                ``name``, and None for the default, are taken as well); None for the default of two
+                operands.
         """
         if names is None:
             names = ("DEFAULT", "DEFAULT")
@@ -217,19 +223,19 @@ class AttributeBuilder:
             ]
         )
 
-    def fft_type(self, name: str) -> ir.Attribute:
+    def fft_type(self, name: str) -> Attribute:
         """``FFT``, ``IFFT``, ``RFFT`` or ``IRFFT``."""
         return self._named(stablehlo.FftTypeAttr, name)
 
-    def transpose_kind(self, name: str) -> ir.Attribute:
+    def transpose_kind(self, name: str) -> Attribute:
         """``NO_TRANSPOSE``, ``TRANSPOSE`` or ``ADJOINT``, for a triangular solve."""
         return self._named(stablehlo.TransposeAttr, name)
 
-    def rng_algorithm(self, name: str) -> ir.Attribute:
+    def rng_algorithm(self, name: str) -> Attribute:
         """``THREE_FRY``, ``PHILOX`` or ``DEFAULT``."""
         return self._named(stablehlo.RngAlgorithmAttr, name)
 
-    def channel(self, handle: int, kind: int) -> ir.Attribute:
+    def channel(self, handle: int, kind: int) -> Attribute:
         """A channel of a collective: its number and its type."""
         return stablehlo.ChannelHandle.get(handle, kind)
 
@@ -240,7 +246,7 @@ class AttributeBuilder:
         rhs_contracting: Sequence[int],
         lhs_batching: Sequence[int] = (),
         rhs_batching: Sequence[int] = (),
-    ) -> ir.Attribute:
+    ) -> Attribute:
         """Dimension numbers of ``stablehlo.dot_general``."""
         return stablehlo.DotDimensionNumbers.get(
             lhs_batching_dimensions=list(lhs_batching),
@@ -249,7 +255,7 @@ class AttributeBuilder:
             rhs_contracting_dimensions=list(rhs_contracting),
         )
 
-    def dot_algorithm(self, **fields: Any) -> ir.Attribute:
+    def dot_algorithm(self, **fields: Any) -> Attribute:
         """The algorithm of a contraction; `fields` are those of ``stablehlo.DotAlgorithm``."""
         return stablehlo.DotAlgorithm.get(**fields)
 
@@ -262,7 +268,7 @@ class AttributeBuilder:
         index_vector_dim: int,
         operand_batching_dims: Sequence[int] = (),
         start_indices_batching_dims: Sequence[int] = (),
-    ) -> ir.Attribute:
+    ) -> Attribute:
         """Dimension numbers of ``stablehlo.gather``."""
         return stablehlo.GatherDimensionNumbers.get(
             offset_dims=list(offset_dims),
@@ -282,7 +288,7 @@ class AttributeBuilder:
         index_vector_dim: int,
         input_batching_dims: Sequence[int] = (),
         scatter_indices_batching_dims: Sequence[int] = (),
-    ) -> ir.Attribute:
+    ) -> Attribute:
         """Dimension numbers of ``stablehlo.scatter``."""
         return stablehlo.ScatterDimensionNumbers.get(
             update_window_dims=list(update_window_dims),
@@ -295,7 +301,7 @@ class AttributeBuilder:
 
     def conv_dimension_numbers(
         self, lhs_spec: Sequence[int], rhs_spec: Sequence[int], out_spec: Sequence[int]
-    ) -> ir.Attribute:
+    ) -> Attribute:
         """Dimension numbers of ``stablehlo.convolution``.
 
         Args:
@@ -315,7 +321,7 @@ class AttributeBuilder:
             output_spatial_dimensions=list(out_spec[2:]),
         )
 
-    def output_operand_alias(self, output: int, operand: int, outputs: int) -> ir.Attribute:
+    def output_operand_alias(self, output: int, operand: int, outputs: int) -> Attribute:
         """That a custom call writes its result number `output`, of `outputs`, over an operand."""
         return stablehlo.OutputOperandAlias.get(
             output_tuple_indices=[output] if outputs > 1 else [],

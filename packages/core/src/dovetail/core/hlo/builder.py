@@ -6,10 +6,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from jaxlib.mlir import ir
-
 from dovetail.core.hlo.calls import CallBuilder
 from dovetail.core.hlo.context import Locations
+from dovetail.core.hlo.mlir import Value
 from dovetail.core.ir.jaxpr import ClosedJaxpr
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -18,19 +17,17 @@ __all__ = ["Builder", "JaxprLowering"]
 class JaxprLowering(Protocol):
     """What the builder asks of the layer that knows how equations are lowered."""
 
-    def inline(
-        self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[ir.Value]
-    ) -> list[ir.Value]:
+    def inline(self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
         """Lower the equations of a jaxpr at the insertion point."""
 
     def call(
         self,
         builder: Builder,
         jaxpr: ClosedJaxpr,
-        values: Sequence[ir.Value],
+        values: Sequence[Value],
         name: str,
         cache_key: Hashable,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Call a function of the module that holds the jaxpr, made on first use."""
 
     def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
@@ -40,9 +37,10 @@ class JaxprLowering(Protocol):
 class Builder(CallBuilder):
     """Creates StableHLO; one for each module, the `context` of every lowering rule in it.
 
-    Rules call its methods, which create operations at the current insertion point, and return a value, or a
-    list of values where the primitive has several results. `avals_in` and `avals_out` are those of the
-    equation being lowered; `platforms` the names of the platforms that the module is made for.
+    Rules call its methods, which create operations at the current insertion point, and return a
+    value, or a list of values where the primitive has several results. `avals_in` and `avals_out`
+    are those of the equation being lowered; `platforms` the names of the platforms that the module
+    is made for.
 
     Args:
         lowering: what lowers jaxprs.
@@ -69,12 +67,12 @@ class Builder(CallBuilder):
         self.name_stack = ""
         self.scope = ""
         #: Which of the platforms the program runs on, where there are several.
-        self.platform_index: ir.Value | None = None
+        self.platform_index: Value | None = None
         self.host_callbacks: list[Callable[..., Any]] = []
 
     # Jaxprs
 
-    def inline_jaxpr(self, jaxpr: ClosedJaxpr, values: Sequence[ir.Value]) -> list[ir.Value]:
+    def inline_jaxpr(self, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
         """Lower the equations of a jaxpr here.
 
         Args:
@@ -89,17 +87,18 @@ class Builder(CallBuilder):
     def call_jaxpr(
         self,
         jaxpr: ClosedJaxpr,
-        values: Sequence[ir.Value],
+        values: Sequence[Value],
         name: str,
         cache_key: Hashable = None,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Call a private function of the module, which is made once for each jaxpr object.
 
         Args:
             jaxpr: the jaxpr with its constants.
             values: its arguments.
             name: what the function is called; numbers are added to make it unique.
-            cache_key: distinguishes functions that are made from the same jaxpr and differ otherwise.
+            cache_key: distinguishes functions that are made from the same jaxpr and differ
+                otherwise.
 
         Returns:
             Its results.

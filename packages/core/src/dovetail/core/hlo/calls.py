@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir
 
+from dovetail.core.hlo.mlir import Attribute, Value, ir
 from dovetail.core.hlo.regions import RegionBuilder
 
 __all__ = ["CallBuilder"]
@@ -16,34 +16,35 @@ __all__ = ["CallBuilder"]
 class CallBuilder(RegionBuilder):
     """Calls by name."""
 
-    def call(self, symbol: str, values: Sequence[ir.Value], outs: Sequence[Any]) -> list[ir.Value]:
+    def call(self, symbol: str, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Call a function of the module."""
         return self.ops("func.call", values, outs, {"callee": self.symbol(symbol)})
 
     def custom_call(
         self,
         target: str,
-        operands: Sequence[ir.Value],
+        operands: Sequence[Value],
         outs: Sequence[Any],
-        backend_config: Mapping[str, Any] | str = {},  # noqa: B006  # never changed
+        backend_config: Mapping[str, Any] | str = {},  # never changed
         has_side_effect: bool = False,
         operand_layouts: Sequence[Sequence[int]] | None = None,
         result_layouts: Sequence[Sequence[int]] | None = None,
-        aliases: Mapping[int, int] = {},  # noqa: B006  # never changed
+        aliases: Mapping[int, int] = {},  # never changed
         api_version: int = 4,
         attributes: Mapping[str, Any] | None = None,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Call a function that the platform knows by name.
 
         Args:
             target: the name under which it is registered.
             operands: values.
             outs: avals of the results.
-            backend_config: its static arguments. The kinds must be exactly those that the target was compiled
-                with: ``int`` is int64, ``float`` is double, NumPy scalars are what their dtype says.
+            backend_config: its static arguments. The kinds must be exactly those that the target
+                was compiled with: ``int`` is int64, ``float`` is double, NumPy scalars are what
+                their dtype says.
             has_side_effect: whether the call must not be removed, repeated or merged with another.
-            operand_layouts: for each operand its dimensions from the fastest to the slowest varying; row-major
-                for all by default.
+            operand_layouts: for each operand its dimensions from the fastest to the slowest
+                varying; row-major for all by default.
             result_layouts: the same for the results.
             aliases: number of an operand to the number of the result that is written over it.
             api_version: 4 is XLA's typed foreign function interface.
@@ -75,9 +76,7 @@ class CallBuilder(RegionBuilder):
             given.update(attributes)
         return self.ops("stablehlo.custom_call", operands, outs, given)
 
-    def _layouts(
-        self, layouts: Sequence[Sequence[int]] | None, types: Sequence[Any]
-    ) -> ir.Attribute:
+    def _layouts(self, layouts: Sequence[Sequence[int]] | None, types: Sequence[Any]) -> Attribute:
         if layouts is None:
             # A token has no dimensions to order.
             layouts = [tuple(range(getattr(t, "rank", 0)))[::-1] for t in types]
@@ -86,7 +85,7 @@ class CallBuilder(RegionBuilder):
         return ir.ArrayAttr.get([self._layout(layout) for layout in layouts])
 
     @staticmethod
-    def _layout(layout: Sequence[int]) -> ir.Attribute:
+    def _layout(layout: Sequence[int]) -> Attribute:
         return ir.DenseIntElementsAttr.get(
             np.asarray(layout, dtype=np.int64), type=ir.IndexType.get()
         )

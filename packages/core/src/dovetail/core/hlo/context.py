@@ -6,23 +6,32 @@ import io
 from types import CodeType
 from typing import Any, Final
 
-from jaxlib.mlir import ir, passmanager
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import chlo, func, mhlo, sdy, stablehlo
-
 from dovetail.core.base import source
+from dovetail.core.hlo.mlir import (
+    Context,
+    Location,
+    Module,
+    chlo,
+    extension,
+    ir,
+    mhlo,
+    passmanager,
+    sdy,
+    stablehlo,
+)
 
 __all__ = ["Locations", "make_context", "module_bytecode", "module_text", "stripped_bytecode"]
 
 _registry: Final = ir.DialectRegistry()
-_jax_mlir_ext.register_dialects(_registry)
+extension.register_dialects(_registry)
 
-# Frames beyond this depth say nothing more about an operation, and cost time and space in every module.
+# Frames beyond this depth say nothing more about an operation, and cost time and space in every
+# module.
 _FRAME_LIMIT: Final = 10
 
 
-def make_context() -> ir.Context:
-    """A fresh MLIR context with the dialects that programs are written in, and no threads of its own."""
+def make_context() -> Context:
+    """A fresh MLIR context, without threads, that knows the dialects of programs."""
     context = ir.Context()
     context.enable_multithreading(False)
     context.append_dialect_registry(_registry)
@@ -47,20 +56,22 @@ class Locations:
         context: the context that the locations belong to.
 
     Attributes:
+        name: a location under a name, from the name and the location.
         of_traceback: the location in the user's code of a captured `Traceback`.
         unknown: the location of what does not come from the user's code.
     """
 
-    __slots__ = ("_cache", "of_traceback", "unknown")
+    __slots__ = ("_cache", "name", "of_traceback", "unknown")
 
-    def __init__(self, context: ir.Context) -> None:
-        self._cache = _jax_mlir_ext.TracebackToLocationCache(
+    def __init__(self, context: Context) -> None:
+        self._cache = extension.TracebackToLocationCache(
             code_to_filename=_file_of_user_code, frame_limit=_FRAME_LIMIT, context=context
         )
+        self.name = ir.Location.name
         self.of_traceback = self._cache.get
         self.unknown = ir.Location.unknown(context)
 
-    def named(self, name: str, traceback: Any = None) -> ir.Location:
+    def of_equation(self, name: str, traceback: Any = None) -> Location:
         """The user's code behind `traceback`, under the name that profiles will show.
 
         Args:
@@ -68,18 +79,18 @@ class Locations:
             traceback: a captured `Traceback`, or None where there is none.
         """
         if traceback is None:
-            return ir.Location.name(name, self.unknown)
-        return ir.Location.name(name, self.of_traceback(traceback))
+            return self.name(name, self.unknown)
+        return self.name(name, self.of_traceback(traceback))
 
 
-def module_bytecode(module: ir.Module) -> bytes:
+def module_bytecode(module: Module) -> bytes:
     """The module as MLIR bytecode, locations included: the form given to the compiler."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
-def stripped_bytecode(module: ir.Module) -> bytes:
+def stripped_bytecode(module: Module) -> bytes:
     """The module as bytecode without locations: equal for programs that differ in nothing else."""
     copy = module.operation.clone()
     with module.context:
@@ -89,7 +100,7 @@ def stripped_bytecode(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
+def module_text(module: Module, *, debug_info: bool = False) -> str:
     """The module in MLIR's textual form.
 
     Args:
@@ -98,7 +109,3 @@ def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
     """
     text: str = module.operation.get_asm(enable_debug_info=debug_info)
     return text
-
-
-# `func` is imported for its effect: it defines the Python classes of func.func and func.call.
-_ = func

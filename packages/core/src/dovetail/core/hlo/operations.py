@@ -6,25 +6,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from jaxlib.mlir import ir
 
 from dovetail.core.base import dtypes
 from dovetail.core.hlo.attributes import AttributeBuilder, convert_attribute
+from dovetail.core.hlo.mlir import Attribute, Location, Type, Value, ir
 from dovetail.core.hlo.types import TypeTable, physical_aval, physical_dimensions
 from dovetail.core.ir.avals import ShapedArray, make_aval
 from dovetail.core.ir.jaxpr import JaxprEqn
 
 __all__ = ["OperationBuilder", "Region", "Values"]
 
-Values = ir.Value | Sequence[ir.Value]
-#: Avals (or types) of a block's arguments, and a function from these arguments to what the block returns.
+Values = Value | Sequence[Value]
+#: Avals (or types) of a block's arguments, and a function from these arguments to what the block
+#: returns.
 Region = tuple[Sequence[Any], Callable[..., Values]]
 
 _create: Final = ir.Operation.create
 _bits: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def values_of(returned: Any) -> list[ir.Value]:
+def values_of(returned: Any) -> list[Value]:
     """What a rule or the body of a region returned, as a list."""
     return list(returned) if isinstance(returned, (list, tuple)) else [returned]
 
@@ -40,7 +41,7 @@ class OperationBuilder(AttributeBuilder):
         avals_out: avals of its results.
     """
 
-    def __init__(self, location: ir.Location) -> None:
+    def __init__(self, location: Location) -> None:
         super().__init__()
         self.types = TypeTable()
         self.location = location
@@ -48,21 +49,21 @@ class OperationBuilder(AttributeBuilder):
         self.avals_in: tuple[Any, ...] = ()
         self.avals_out: tuple[Any, ...] = ()
         # Broadcasts of the literals of the jaxpr being lowered, see `broadcast_operands`.
-        self.literals: dict[int, dict[Any, ir.Value]] = {}
-        self._constants: dict[Any, ir.Attribute] = {}
+        self.literals: dict[int, dict[Any, Value]] = {}
+        self._constants: dict[Any, Attribute] = {}
 
     # Types
 
-    def type(self, aval: Any) -> ir.Type:
+    def type(self, aval: Any) -> Type:
         """The type of a value of an aval."""
         return self.types[aval]
 
-    def element_type(self, dtype: Any) -> ir.Type:
+    def element_type(self, dtype: Any) -> Type:
         """The type of an element of a dtype."""
         return self.types.element(dtype)
 
     def physical(self, aval: Any) -> Any:
-        """The aval of the data that stands for a value: other than `aval` for extended dtypes only."""
+        """The aval of the data of a value: other than `aval` for extended dtypes only."""
         return physical_aval(aval)
 
     def physical_dimensions(self, aval: Any) -> tuple[int, ...]:
@@ -74,10 +75,10 @@ class OperationBuilder(AttributeBuilder):
     def op(
         self,
         name: str,
-        operands: Sequence[ir.Value],
+        operands: Sequence[Value],
         out: Any,
         attributes: Mapping[str, Any] | None = None,
-    ) -> ir.Value:
+    ) -> Value:
         """Create an operation with one result.
 
         Args:
@@ -104,11 +105,11 @@ class OperationBuilder(AttributeBuilder):
     def ops(
         self,
         name: str,
-        operands: Sequence[ir.Value],
+        operands: Sequence[Value],
         outs: Iterable[Any],
         attributes: Mapping[str, Any] | None = None,
         regions: Sequence[Region] = (),
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Create an operation with any number of results.
 
         Args:
@@ -116,8 +117,9 @@ class OperationBuilder(AttributeBuilder):
             operands: values.
             outs: avals or types of the results.
             attributes: Python values or MLIR attributes, see `convert_attribute`.
-            regions: for each region the avals of its block's arguments and a function that, called with these
-                arguments, creates the block's operations and returns the value or values it ends with.
+            regions: for each region the avals of its block's arguments and a function that, called
+                with these arguments, creates the block's operations and returns the value or values
+                it ends with.
 
         Returns:
             The results.
@@ -144,7 +146,7 @@ class OperationBuilder(AttributeBuilder):
 
     # Constants
 
-    def constant(self, value: Any, aval: Any = None) -> ir.Value:
+    def constant(self, value: Any, aval: Any = None) -> Value:
         """A constant.
 
         Args:
@@ -167,11 +169,11 @@ class OperationBuilder(AttributeBuilder):
             self.location,
         ).result
 
-    def _constant_attribute(self, value: Any, aval: ShapedArray) -> ir.Attribute:
+    def _constant_attribute(self, value: Any, aval: ShapedArray) -> Attribute:
         kind = type(value)
         # Zeros are left out because 0.0 == -0.0, complex numbers because of their zero parts.
         simple = value if kind is int or ((kind is float or kind is bool) and value) else None
-        key = None
+        key: Any = None
         if simple is not None:
             key = (aval, kind, simple)
             found = self._constants.get(key)
@@ -191,12 +193,12 @@ class OperationBuilder(AttributeBuilder):
             self._constants[key] = made
         return made
 
-    def _dense(self, array: np.ndarray[Any, Any], aval: ShapedArray) -> ir.Attribute:
+    def _dense(self, array: np.ndarray[Any, Any], aval: ShapedArray) -> Attribute:
         dtype = array.dtype
         array = np.asarray(array, order="C")
         if array.size > 1 and array.shape == aval.shape:
             # One element says it all when the bits of all are the same.
-            bits = array.reshape(-1).view(_bits.get(dtype.itemsize, np.uint64))
+            bits: Any = array.reshape(-1).view(_bits.get(dtype.itemsize, np.uint64))
             if dtype.itemsize == 16:
                 bits = bits.reshape(-1, 2)
             if (bits == bits[0]).all():
@@ -219,5 +221,3 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real
     return array.astype(dtype)
-
-

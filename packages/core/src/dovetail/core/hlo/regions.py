@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir
 
+from dovetail.core.hlo.mlir import Attribute, Location, Value
 from dovetail.core.hlo.operations import Values, values_of
 from dovetail.core.hlo.structure import StructuralBuilder
 from dovetail.core.ir.avals import abstract_token, make_aval
@@ -24,24 +24,24 @@ class RegionBuilder(StructuralBuilder):
         tokens: for each ordered effect, the token that its next operation has to wait for.
     """
 
-    def __init__(self, location: ir.Location) -> None:
+    def __init__(self, location: Location) -> None:
         super().__init__(location)
-        self.tokens: dict[Any, ir.Value] = {}
+        self.tokens: dict[Any, Value] = {}
 
     # Tokens: the values that keep side effects in order.
 
-    def token(self, effect: Any) -> ir.Value:
+    def token(self, effect: Any) -> Value:
         """What an operation with an ordered effect has to wait for."""
         found = self.tokens.get(effect)
         if found is None:
             found = self.tokens[effect] = self.create_token()
         return found
 
-    def set_token(self, effect: Any, token: ir.Value) -> None:
+    def set_token(self, effect: Any, token: Value) -> None:
         """Make later operations with an ordered effect wait for `token`."""
         self.tokens[effect] = token
 
-    def create_token(self) -> ir.Value:
+    def create_token(self) -> Value:
         """A token that waits for nothing."""
         return self.op("stablehlo.create_token", (), abstract_token)
 
@@ -49,12 +49,12 @@ class RegionBuilder(StructuralBuilder):
 
     def reduce(
         self,
-        operands: Sequence[ir.Value],
-        inits: Sequence[ir.Value],
+        operands: Sequence[Value],
+        inits: Sequence[Value],
         dimensions: Sequence[int],
         outs: Sequence[Any],
         body: Body,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Reduce several arrays together.
 
         Args:
@@ -74,8 +74,8 @@ class RegionBuilder(StructuralBuilder):
 
     def reduce_window(
         self,
-        operands: Sequence[ir.Value],
-        inits: Sequence[ir.Value],
+        operands: Sequence[Value],
+        inits: Sequence[Value],
         outs: Sequence[Any],
         body: Body,
         *,
@@ -84,7 +84,7 @@ class RegionBuilder(StructuralBuilder):
         padding: Sequence[Sequence[int]],
         base_dilations: Sequence[int] | None = None,
         window_dilations: Sequence[int] | None = None,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Reduce every position of a window that slides over several arrays together."""
         ones = (1,) * len(window_dimensions)
         return self.ops(
@@ -103,16 +103,16 @@ class RegionBuilder(StructuralBuilder):
 
     def scatter(
         self,
-        operands: Sequence[ir.Value],
-        indices: ir.Value,
-        updates: Sequence[ir.Value],
+        operands: Sequence[Value],
+        indices: Value,
+        updates: Sequence[Value],
         outs: Sequence[Any],
         body: Body,
         *,
-        dimension_numbers: ir.Attribute,
+        dimension_numbers: Attribute,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Combine updates into arrays at positions known at run time.
 
         `body` maps present elements and updates, as scalars, to new elements.
@@ -131,16 +131,16 @@ class RegionBuilder(StructuralBuilder):
 
     def sort(
         self,
-        operands: Sequence[ir.Value],
+        operands: Sequence[Value],
         outs: Sequence[Any],
         dimension: int,
         is_stable: bool,
         comparator: Body,
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Sort several arrays together along a dimension.
 
-        `comparator` takes two scalars for each operand (of the first: left, right; of the second: ...) and
-        returns whether left comes before right.
+        `comparator` takes two scalars for each operand (of the first: left, right; of the second:
+        ...) and returns whether left comes before right.
         """
         scalars = [s for scalar in self._scalars(outs) for s in (scalar, scalar)]
         return self.ops(
@@ -159,12 +159,12 @@ class RegionBuilder(StructuralBuilder):
 
     def while_loop(
         self,
-        inits: Sequence[ir.Value],
+        inits: Sequence[Value],
         avals: Sequence[Any],
         cond: Body,
         body: Body,
         effects: Iterable[Any] = (),
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Apply `body` while `cond` holds.
 
         Args:
@@ -182,7 +182,7 @@ class RegionBuilder(StructuralBuilder):
         before = dict(self.tokens)
 
         def with_tokens(function: Body, returns_tokens: bool) -> Body:
-            def run(*values: ir.Value) -> list[ir.Value]:
+            def run(*values: Value) -> list[Value]:
                 self.tokens = before | dict(zip(ordered, values[count:], strict=True))
                 results = values_of(function(*values[:count]))
                 return [*results, *self._current(ordered)] if returns_tokens else results
@@ -204,11 +204,11 @@ class RegionBuilder(StructuralBuilder):
 
     def case(
         self,
-        index: ir.Value,
+        index: Value,
         branches: Sequence[Callable[[], Values]],
         outs: Sequence[Any],
         effects: Iterable[Any] = (),
-    ) -> list[ir.Value]:
+    ) -> list[Value]:
         """Run one of several branches.
 
         Args:
@@ -221,7 +221,7 @@ class RegionBuilder(StructuralBuilder):
         before = self.tokens | {effect: self.token(effect) for effect in ordered}
 
         def with_tokens(branch: Callable[[], Values]) -> Callable[[], Values]:
-            def run() -> list[ir.Value]:
+            def run() -> list[Value]:
                 self.tokens = dict(before)
                 return [*values_of(branch()), *self._current(ordered)]
 
@@ -237,5 +237,5 @@ class RegionBuilder(StructuralBuilder):
         self.tokens = before | dict(zip(ordered, results[len(outs) :], strict=True))
         return results[: len(outs)]
 
-    def _current(self, ordered: Sequence[Any]) -> list[ir.Value]:
+    def _current(self, ordered: Sequence[Any]) -> list[Value]:
         return [self.token(effect) for effect in ordered]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir
 
 from dovetail.core.base import dtypes
+from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.operations import OperationBuilder
 from dovetail.core.ir.avals import make_aval
 
@@ -16,9 +16,12 @@ __all__ = ["StructuralBuilder"]
 
 
 class StructuralBuilder(OperationBuilder):
-    """Shape operations take and mean logical dimensions: those of an extended dtype's data are added here."""
+    """Shape operations.
 
-    def broadcast_in_dim(self, x: ir.Value, out: Any, dimensions: Sequence[int]) -> ir.Value:
+    Dimensions are those of avals; the further ones of an extended dtype's data are added here.
+    """
+
+    def broadcast_in_dim(self, x: Value, out: Any, dimensions: Sequence[int]) -> Value:
         """Dimension ``i`` of `x` becomes dimension ``dimensions[i]`` of the result."""
         extra = self.physical_dimensions(out)
         dims = (*dimensions, *range(out.ndim, out.ndim + len(extra)))
@@ -29,11 +32,11 @@ class StructuralBuilder(OperationBuilder):
             {"broadcast_dimensions": self.i64_array(dims)},
         )
 
-    def broadcast_scalar(self, x: ir.Value, out: Any) -> ir.Value:
+    def broadcast_scalar(self, x: Value, out: Any) -> Value:
         """A scalar in every element of `out`; `x` itself where `out` is a scalar."""
         return self.broadcast_in_dim(x, out, ()) if out.ndim else x
 
-    def broadcast_operands(self, values: Sequence[ir.Value], out: Any) -> Sequence[ir.Value]:
+    def broadcast_operands(self, values: Sequence[Value], out: Any) -> Sequence[Value]:
         """The operands of the present equation in the shape of its elementwise result `out`.
 
         Scalars, and dimensions of size one, are repeated.
@@ -49,7 +52,7 @@ class StructuralBuilder(OperationBuilder):
             for value, aval in zip(values, self.avals_in, strict=True)
         ]
 
-    def _spread(self, value: ir.Value, aval: Any, out: Any) -> ir.Value:
+    def _spread(self, value: Value, aval: Any, out: Any) -> Value:
         wide = make_aval(out.shape, aval.dtype)
         if aval.shape:
             return self.broadcast_in_dim(value, wide, range(out.ndim))
@@ -62,17 +65,17 @@ class StructuralBuilder(OperationBuilder):
             found = known[wide] = self.broadcast_in_dim(value, wide, ())
         return found
 
-    def reshape(self, x: ir.Value, out: Any) -> ir.Value:
+    def reshape(self, x: Value, out: Any) -> Value:
         """The same elements in another shape."""
         return self.op("stablehlo.reshape", [x], out)
 
-    def transpose(self, x: ir.Value, out: Any, permutation: Sequence[int]) -> ir.Value:
+    def transpose(self, x: Value, out: Any, permutation: Sequence[int]) -> Value:
         """Dimension ``i`` of the result is dimension ``permutation[i]`` of `x`."""
         extra = self.physical_dimensions(out)
         full = (*permutation, *range(out.ndim, out.ndim + len(extra)))
         return self.op("stablehlo.transpose", [x], out, {"permutation": self.i64_array(full)})
 
-    def convert(self, x: ir.Value, from_aval: Any, out: Any) -> ir.Value:
+    def convert(self, x: Value, from_aval: Any, out: Any) -> Value:
         """The conversion that NumPy's ``astype`` does.
 
         To bool: whether the value is not zero. From complex to real: the real part.
@@ -94,12 +97,12 @@ class StructuralBuilder(OperationBuilder):
 
     def compare(
         self,
-        x: ir.Value,
-        y: ir.Value,
+        x: Value,
+        y: Value,
         direction: str,
         operand_aval: Any,
         total_order: bool = False,
-    ) -> ir.Value:
+    ) -> Value:
         """Elementwise comparison.
 
         Args:
@@ -116,7 +119,7 @@ class StructuralBuilder(OperationBuilder):
             self.comparison(direction, operand_aval, total_order),
         )
 
-    def select(self, predicate: ir.Value, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def select(self, predicate: Value, x: Value, y: Value, out: Any) -> Value:
         """`x` where `predicate` (of the shape of `out`, or a scalar) is true, `y` elsewhere."""
         extra = self.physical_dimensions(out)
         if extra and out.ndim:
@@ -124,18 +127,18 @@ class StructuralBuilder(OperationBuilder):
             predicate = self.broadcast_in_dim(predicate, wide, range(out.ndim))
         return self.op("stablehlo.select", [predicate, x, y], out)
 
-    def iota(self, out: Any, dimension: int) -> ir.Value:
+    def iota(self, out: Any, dimension: int) -> Value:
         """The position along a dimension."""
         return self.op("stablehlo.iota", (), out, {"iota_dimension": dimension})
 
     def slice(
         self,
-        x: ir.Value,
+        x: Value,
         out: Any,
         start: Sequence[int],
         limit: Sequence[int],
         strides: Sequence[int] | None = None,
-    ) -> ir.Value:
+    ) -> Value:
         """Elements from `start` to before `limit` of each dimension."""
         extra = self.physical_dimensions(out)
         steps = (1,) * len(start) if strides is None else tuple(strides)
@@ -150,19 +153,19 @@ class StructuralBuilder(OperationBuilder):
             },
         )
 
-    def concatenate(self, operands: Sequence[ir.Value], out: Any, dimension: int) -> ir.Value:
+    def concatenate(self, operands: Sequence[Value], out: Any, dimension: int) -> Value:
         """The operands, one after another, along a dimension."""
         return self.op("stablehlo.concatenate", operands, out, {"dimension": dimension})
 
     def pad(
         self,
-        x: ir.Value,
-        padding_value: ir.Value,
+        x: Value,
+        padding_value: Value,
         out: Any,
         low: Sequence[int],
         high: Sequence[int],
         interior: Sequence[int] | None = None,
-    ) -> ir.Value:
+    ) -> Value:
         """`x` with so many elements before, after and between those of each dimension."""
         if self.physical_dimensions(out):
             raise TypeError("values of an extended dtype cannot be padded: no value fills the gap")
@@ -179,8 +182,8 @@ class StructuralBuilder(OperationBuilder):
             },
         )
 
-    def dynamic_slice(self, x: ir.Value, out: Any, starts: Sequence[ir.Value]) -> ir.Value:
-        """A part of `x` of the shape of `out`, from positions known at run time (one scalar each)."""
+    def dynamic_slice(self, x: Value, out: Any, starts: Sequence[Value]) -> Value:
+        """A part of `x` of the shape of `out`; `starts` are scalars known at run time."""
         extra = self.physical_dimensions(out)
         return self.op(
             "stablehlo.dynamic_slice",
@@ -190,8 +193,8 @@ class StructuralBuilder(OperationBuilder):
         )
 
     def dynamic_update_slice(
-        self, x: ir.Value, update: ir.Value, out: Any, starts: Sequence[ir.Value]
-    ) -> ir.Value:
+        self, x: Value, update: Value, out: Any, starts: Sequence[Value]
+    ) -> Value:
         """`x` with a part of it replaced by `update`, from positions known at run time."""
         extra = self.physical_dimensions(out)
         return self.op(
@@ -200,7 +203,7 @@ class StructuralBuilder(OperationBuilder):
             out,
         )
 
-    def _with_zeros(self, starts: Sequence[ir.Value], count: int) -> list[ir.Value]:
+    def _with_zeros(self, starts: Sequence[Value], count: int) -> list[Value]:
         # All start indices of one operation must be of the same type.
         if not count:
             return list(starts)
@@ -210,82 +213,80 @@ class StructuralBuilder(OperationBuilder):
             zero = self.op("stablehlo.xor", [starts[0], starts[0]], starts[0].type)
         return [*starts, *[zero] * count]
 
-    def reverse(self, x: ir.Value, out: Any, dimensions: Sequence[int]) -> ir.Value:
+    def reverse(self, x: Value, out: Any, dimensions: Sequence[int]) -> Value:
         """The elements in the opposite order along some dimensions."""
         return self.op("stablehlo.reverse", [x], out, {"dimensions": self.i64_array(dimensions)})
 
-    def bitcast_convert(self, x: ir.Value, out: Any) -> ir.Value:
+    def bitcast_convert(self, x: Value, out: Any) -> Value:
         """The same bits as another dtype."""
         return self.op("stablehlo.bitcast_convert", [x], out)
 
-    def complex(self, real: ir.Value, imaginary: ir.Value, out: Any) -> ir.Value:
+    def complex(self, real: Value, imaginary: Value, out: Any) -> Value:
         """Complex numbers from their parts."""
         return self.op("stablehlo.complex", [real, imaginary], out)
 
-    def real(self, x: ir.Value, out: Any) -> ir.Value:
+    def real(self, x: Value, out: Any) -> Value:
         """The real part of complex numbers."""
         return self.op("stablehlo.real", [x], out)
 
-    def imag(self, x: ir.Value, out: Any) -> ir.Value:
+    def imag(self, x: Value, out: Any) -> Value:
         """The imaginary part of complex numbers."""
         return self.op("stablehlo.imag", [x], out)
 
-    def clamp(self, low: ir.Value, x: ir.Value, high: ir.Value, out: Any) -> ir.Value:
+    def clamp(self, low: Value, x: Value, high: Value, out: Any) -> Value:
         """`x`, but not below `low` nor above `high`."""
         return self.op("stablehlo.clamp", [low, x, high], out)
 
-    def optimization_barrier(
-        self, values: Sequence[ir.Value], outs: Sequence[Any]
-    ) -> list[ir.Value]:
+    def optimization_barrier(self, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """The values; nothing is moved across this point."""
         return self.ops("stablehlo.optimization_barrier", values, outs)
 
     # Arithmetic: operands and result have the same type.
 
-    def add(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def add(self, x: Value, y: Value, out: Any) -> Value:
         """``x + y``."""
         return self.op("stablehlo.add", [x, y], out)
 
-    def sub(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def sub(self, x: Value, y: Value, out: Any) -> Value:
         """``x - y``."""
         return self.op("stablehlo.subtract", [x, y], out)
 
-    def mul(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def mul(self, x: Value, y: Value, out: Any) -> Value:
         """``x * y``."""
         return self.op("stablehlo.multiply", [x, y], out)
 
-    def div(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def div(self, x: Value, y: Value, out: Any) -> Value:
         """``x / y``; for integers rounded towards zero."""
         return self.op("stablehlo.divide", [x, y], out)
 
-    def rem(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def rem(self, x: Value, y: Value, out: Any) -> Value:
         """The remainder of the division rounded towards zero."""
         return self.op("stablehlo.remainder", [x, y], out)
 
-    def max(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def max(self, x: Value, y: Value, out: Any) -> Value:
         """The larger; NaN where either is."""
         return self.op("stablehlo.maximum", [x, y], out)
 
-    def min(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def min(self, x: Value, y: Value, out: Any) -> Value:
         """The smaller; NaN where either is."""
         return self.op("stablehlo.minimum", [x, y], out)
 
-    def and_(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def and_(self, x: Value, y: Value, out: Any) -> Value:
         """``x & y``."""
         return self.op("stablehlo.and", [x, y], out)
 
-    def or_(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def or_(self, x: Value, y: Value, out: Any) -> Value:
         """``x | y``."""
         return self.op("stablehlo.or", [x, y], out)
 
-    def xor(self, x: ir.Value, y: ir.Value, out: Any) -> ir.Value:
+    def xor(self, x: Value, y: Value, out: Any) -> Value:
         """``x ^ y``."""
         return self.op("stablehlo.xor", [x, y], out)
 
-    def not_(self, x: ir.Value, out: Any) -> ir.Value:
+    def not_(self, x: Value, out: Any) -> Value:
         """``~x``."""
         return self.op("stablehlo.not", [x], out)
 
-    def neg(self, x: ir.Value, out: Any) -> ir.Value:
+    def neg(self, x: Value, out: Any) -> Value:
         """``-x``."""
         return self.op("stablehlo.negate", [x], out)

@@ -7,25 +7,24 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from dovetail.core.base import dtypes
+from dovetail.core.hlo.mlir import Type, ir, stablehlo
 from dovetail.core.ir.avals import AbstractToken, ShapedArray, make_aval
 
 __all__ = ["TypeTable", "physical_aval", "physical_dimensions"]
 
 
-def _signless(bits: int) -> Callable[[], ir.Type]:
+def _signless(bits: int) -> Callable[[], Type]:
     return lambda: ir.IntegerType.get_signless(bits)
 
 
-def _unsigned(bits: int) -> Callable[[], ir.Type]:
+def _unsigned(bits: int) -> Callable[[], Type]:
     return lambda: ir.IntegerType.get_unsigned(bits)
 
 
-def _makers() -> dict[np.dtype[Any], Callable[[], ir.Type]]:
-    makers: dict[Any, Callable[[], ir.Type]] = {
+def _makers() -> dict[np.dtype[Any], Callable[[], Type]]:
+    makers: dict[Any, Callable[[], Type]] = {
         np.bool_: _signless(1),
         dtypes.float0: _signless(1),
         np.float16: ir.F16Type.get,
@@ -63,7 +62,7 @@ _element_makers: Final = _makers()
 
 
 def physical_aval(aval: Any) -> Any:
-    """The aval of the data that stands for a value: other than `aval` for extended dtypes only."""
+    """The aval of the data of a value: other than `aval` for extended dtypes only."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         return make_aval(*dtype.physical(aval.shape))
@@ -85,9 +84,9 @@ class TypeTable(dict[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._elements: dict[Any, ir.Type] = {}
+        self._elements: dict[Any, Type] = {}
 
-    def element(self, dtype: Any) -> ir.Type:
+    def element(self, dtype: Any) -> Type:
         """The type of an element of a NumPy dtype.
 
         Raises:
@@ -111,7 +110,8 @@ class TypeTable(dict[Any, Any]):
             return aval
         else:
             raise TypeError(
-                f"expected the aval of an array or an MLIR type, got {type(aval).__name__}: {aval!r}"
+                "expected the aval of an array or an MLIR type, "
+                f"got {type(aval).__name__}: {aval!r}"
             )
         self[aval] = made
         return made

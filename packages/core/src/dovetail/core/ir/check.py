@@ -15,7 +15,6 @@ from dovetail.core.ir.jaxpr import (
     Jaxpr,
     JaxprEqn,
     Literal,
-    Var,
     no_effects,
 )
 from dovetail.core.ir.printer import NameTable, print_eqn
@@ -74,7 +73,7 @@ def _check_constants(closed: ClosedJaxpr) -> None:
 
 
 def _check_one(jaxpr: Jaxpr) -> None:
-    bound: set[Var] = set()
+    bound: set[Any] = set()
     names = NameTable()
 
     def fail(eqn: JaxprEqn, problem: str) -> JaxprTypeError:
@@ -97,7 +96,7 @@ def _check_one(jaxpr: Jaxpr) -> None:
                 if v.aval.shape:
                     raise fail(eqn, f"the literal {v} is not a scalar")
             elif v not in bound:
-                raise fail(eqn, f"the variable {names[v]} is used before it is bound")  # type: ignore[index]
+                raise fail(eqn, f"the variable {names[v]} is used before it is bound")
         for var in eqn.outvars:
             if type(var) is DropVar:
                 continue
@@ -117,7 +116,7 @@ def _check_one(jaxpr: Jaxpr) -> None:
     for number, v in enumerate(jaxpr.outvars):
         if type(v) is not Literal and v not in bound:
             raise JaxprTypeError(
-                f"result number {number}, {names[v]}:{_show(v.aval)}, is not bound{_of(jaxpr)}"  # type: ignore[index]
+                f"result number {number}, {names[v]}:{_show(v.aval)}, is not bound{_of(jaxpr)}"
             )
 
 
@@ -145,8 +144,7 @@ def _problem_with(eqn: JaxprEqn) -> str | None:
         )
     if effects != eqn.effects:
         return (
-            f"the primitive has effects {_show_all(effects)}, "
-            f"the equation {_show_all(eqn.effects)}"
+            f"the primitive has effects {_show_all(effects)}, the equation {_show_all(eqn.effects)}"
         )
     return None
 

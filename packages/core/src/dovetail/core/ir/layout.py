@@ -1,7 +1,7 @@
 """Laying out text that breaks into lines only where it does not fit.
 
-A document is a string, a list of documents, or one of the nodes below. A `Group` is written on one line
-if it fits there; otherwise its own breaks, not those of groups inside it, become new lines.
+A document is a string, a list of documents, or one of the nodes below. A `Group` is written on one
+line if it fits there; otherwise its own breaks, not those of groups inside it, become new lines.
 """
 
 from __future__ import annotations

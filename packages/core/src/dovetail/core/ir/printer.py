@@ -63,7 +63,7 @@ _WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
 _nothing_special: Final[dict[str, Callable[[Any], bool]]] = {}
 
 
-class NameTable(dict[Var, str]):
+class NameTable(dict[Any, str]):
     """Names of variables, given in the order in which they are asked for: a to z, ba, bb, ..."""
 
     __slots__ = ("_count", "taken")
@@ -73,7 +73,7 @@ class NameTable(dict[Var, str]):
         self._count = 0
         self.taken: set[str] = set()
 
-    def __missing__(self, var: Var) -> str:
+    def __missing__(self, var: Any) -> str:
         if type(var) is DropVar:
             return "_"
         name = self._next()
@@ -194,11 +194,7 @@ class _Printer:
             repeated.extend(new)
         chosen = []
         for key, (name, inner) in found.items():
-            if (
-                key in seen
-                or len(inner.eqns) > _INLINE_LIMIT
-                or depths[key] == _DEPTH_LIMIT
-            ):
+            if key in seen or len(inner.eqns) > _INLINE_LIMIT or depths[key] == _DEPTH_LIMIT:
                 unique, number = name, 0
                 while unique in self.names.taken:
                     number += 1
@@ -250,7 +246,7 @@ class _Printer:
         """A variable by its name, a literal by its value and type."""
         if type(v) is Literal:
             return f"{_literal_text(v.val)}:{v.aval.short_name()}"
-        return self.names[v]  # type: ignore[index]
+        return self.names[v]
 
     def equation(self, eqn: JaxprEqn) -> Document:
         """``results = primitive[parameters] operands``"""
@@ -259,9 +255,7 @@ class _Printer:
         if call is not None:
             self.share_names(eqn, call.jaxpr)
         options = self.options
-        if not eqn.params and not (
-            options.source_info or options.name_stack or options.use_color
-        ):
+        if not eqn.params and not (options.source_info or options.name_stack or options.use_color):
             # Most equations are so simple, and short enough, that no layout is needed.
             text = self.plain_equation(eqn)
             if self.indent + len(text) <= _WIDTH:
@@ -288,7 +282,7 @@ class _Printer:
             results = [f"{names[v]}:{v.aval.short_name()}" for v in eqn.outvars]
         else:
             results = [names[v] for v in eqn.outvars]
-        operands = [self.atom(v) if type(v) is Literal else names[v] for v in eqn.invars]  # type: ignore[index]
+        operands = [self.atom(v) if type(v) is Literal else names[v] for v in eqn.invars]
         left = f"{' '.join(results)} = " if results else ""
         return f"{left}{eqn.primitive.name} {' '.join(operands)}"
 
@@ -317,10 +311,10 @@ class _Printer:
         ):
             if type(inner) is Literal or type(outer) in (Literal, DropVar) or inner in self.names:
                 continue
-            name = self.names[outer]  # type: ignore[index]
+            name = self.names[outer]
             if name not in used:
                 used.add(name)
-                self.names[inner] = name  # type: ignore[index]
+                self.names[inner] = name
 
     def value(self, value: Any) -> Document:
         """The value of a parameter."""

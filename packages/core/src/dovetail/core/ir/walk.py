@@ -1,7 +1,9 @@
 """Walking through jaxprs, and transforming them without tracing anew.
 
-The language has one call, the equation ``jit``, whose parameter ``jaxpr`` is the `ClosedJaxpr` that it calls. All
-functions here are iterative over calls and equations: neither many equations nor deep nesting exhausts the stack.
+The language has one call, the equation ``jit``, whose parameter ``jaxpr`` is the `ClosedJaxpr` that
+it calls. All
+functions here are iterative over calls and equations: neither many equations nor deep nesting
+exhausts the stack.
 """
 
 from __future__ import annotations
@@ -99,13 +101,13 @@ def all_jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def all_equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations of a jaxpr and of all that it contains; those of a jaxpr called twice come once."""
+    """The equations of a jaxpr and of all inside it; each jaxpr object comes once."""
     for inner in all_jaxprs(jaxpr):
         yield from inner.eqns
 
 
 def count_equations(jaxpr: Jaxpr | ClosedJaxpr) -> int:
-    """How many equations a jaxpr has, those of nested jaxprs included, each jaxpr object counted once."""
+    """The number of `all_equations`."""
     if isinstance(jaxpr, ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
     return sum(len(inner.eqns) for inner in all_jaxprs(jaxpr))
@@ -140,32 +142,29 @@ def inline_single_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def free_variables(jaxpr: Jaxpr) -> list[Var]:
     """Variables that a jaxpr uses and does not bind, in the order of their first use."""
-    bound: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
-    free: dict[Var, None] = {}
+    bound: set[Any] = {*jaxpr.constvars, *jaxpr.invars}
+    free: dict[Any, None] = {}
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
             if type(v) is not Literal and v not in bound:
-                free[v] = None  # type: ignore[index]
+                free[v] = None
         bound.update(eqn.outvars)
     for v in jaxpr.outvars:
         if type(v) is not Literal and v not in bound:
-            free[v] = None  # type: ignore[index]
+            free[v] = None
     return list(free)
 
 
 # Substitution
 
 
-def substitute(eqns: Iterable[JaxprEqn], replacements: Mapping[Var, Atom]) -> list[JaxprEqn]:
+def substitute(eqns: Iterable[JaxprEqn], replacements: Mapping[Any, Atom]) -> list[JaxprEqn]:
     """Equations with the variables that they use replaced; those that they bind are left."""
     found = []
     for eqn in eqns:
-        invars = [replacements.get(v, v) if type(v) is not Literal else v for v in eqn.invars]  # type: ignore[arg-type]
-        found.append(
-            eqn
-            if all(a is b for a, b in zip(invars, eqn.invars, strict=True))
-            else eqn.replace(invars=invars)
-        )
+        invars = [v if type(v) is Literal else replacements.get(v, v) for v in eqn.invars]
+        same = all(a is b for a, b in zip(invars, eqn.invars, strict=True))
+        found.append(eqn if same else eqn.replace(invars=invars))
     return found
 
 
@@ -210,12 +209,15 @@ _Reply = tuple[Jaxpr, _Used]
 
 
 def dce(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None, instantiate: bool | Sequence[bool] = False
+    jaxpr: Jaxpr,
+    used_outputs: Sequence[bool] | None = None,
+    instantiate: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
     """Remove the equations whose results nothing uses and that have no effects.
 
-    Calls lose the results that nothing uses and the operands that are used for nothing else; a jaxpr called
-    several times in the same way stays one object. Results that remain unused become `DropVar`s.
+    Calls lose the results that nothing uses and the operands that are used for nothing else; a
+    jaxpr called several times in the same way stays one object. Results that remain unused become
+    `DropVar`s.
 
     Args:
         jaxpr: the jaxpr; it is not changed. If nothing can be removed it is returned itself.
@@ -223,8 +225,8 @@ def dce(
         instantiate: which parameters to keep although they are not used; one bool for all.
 
     Returns:
-        The jaxpr with the wanted results and the needed parameters, and which parameters these are. Its
-        constvars are all kept.
+        The jaxpr with the wanted results and the needed parameters, and which parameters these are.
+        Its constvars are all kept.
     """
     wanted = (True,) * len(jaxpr.outvars) if used_outputs is None else tuple(used_outputs)
     if len(wanted) != len(jaxpr.outvars):
@@ -401,7 +403,7 @@ def _last_uses(jaxpr: Jaxpr) -> list[list[Any]]:
     needed: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
     last: list[list[Any]] = []
     for eqn in reversed(jaxpr.eqns):
-        ended = [v for v in eqn.outvars if v not in needed and type(v) is not DropVar]
+        ended: list[Any] = [v for v in eqn.outvars if v not in needed and type(v) is not DropVar]
         for v in eqn.invars:
             if type(v) is not Literal and v not in needed:
                 needed.add(v)
@@ -439,7 +441,8 @@ def inline_calls(
     """Replace calls by the equations of what they call, at any depth of calls.
 
     Args:
-        closed: the jaxpr; it is not changed. Calls inside other parameters, such as the body of a loop, stay.
+        closed: the jaxpr; it is not changed. Calls inside other parameters, such as the body of a
+            loop, stay.
         should_inline: which calls.
 
     Returns:
@@ -460,7 +463,8 @@ def inline_calls(
             consts.append(value)
         return found
 
-    # Each frame: the equations left, what variables stand for, and the call whose results are due at the end.
+    # Each frame: the equations left, what variables stand for, and the call whose results are due
+    # at the end.
     outer: dict[Any, Atom] = {}
     frames: list[tuple[Iterator[JaxprEqn], dict[Any, Atom], JaxprEqn | None]] = [
         (iter(top.eqns), outer, None)
@@ -481,9 +485,7 @@ def inline_calls(
                 results = [type(v)(v.aval) for v in eqn.outvars]
                 names.update(zip(eqn.outvars, results, strict=True))
             eqns.append(
-                JaxprEqn(
-                    operands, results, eqn.primitive, eqn.params, eqn.effects, eqn.traceback
-                )
+                JaxprEqn(operands, results, eqn.primitive, eqn.params, eqn.effects, eqn.traceback)
             )
         else:
             frames.pop()

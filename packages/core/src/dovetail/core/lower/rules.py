@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from jaxlib.mlir import ir
-
 from dovetail.core.base import source
 from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.hlo.builder import Builder
+from dovetail.core.hlo.mlir import Value
 from dovetail.core.ir.jaxpr import Effects, JaxprEqn
 from dovetail.core.plugins.manager import manager
 from dovetail.core.trace.primitive import Primitive
@@ -81,7 +80,7 @@ class RuleTable(dict[Primitive, Rule]):
     def _by_platform(self, primitive: Primitive) -> Rule:
         rules = [self.for_platform(platform)[primitive] for platform in self._platforms]
 
-        def choose(context: Builder, *values: ir.Value, **params: Any) -> list[ir.Value]:
+        def choose(context: Builder, *values: Value, **params: Any) -> list[Value]:
             platforms, index = context.platforms, context.platform_index
             assert index is not None
             assert context.equation is not None
@@ -110,7 +109,7 @@ def _first_of(primitive: Primitive, candidates: list[Rule], platforms: Sequence[
     if candidates == [primitive.lower]:
         return candidates[0]
 
-    def first_that_applies(context: Builder, *values: ir.Value, **params: Any) -> Any:
+    def first_that_applies(context: Builder, *values: Value, **params: Any) -> Any:
         for candidate in candidates:
             result = candidate(context, *values, **params)
             if result is not NotImplemented:
@@ -133,7 +132,7 @@ def missing_rule(
 
 
 def explain_failure(error: Exception, eqn: JaxprEqn) -> None:
-    """Add to an error that a rule raised which equation, of which line of the user's code, it was."""
+    """Add to an error that a rule raised which equation it was, and of which line."""
     if any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
         return
     operands = ", ".join(v.aval.short_name() for v in eqn.invars)
