@@ -162,6 +162,18 @@ def test_a_machine_without_hardware_is_not_broken():
     assert report.exit_code == 0, report.problems
 
 
+def test_a_client_that_cannot_list_its_devices(install, source):
+    more = """
+        from unittest.mock import Mock
+        @hookimpl
+        def dovetail_make_client():
+            return Mock(devices=Mock(side_effect=OSError("the cable is out")))
+        """
+    install.backend("bad", source("bad", more=more))
+    report = doctor.examine(PluginManager())
+    assert "bad (from acme-bad 1.0) failed at client: OSError: the cable is out" in report.problems
+
+
 def test_environment_info_for_bug_reports():
     code = "import dovetail; dovetail.print_environment_info()"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import types
 
 import pytest
@@ -264,3 +265,18 @@ def test_a_broken_plugin_does_not_break_the_process(install):
         [sys.executable, "-c", code, str(install.folder)], capture_output=True, text=True
     )
     assert (answer.returncode, answer.stdout.strip()) == (0, "cpu"), answer.stderr
+
+
+def test_threads_import_a_plugin_once(install, manager, source):
+    install.backend("slow", "import time; time.sleep(0.05)\n" + source("slow"))
+    answers = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(manager.load("slow"))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 8
+    assert len(set(map(id, answers))) == 1
+    assert answers[0].platform == "slow"

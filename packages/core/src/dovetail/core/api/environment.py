@@ -38,7 +38,10 @@ def run_doctor(*, as_data: bool) -> int:
     Returns:
         1 when something that is installed is broken, otherwise 0.
     """
-    return doctor.main(manager(), {"Compilation cache": cache_state()}, as_data=as_data)
+    report = doctor.examine(manager(), {"Compilation cache": cache_state()}, clients.backend)
+    text = doctor.as_json(report) if as_data else doctor.as_text(report)
+    sys.stdout.write(text + "\n")
+    return report.exit_code
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

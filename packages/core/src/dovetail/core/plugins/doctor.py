@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
 
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins.failures import PluginFailure
 from dovetail.core.plugins.manager import PluginManager
+from dovetail.core.plugins.protocols import Client
 
 State: TypeAlias = Literal["ready", "cannot run here", "left out", "broken"]
 
@@ -90,12 +90,18 @@ def versions() -> dict[str, str]:
     return found
 
 
-def examine(manager: PluginManager, settings: Mapping[str, str] | None = None) -> Report:
+def examine(
+    manager: PluginManager,
+    settings: Mapping[str, str] | None = None,
+    connect: Callable[[str], Client] | None = None,
+) -> Report:
     """Load and start everything that is installed, and say how that went.
 
     Args:
         manager: the plug-in manager to examine.
         settings: lines to show besides, by title.
+        connect: gives the client of a platform; a new one, with the backend's own options, by
+            default.
     """
     default, reason, chosen = "", "", None
     problems: list[str] = []
@@ -113,13 +119,19 @@ def examine(manager: PluginManager, settings: Mapping[str, str] | None = None) -
     backends = tuple(
         BackendReport(name, "left out", manager.origin(name), reason=left_out[name])
         if name in left_out
-        else _examine_backend(manager, name)
+        else _examine_backend(manager, name, connect or manager.make_client)
         for name in manager.backend_names()
     )
     manager.array_methods()
     manager.primitives()
     found = versions()
     problems += [str(failure) for failure in manager.failures]
+    told = {failure.name for failure in manager.failures}
+    problems += [
+        f"{b.platform} (from {b.origin}) failed at {b.phase}: {b.reason}"
+        for b in backends
+        if b.state == "broken" and b.platform not in told
+    ]
     problems += _version_problems(found["dovetail"], manager)
     return Report(
         versions=found,
@@ -132,7 +144,9 @@ def examine(manager: PluginManager, settings: Mapping[str, str] | None = None) -
     )
 
 
-def _examine_backend(manager: PluginManager, name: str) -> BackendReport:
+def _examine_backend(
+    manager: PluginManager, name: str, connect: Callable[[str], Client]
+) -> BackendReport:
     """Load, probe and start one backend."""
     origin = manager.origin(name)
     backend = manager.load(name)
@@ -150,14 +164,17 @@ def _examine_backend(manager: PluginManager, name: str) -> BackendReport:
     try:
         manager.lowerings(name)
         manager.compile_options(name)
-        client = manager.make_client(name)
+        client = connect(name)
+        devices = tuple(
+            f"{name}:{device.id} {device.device_kind} (process {device.process_index})"
+            for device in client.devices()
+        )
+        return _changed(report, devices=devices, platform_version=str(client.platform_version))
     except BackendUnavailableError:
         return _broken(manager, report)
-    devices = tuple(
-        f"{name}:{device.id} {device.device_kind} (process {device.process_index})"
-        for device in client.devices()
-    )
-    return _changed(report, devices=devices, platform_version=client.platform_version)
+    except Exception as error:  # a client that cannot list its devices
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return _changed(report, state="broken", phase="client", reason=reason)
 
 
 def _failure(manager: PluginManager, name: str, origin: str) -> PluginFailure | None:
@@ -228,19 +245,3 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 def as_json(report: Report) -> str:
     """The report for programs: the fields of `Report`, and `exit_code`."""
     return json.dumps({**asdict(report), "exit_code": report.exit_code}, indent=2)
-
-
-def main(manager: PluginManager, settings: Mapping[str, str], *, as_data: bool) -> int:
-    """Examine and print.
-
-    Args:
-        manager: the plug-in manager to examine.
-        settings: lines to show besides, by title.
-        as_data: print JSON.
-
-    Returns:
-        The exit code for the process.
-    """
-    report = examine(manager, settings)
-    sys.stdout.write((as_json if as_data else as_text)(report) + "\n")
-    return report.exit_code

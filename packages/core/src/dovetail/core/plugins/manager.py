@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import os
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dovetail.core.base.config import platforms
 from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.base.source import warn
 from dovetail.core.plugins.discovery import PluginSource, installed_plugins
 from dovetail.core.plugins.failures import Phase, PluginFailure
 from dovetail.core.plugins.hookspecs import (
@@ -222,11 +222,10 @@ class PluginManager(PluginLoader):
         for failure in self._failures.values():
             if failure not in self._warned:
                 self._warned.add(failure)
-                warnings.warn(
+                warn(
                     f"dovetail plug-in {failure}; {consequence}. `python -m dovetail doctor` "
                     "shows more",
                     RuntimeWarning,
-                    stacklevel=4,
                 )
 
     # ------------------------------------------------------------------------- backends at work
