@@ -43,24 +43,35 @@ _INLINE_LIMIT: Final = 10
 #: exhaust the stack.
 _DEPTH_LIMIT: Final = 30
 
+
+def _given(value: Any) -> bool:
+    return value is not None
+
+
+def _always(value: Any) -> bool:
+    return True
+
+
 #: Whether the parameter of an equation says something: by primitive and name of the parameter.
 _WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
     "jit": {"inline": bool},
-    "convert_element_type": {"sharding": lambda value: value is not None},
+    "convert_element_type": {"sharding": _given},
     "dot_general": {
-        "precision": lambda value: value is not None,
-        "preferred_element_type": lambda value: value is not None,
-        "out_sharding": lambda value: value is not None,
+        "precision": _given,
+        "preferred_element_type": _given,
+        "out_sharding": _given,
     },
     # The type of the result says the shape.
     "broadcast_in_dim": {
         "broadcast_dimensions": bool,
         "shape": lambda value: False,
-        "sharding": lambda value: value is not None,
+        "sharding": _given,
     },
     "scan": {"linear": any, "_split_transpose": bool},
 }
 _nothing_special: Final[dict[str, Callable[[Any], bool]]] = {}
+#: Parameters that many primitives have, and that are shown only where they are given.
+_SHOWN_IF_GIVEN: Final = frozenset({"accuracy"})
 
 
 class NameTable(dict[Any, str]):
@@ -155,6 +166,8 @@ class _Printer:
         #: Columns that lines will be indented by, if all groups around are broken.
         self.indent = 0
         self.calls: list[str] = []
+        #: Results that nothing uses; they are written as ``_``.
+        self.unused: set[Any] = set()
 
     def program(self, jaxpr: Jaxpr) -> Document:
         """A jaxpr, with those of the jaxprs inside it in front that are written apart."""
@@ -182,7 +195,8 @@ class _Printer:
                     uses[id(inner)] += 1
                     children.append(id(inner))
                     if id(inner) not in found:
-                        found[id(inner)] = (str(eqn.params.get("name", "jaxpr")), inner)
+                        name = str(eqn.params.get("name", "jaxpr")).strip("<>")
+                        found[id(inner)] = (name, inner)
                         depths[id(inner)] = depth
                         todo.append((inner, depth % _DEPTH_LIMIT + 1))
         # What is inside something used more than once is used more than once too.
@@ -216,11 +230,13 @@ class _Printer:
             Colored("let", KEYWORD),
         ]
         self.indent += 4
+        around, self.unused = self.unused, _unused_results(jaxpr)
         equations: list[Document] = [Break()]
         for eqn in jaxpr.eqns:
             equations += [self.equation(eqn), Break("; ")]
         if jaxpr.eqns:
             equations.pop()
+        self.unused = around
         self.indent -= 4
         results: list[Document] = ["("]
         for v in jaxpr.outvars:
@@ -234,13 +250,17 @@ class _Printer:
 
     def binders(self, variables: Sequence[Var]) -> Document:
         """Variables with their types."""
-        names, shapes = self.names, self.options.print_shapes
+        shapes = self.options.print_shapes
         parts: list[Document] = []
         for v in variables:
-            parts += [_filling_break, names[v]]
+            parts += [_filling_break, self.bound(v)]
             if shapes:
                 parts.append(Colored(":" + v.aval.short_name(), TYPE))
         return parts[1:]
+
+    def bound(self, v: Var) -> str:
+        """The name of a variable where it is bound."""
+        return "_" if v in self.unused else self.names[v]
 
     def atom(self, v: Atom) -> str:
         """A variable by its name, a literal by its value and type."""
@@ -279,9 +299,9 @@ class _Printer:
         """An equation without parameters on one line."""
         names = self.names
         if self.options.print_shapes:
-            results = [f"{names[v]}:{v.aval.short_name()}" for v in eqn.outvars]
+            results = [f"{self.bound(v)}:{v.aval.short_name()}" for v in eqn.outvars]
         else:
-            results = [names[v] for v in eqn.outvars]
+            results = [self.bound(v) for v in eqn.outvars]
         operands = [self.atom(v) if type(v) is Literal else names[v] for v in eqn.invars]
         left = f"{' '.join(results)} = " if results else ""
         return f"{left}{eqn.primitive.name} {' '.join(operands)}"
@@ -293,8 +313,9 @@ class _Printer:
         self.indent += 2
         for key in sorted(eqn.params, key=_name_first):
             value = eqn.params[key]
-            if key not in tests or tests[key](value):
-                shown += [Break(), f"{key}=", self.value(value)]
+            worth_showing = tests.get(key, _given if key in _SHOWN_IF_GIVEN else _always)
+            if worth_showing(value):
+                shown += [Break(), f"{key}=", self.value(value, key)]
         self.indent -= 2
         if not shown:
             return ""
@@ -309,15 +330,20 @@ class _Printer:
             *zip(called.invars, eqn.invars, strict=True),
             *zip(called.outvars, eqn.outvars, strict=True),
         ):
-            if type(inner) is Literal or type(outer) in (Literal, DropVar) or inner in self.names:
+            if type(inner) is Literal or type(outer) is Literal or inner in self.names:
+                continue
+            if type(outer) is DropVar or outer in self.unused:
                 continue
             name = self.names[outer]
             if name not in used:
                 used.add(name)
                 self.names[inner] = name
 
-    def value(self, value: Any) -> Document:
+    def value(self, value: Any, key: str = "") -> Document:
         """The value of a parameter."""
+        if key == "dimension_numbers" and type(value) is tuple:
+            # The dimensions of a contraction: pairs of lists of numbers.
+            return str(tuple(tuple(list(dims) for dims in pair) for pair in value))
         if isinstance(value, ClosedJaxpr):
             value = value.jaxpr
         if isinstance(value, Jaxpr):
@@ -351,6 +377,13 @@ class _Printer:
 #: Breaks by itself: what follows fills each line before the next is begun.
 _filling_break: Final = Group(Break())
 _JAXPRS: Final = (Jaxpr, ClosedJaxpr)
+
+
+def _unused_results(jaxpr: Jaxpr) -> set[Any]:
+    used: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
+    for eqn in jaxpr.eqns:
+        used.update([v for v in eqn.invars if type(v) is not Literal])
+    return {v for eqn in jaxpr.eqns for v in eqn.outvars if v not in used}
 
 
 def _name_first(key: str) -> tuple[bool, str]:
