@@ -115,7 +115,10 @@ def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> lis
             for i, a in enumerate(sample.args)
         )
         smooth = sample.differentiable if dtype in (*FLOATS[:2], *COMPLEXES) else ()
-        made.append(sample.replace(args=args, differentiable=smooth))
+        # Only numbers that have tangents have cotangents.
+        inexact = all(args[i].dtype in (*FLOATS, *COMPLEXES) for i in sample.linear)
+        linear = sample.linear if inexact else ()
+        made.append(sample.replace(args=args, differentiable=smooth, linear=linear))
     return made
 
 

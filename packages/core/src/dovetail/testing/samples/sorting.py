@@ -1,0 +1,69 @@
+"""Samples of sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail.testing.sample import ALL_DTYPES, BOOLS, FLOATS, INTEGERS, Sample, across_dtypes
+from dovetail.testing.samples.shape import complex_numbers, numbers
+
+TIES = np.array([[3, 1, 3, 2, 1], [0, 0, 5, 5, 0]])
+SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, -np.nan, 1.0, -0.0, 0.0], np.float32)
+LONG = np.sin(np.arange(1, 400, dtype=np.float32) * 7)
+
+
+def _sort(dimension: int, num_keys: int = 1, is_stable: bool = True) -> dict[str, Any]:
+    return {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
+
+
+def _top(k: int, axis: int) -> dict[str, Any]:
+    return {"k": k, "axis": axis}
+
+
+def _positions(*shape: int) -> np.ndarray[Any, Any]:
+    return np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+
+
+SAMPLES: dict[str, list[Sample]] = {
+    "sort": [
+        *across_dtypes(
+            Sample((TIES, _positions(2, 5)), _sort(1), differentiable=()), ALL_DTYPES, 0
+        ),
+        Sample((numbers(3, 4),), _sort(0), order=1),
+        Sample((numbers(7),), _sort(0, is_stable=False)),
+        Sample((numbers(5), numbers(5) ** 2, _positions(5)), _sort(0)),
+        Sample((TIES[0], -numbers(5), _positions(5)), _sort(0, 2)),
+        Sample((TIES[1] / 2, TIES[0] / 2, _positions(5)), _sort(0, 3), differentiable=()),
+        Sample((SPECIAL, _positions(9)), _sort(0), differentiable=(), note="special values"),
+        Sample((SPECIAL,), _sort(0), differentiable=(), note="special values alone"),
+        Sample(
+            (complex_numbers(SPECIAL, SPECIAL[::-1]), _positions(9)), _sort(0), differentiable=()
+        ),
+        Sample((LONG, _positions(399)), _sort(0), differentiable=(), batched=()),
+        Sample((numbers(3, 0),), _sort(1), note="empty"),
+        Sample((numbers(0, 3),), _sort(1), note="empty"),
+        Sample((numbers(1),), _sort(0), note="one"),
+        Sample((numbers(3), numbers(2)), _sort(0), raises=TypeError),
+        Sample((numbers(3),), _sort(1), raises=ValueError),
+        Sample((numbers(3),), _sort(0, 2), raises=ValueError),
+        Sample((numbers(3),), _sort(0, 0), raises=ValueError),
+    ],
+    "top_k": [
+        *across_dtypes(
+            Sample((TIES,), _top(3, 1), differentiable=()), (*BOOLS, *INTEGERS, *FLOATS)
+        ),
+        Sample((numbers(3, 4),), _top(2, 0)),
+        Sample((numbers(2, 3, 4),), _top(2, 1)),
+        Sample((numbers(5),), _top(5, 0)),
+        Sample((numbers(5),), _top(0, 0), note="none"),
+        Sample((SPECIAL,), _top(9, 0), differentiable=(), note="special values"),
+        Sample((LONG,), _top(20, 0), differentiable=(), batched=()),
+        Sample((numbers(0, 3),), _top(2, 1), note="empty"),
+        Sample((numbers(3),), _top(4, 0), raises=ValueError),
+        Sample((numbers(3),), _top(-1, 0), raises=ValueError),
+        Sample((numbers(3),), _top(1, 1), raises=ValueError),
+        Sample((numbers(3) + 1j,), _top(1, 0), raises=TypeError),
+    ],
+}
