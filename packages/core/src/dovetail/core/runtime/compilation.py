@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Statistics",
+    "check_options",
     "clear",
     "compile_executable",
     "compile_options",
@@ -125,6 +126,16 @@ def _set_build_option(build: Any, name: str, value: OptionValue) -> None:
         ) from None
 
 
+def check_options(wanted: Mapping[str, Any]) -> None:
+    """Raise TypeError unless names are strings and values bools, numbers or strings."""
+    for name, value in wanted.items():
+        if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
+            raise TypeError(
+                "compiler_options maps names of options to bools, numbers or strings; "
+                f"got {name!r}: {value!r}"
+            )
+
+
 def compile_options(
     platform: str, devices: Sequence[Any], wanted: CompilerOptions | None = None
 ) -> tuple[Any, bytes]:
@@ -141,12 +152,7 @@ def compile_options(
     Raises:
         TypeError: If an option's name is no string, or its value no bool, number or string.
     """
-    for name, value in (wanted or {}).items():
-        if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
-            raise TypeError(
-                "compiler_options maps names of options to bools, numbers or strings; "
-                f"got {name!r}: {value!r}"
-            )
+    check_options(wanted or {})
     merged = manager().compile_options(platform, dict(wanted or {}))
     ids = tuple([device.id for device in devices])
     result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))

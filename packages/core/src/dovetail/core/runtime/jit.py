@@ -172,6 +172,7 @@ class JitFunction:
         self.function = function
         self.options = options
         self._own: dict[Any, Staged] = {}
+        compilation.check_options(dict(options.compiler_options))
         self.compiled = pjit_function(
             options.name,
             function,

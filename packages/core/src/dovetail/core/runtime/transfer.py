@@ -165,21 +165,9 @@ def _converted(value: Any) -> Any:
     return np.asarray(value) if convert is None else np.asarray(convert())
 
 
-def _is_place(value: Any) -> bool:
-    return value is None
-
-
-def _spread(prefix: Any, tree: Any, count: int, argument: str) -> list[Any]:
-    """One value per leaf of ``tree``, from a value for all or a tree that is a prefix of it."""
-    if prefix is None or isinstance(prefix, bool) or not pytree.is_tree_node(prefix):
-        return [prefix] * count
-    try:
-        return list(pytree.leaves(pytree.broadcast(prefix, tree, _is_place), _is_place))
-    except ValueError as error:
-        raise ValueError(
-            f"device_put: {argument} must be one value for all of x, or a tree whose structure is "
-            f"the beginning of that of x: {error}"
-        ) from None
+def _spread(prefix: Any, tree: Any, argument: str) -> list[Any]:
+    """One value per leaf of a structure, from a value for all or a tree that is a prefix of it."""
+    return pytree.flatten_up_to_prefix(f"{argument} of device_put", prefix, tree)
 
 
 def device_put(
@@ -224,10 +212,10 @@ def device_put(
     """
     leaves, tree = pytree.flatten(x)
     count = len(leaves)
-    places = [None if p is None else as_sharding(p) for p in _spread(device, x, count, "device")]
-    sources = [None if p is None else as_sharding(p, "src") for p in _spread(src, x, count, "src")]
-    donations = _spread(donate, x, count, "donate")
-    aliases = _spread(may_alias, x, count, "may_alias")
+    places = [None if p is None else as_sharding(p) for p in _spread(device, tree, "device")]
+    sources = [None if p is None else as_sharding(p, "src") for p in _spread(src, tree, "src")]
+    donations = _spread(donate, tree, "donate")
+    aliases = _spread(may_alias, tree, "may_alias")
     results = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tracer):
