@@ -37,8 +37,9 @@ class Sample:
     Args:
         args: NumPy arrays, of the dtypes that the primitive is to be applied to.
         params: parameters, as `bind` takes them.
-        differentiable: positions of the arguments to differentiate in; None for all that are floating
-            point or complex. Give ``()`` where the function is not smooth at these arguments.
+        differentiable: positions of the arguments to differentiate in; None for all that are
+            floating point or complex. Give ``()`` where the function is not smooth at these
+            arguments.
         order: to which order derivatives are compared with finite differences.
         linear: positions of arguments in which, taken together, the primitive is linear here: its
             transposition rule is compared with its adjoint.
@@ -97,7 +98,8 @@ def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> lis
     """The same sample in several dtypes.
 
     Args:
-        sample: whose arguments hold values that each of the dtypes can hold.
+        sample: whose arguments hold values that each of the dtypes can hold; in unsigned ones,
+            without their sign.
         dtypes: dtypes to cast to.
         positions: which arguments to cast; all when none is given.
 
@@ -111,7 +113,7 @@ def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> lis
     made = []
     for dtype in map(np.dtype, dtypes):
         args = tuple(
-            np.asarray(a).astype(dtype) if not positions or i in positions else a
+            _cast(a, dtype) if not positions or i in positions else a
             for i, a in enumerate(sample.args)
         )
         smooth = sample.differentiable if dtype in (*FLOATS[:2], *COMPLEXES) else ()
@@ -120,6 +122,12 @@ def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> lis
         linear = sample.linear if inexact else ()
         made.append(sample.replace(args=args, differentiable=smooth, linear=linear))
     return made
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    x = np.asarray(x)
+    with np.errstate(over="ignore"):
+        return (np.abs(x) if dtype in UNSIGNED else x).astype(dtype)
 
 
 def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sample]:

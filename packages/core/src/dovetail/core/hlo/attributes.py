@@ -235,6 +235,12 @@ class AttributeBuilder:
         """``THREE_FRY``, ``PHILOX`` or ``DEFAULT``."""
         return self._named(stablehlo.RngAlgorithmAttr, name)
 
+    def result_accuracy(
+        self, mode: str, *, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0
+    ) -> ir.Attribute:
+        """How exact an elementary function has to be: ``DEFAULT``, ``HIGHEST`` or ``TOLERANCE``."""
+        return stablehlo.ResultAccuracyAttr.get(atol, rtol, ulps, mode)
+
     def channel(self, handle: int, kind: int) -> Attribute:
         """A channel of a collective: its number and its type."""
         return stablehlo.ChannelHandle.get(handle, kind)
