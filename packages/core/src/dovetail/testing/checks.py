@@ -16,9 +16,10 @@ import numpy as np
 from dovetail.core.api.derivatives import jvp, linear_transpose, vjp
 from dovetail.core.api.jit import jit
 from dovetail.core.api.vectorization import vmap
+from dovetail.core.base import pytree
 from dovetail.core.base.config import enable_x64
-from dovetail.core.ir.avals import make_aval
 from dovetail.core.trace.primitive import Primitive
+from dovetail.testing.keys import as_argument, as_numpy, aval_of_sample
 from dovetail.testing.numerics import (
     NDArray,
     difference,
@@ -73,11 +74,15 @@ def _together(
 
 
 def _program(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
+    @jit
     def run_all(arguments: Any) -> list[Any]:
         return [f(*args) for f, args in zip(functions, arguments, strict=True)]
 
-    compiled: Callable[..., list[Any]] = jit(run_all)
-    return compiled
+    def run(arguments: Any) -> list[Any]:
+        results: list[Any] = run_all(pytree.map(as_argument, arguments))
+        return results
+
+    return run
 
 
 def _valid(samples: Sequence[Sample]) -> list[Sample]:
@@ -88,7 +93,7 @@ def _valid(samples: Sequence[Sample]) -> list[Sample]:
 def abstract_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
     """Abstract evaluation gives shapes and dtypes of the reference, and refuses what it must."""
     for sample in samples:
-        avals = [make_aval(a.shape, a.dtype) for a in sample.arrays()]
+        avals = [aval_of_sample(a) for a in sample.arrays()]
         if sample.raises is not None:
             try:
                 out = primitive.abstract(*avals, **sample.params)
@@ -105,7 +110,7 @@ def abstract_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable
             yield f"{sample}: {len(outs)} results, the reference has {len(wants)}"
             continue
         for aval, want in zip(outs, wants, strict=True):
-            if aval.shape != want.shape or aval.dtype != want.dtype:
+            if aval.strengthen() != aval_of_sample(want):
                 yield f"{sample}: aval {aval}, the reference is {want.dtype}{list(want.shape)}"
             if aval.weak_type:
                 yield f"{sample}: a weakly typed result of strongly typed arguments"
@@ -128,7 +133,7 @@ def _differences(
     sample: Sample, got: Sequence[Any], want: Sequence[Any], prefix: str = ""
 ) -> Iterable[str]:
     for g, w in zip(got, want, strict=True):
-        wrong = difference(g, w, sample.tolerance, sample.absolute, sample.signed_zeros)
+        wrong = difference(as_numpy(g), w, sample.tolerance, sample.absolute, sample.signed_zeros)
         if wrong:
             yield f"{sample}: {prefix}{wrong}"
 
@@ -144,8 +149,8 @@ def jit_is_eager(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[st
         [s.arrays() for s in samples],
     )
     for sample, result in zip(samples, results, strict=True):
-        eager = apply(primitive, sample, sample.arrays())
-        yield from _differences(sample, eager, [np.asarray(r) for r in result], "eager: ")
+        eager = apply(primitive, sample, tuple(map(as_argument, sample.arrays())))
+        yield from _differences(sample, eager, [as_numpy(r) for r in result], "eager: ")
 
 
 def smooth_samples(samples: Sequence[Sample]) -> list[tuple[Sample, tuple[NDArray, ...]]]:
@@ -337,7 +342,7 @@ def batch_cases(sample: Sample) -> list[tuple[int | None, ...]]:
 
 @_checked
 def batch_is_loop(primitive: Primitive, samples: Sequence[Sample], size: int = 3) -> Iterable[str]:
-    """`vmap` equals stacking results of the elements, whichever arguments are batched, and where."""
+    """`vmap` equals stacking the results, whichever arguments are batched, and where."""
     seen: set[Any] = set()
     functions: list[Any] = []
     arguments: list[Any] = []

@@ -5,47 +5,72 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import dtype_kind, dtype_name
 from dovetail.core.basis.families import NoGradient
-from dovetail.core.basis.structural import move_dimension, reshape
+from dovetail.core.basis.structural import batch_size, move_dimension, reshape
 from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail.core.ops import threefry
+from dovetail.core.ops import threefry, threefry_reference
 from dovetail.core.transform.batch import batch_flat, place_batch
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
 
 Shape = tuple[int, ...]
+BIT_WIDTHS: Final = (8, 16, 32, 64)
+
+
+class KeyFunctions(Protocol):
+    """What a random generator is, in functions of raw keys (arrays of numbers, of one shape and dtype)."""
+
+    def seed(self, value: Any, /) -> Any:
+        """The raw key of an integer scalar."""
+
+    def split(self, key: Any, shape: Shape, /) -> Any:
+        """Raw keys of that shape, made from one."""
+
+    def fold_in(self, key: Any, data: Any, /) -> Any:
+        """The raw key made from one and a uint32 scalar."""
+
+    def random_bits(self, key: Any, bit_width: int, shape: Shape, /) -> Any:
+        """Unsigned integers of 8, 16, 32 or 64 bits, made from a raw key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyImplementation:
-    """A random generator, in functions of raw keys.
+    """A random generator.
 
     Attributes:
         name: its full name, such as ``"threefry2x32"``.
         tag: its short name, shown in dtypes such as ``key<fry>``.
         key_shape: the shape of a raw key, of dtype uint32.
-        seed: an integer scalar to a raw key.
-        split: a raw key and a shape to raw keys of that shape.
-        random_bits: a raw key, a bit width and a shape to unsigned integers.
-        fold_in: a raw key and a uint32 scalar to a raw key.
+        functions: the generator, in terms of primitives.
+        reference: the same functions of NumPy arrays, for tests.
     """
 
     name: str
     tag: str
     key_shape: Shape
-    seed: Callable[[Any], Any]
-    split: Callable[[Any, Shape], Any]
-    random_bits: Callable[[Any, int, Shape], Any]
-    fold_in: Callable[[Any, Any], Any]
+    functions: KeyFunctions
+    reference: KeyFunctions
 
     def __repr__(self) -> str:
         return self.tag
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        # Programs are found again by the keys' implementation, so two of one name must not be taken
+        # for each other.
+        return self is other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (implementation_of, (self.name,))
 
 
 class KeyDType(dtypes.ExtendedDType):
@@ -64,8 +89,13 @@ class KeyDType(dtypes.ExtendedDType):
     def physical(self, shape: Shape) -> tuple[Shape, np.dtype[Any]]:
         return (*shape, *self.implementation.key_shape), np.dtype(np.uint32)
 
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype in which references hold keys: one field with the numbers of a raw key."""
+        return np.dtype([(self.implementation.name, np.uint32, self.implementation.key_shape)])
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyDType) and self.implementation == other.implementation
+        return isinstance(other, KeyDType) and self.implementation is other.implementation
 
     def __hash__(self) -> int:
         return hash(self.implementation.name)
@@ -120,19 +150,45 @@ threefry_implementation: Final = define_implementation(
         name="threefry2x32",
         tag="fry",
         key_shape=(2,),
-        seed=threefry.seed,
-        split=threefry.split,
-        random_bits=threefry.random_bits,
-        fold_in=threefry.fold_in,
+        functions=threefry,
+        reference=threefry_reference,
     )
 )
+
+
+def keys_of_numpy(array: Any) -> KeyDType | None:
+    """The key dtype of a NumPy array of keys (see `KeyDType.numpy`); None for any other."""
+    names = array.dtype.names
+    return _dtypes.get(names[0]) if names and len(names) == 1 else None
+
+
+def _raw_of_numpy(keys: Any) -> tuple[Any, KeyImplementation]:
+    """The raw keys in a NumPy array of keys, and the functions on them."""
+    dtype = keys_of_numpy(keys)
+    assert dtype is not None
+    return keys[keys.dtype.names[0]], dtype.implementation
+
+
+def _numpy_of_raw(raw: Any, impl: KeyImplementation) -> Any:
+    """NumPy's array of keys for raw keys."""
+    raw = np.asarray(raw, np.uint32)
+    keys = np.empty(raw.shape[: raw.ndim - len(impl.key_shape)], _dtypes[impl.name].numpy)
+    keys[impl.name] = raw
+    return keys
+
+
+def _each(function: Callable[..., Any], arrays: Sequence[Any], shape: Shape, out: Any) -> Any:
+    """Write `function` of each element of arrays of leading `shape` to `out`."""
+    for place in np.ndindex(*shape):
+        out[place] = function(*(x[place] for x in arrays))
+    return out
 
 
 def _check_keys(name: str, aval: Any) -> KeyImplementation:
     if not isinstance(aval.dtype, KeyDType):
         raise TypeError(
             f"{name} takes random keys, got an array of type {aval.short_name()}; make keys with "
-            "random.key(seed), or random.wrap_key_data for raw ones"
+            "random.key(seed), or from raw ones with random.wrap_key_data"
         )
     return aval.dtype.implementation
 
@@ -150,12 +206,19 @@ def _over_batch(
     return reshape(out, (*shape, *shape_of(out)[1:]))
 
 
-class _KeyPrimitive(NoGradient):
+class KeyPrimitive(NoGradient):
     """A primitive on keys, lowered through functions of raw keys."""
 
     def raw(self, *args: Any, avals: Sequence[Any], **params: Any) -> Any:
-        """The result on raw keys, in terms of other primitives."""
+        """The result on raw keys, in terms of other primitives; `avals` are those of the keys."""
         self._missing("lower")
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        return self.bind(move_dimension(x, d, 0), **params), 0
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         avals = context.avals_in
@@ -165,32 +228,29 @@ class _KeyPrimitive(NoGradient):
 
         return context.lower_function(function, [context.physical(a) for a in avals])(*values)
 
-    def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[Any, Any]:
-        moved = [
-            x if d is None else move_dimension(x, d, 0) for x, d in zip(args, dims, strict=True)
-        ]
-        return self.bind(*moved, **params), 0
 
-
-class RandomSeed(_KeyPrimitive):
+class RandomSeed(KeyPrimitive):
     """Keys made from integers."""
 
     name = "random_seed"
 
     def abstract(self, seeds: Any, *, impl: KeyImplementation) -> Any:
-        return make_aval(seeds.shape, key_dtype(impl))
+        if dtype_kind(seeds.dtype) not in ("i", "u"):
+            raise TypeError(f"{self.name} takes integers, got {seeds.short_name()}")
+        return make_aval(seeds.shape, _dtypes[impl.name])
+
+    def reference(self, seeds: Any, *, impl: KeyImplementation) -> Any:
+        raw = np.empty((*seeds.shape, *impl.key_shape), np.uint32)
+        return _numpy_of_raw(_each(impl.reference.seed, [seeds], seeds.shape, raw), impl)
 
     def raw(self, seeds: Any, *, avals: Any, impl: KeyImplementation) -> Any:
-        shape = avals[0].shape
-        return _over_batch(impl.seed, [seeds], shape, [()])
+        return _over_batch(impl.functions.seed, [seeds], avals[0].shape, [()])
 
 
 random_seed_p: Final = RandomSeed()
 
 
-class RandomWrap(_KeyPrimitive):
+class RandomWrap(KeyPrimitive):
     """Keys made from raw keys."""
 
     name = "random_wrap"
@@ -199,10 +259,13 @@ class RandomWrap(_KeyPrimitive):
         rank = len(impl.key_shape)
         if raw.dtype != np.uint32 or raw.shape[len(raw.shape) - rank :] != impl.key_shape:
             raise TypeError(
-                f"raw keys of {impl.name} are arrays of uint32 whose shape ends with {impl.key_shape}, got "
-                f"{raw.short_name()}"
+                f"{self.name}: raw keys of {impl.name} are arrays of uint32 whose shape ends with "
+                f"{impl.key_shape}, got {raw.short_name()}"
             )
-        return make_aval(raw.shape[: raw.ndim - rank], key_dtype(impl))
+        return make_aval(raw.shape[: raw.ndim - rank], _dtypes[impl.name])
+
+    def reference(self, raw: Any, *, impl: KeyImplementation) -> Any:
+        return _numpy_of_raw(raw, impl)
 
     def raw(self, raw: Any, *, avals: Any, impl: KeyImplementation) -> Any:
         return raw
@@ -211,7 +274,7 @@ class RandomWrap(_KeyPrimitive):
 random_wrap_p: Final = RandomWrap()
 
 
-class RandomUnwrap(_KeyPrimitive):
+class RandomUnwrap(KeyPrimitive):
     """The raw keys of keys."""
 
     name = "random_unwrap"
@@ -220,6 +283,9 @@ class RandomUnwrap(_KeyPrimitive):
         _check_keys(self.name, keys)
         return make_aval(*keys.dtype.physical(keys.shape))
 
+    def reference(self, keys: Any) -> Any:
+        return _raw_of_numpy(keys)[0]
+
     def raw(self, keys: Any, *, avals: Any) -> Any:
         return keys
 
@@ -227,26 +293,32 @@ class RandomUnwrap(_KeyPrimitive):
 random_unwrap_p: Final = RandomUnwrap()
 
 
-class RandomSplit(_KeyPrimitive):
+class RandomSplit(KeyPrimitive):
     """Several keys made from each key."""
 
     name = "random_split"
 
     def abstract(self, keys: Any, *, shape: Shape) -> Any:
         _check_keys(self.name, keys)
-        return keys.update(shape=(*keys.shape, *shape))
+        return make_aval((*keys.shape, *shape), keys.dtype)
+
+    def reference(self, keys: Any, *, shape: Shape) -> Any:
+        raw, impl = _raw_of_numpy(keys)
+        out = np.empty((*keys.shape, *shape, *impl.key_shape), np.uint32)
+        split = _each(lambda key: impl.reference.split(key, shape), [raw], keys.shape, out)
+        return _numpy_of_raw(split, impl)
 
     def raw(self, keys: Any, *, avals: Any, shape: Shape) -> Any:
         impl = avals[0].dtype.implementation
         return _over_batch(
-            lambda key: impl.split(key, shape), [keys], avals[0].shape, [impl.key_shape]
+            lambda key: impl.functions.split(key, shape), [keys], avals[0].shape, [impl.key_shape]
         )
 
 
 random_split_p: Final = RandomSplit()
 
 
-class RandomFoldIn(_KeyPrimitive):
+class RandomFoldIn(KeyPrimitive):
     """Keys made from keys and integers, elementwise."""
 
     name = "random_fold_in"
@@ -254,43 +326,57 @@ class RandomFoldIn(_KeyPrimitive):
     def abstract(self, keys: Any, data: Any) -> Any:
         _check_keys(self.name, keys)
         if data.dtype != np.uint32:
-            raise TypeError(f"random_fold_in takes data of dtype uint32, got {data.dtype}")
+            raise TypeError(f"{self.name} takes data of dtype uint32, got {dtype_name(data.dtype)}")
         if keys.shape != data.shape:
             raise TypeError(
-                f"random_fold_in takes keys and data of one shape, got {keys.shape} and {data.shape}"
+                f"{self.name} takes keys and data of one shape, got {keys.shape} and {data.shape}"
             )
         return keys
 
-    def raw(self, keys: Any, data: Any, *, avals: Any) -> Any:
-        impl = avals[0].dtype.implementation
-        return _over_batch(impl.fold_in, [keys, data], avals[0].shape, [impl.key_shape, ()])
+    def reference(self, keys: Any, data: Any) -> Any:
+        raw, impl = _raw_of_numpy(keys)
+        out = np.empty(raw.shape, np.uint32)
+        return _numpy_of_raw(_each(impl.reference.fold_in, [raw, data], data.shape, out), impl)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        size = next(shape_of(a)[d] for a, d in zip(args, dims, strict=True) if d is not None)
+        size = batch_size(args, dims)
         placed = [place_batch(a, d, size, 0) for a, d in zip(args, dims, strict=True)]
         return self.bind(*placed), 0
+
+    def raw(self, keys: Any, data: Any, *, avals: Any) -> Any:
+        impl = avals[0].dtype.implementation
+        return _over_batch(
+            impl.functions.fold_in, [keys, data], avals[0].shape, [impl.key_shape, ()]
+        )
 
 
 random_fold_in_p: Final = RandomFoldIn()
 
 
-class RandomBits(_KeyPrimitive):
+class RandomBits(KeyPrimitive):
     """Unsigned integers of uniformly random bits, an array of them for each key."""
 
     name = "random_bits"
 
     def abstract(self, keys: Any, *, bit_width: int, shape: Shape) -> Any:
         _check_keys(self.name, keys)
-        if bit_width not in (8, 16, 32, 64):
-            raise TypeError(f"random_bits makes integers of 8, 16, 32 or 64 bits, not {bit_width}")
+        if bit_width not in BIT_WIDTHS:
+            raise TypeError(f"{self.name} makes integers of 8, 16, 32 or 64 bits, not {bit_width}")
         return make_aval((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
+
+    def reference(self, keys: Any, *, bit_width: int, shape: Shape) -> Any:
+        raw, impl = _raw_of_numpy(keys)
+        out = np.empty((*keys.shape, *shape), f"uint{bit_width}")
+        return _each(
+            lambda key: impl.reference.random_bits(key, bit_width, shape), [raw], keys.shape, out
+        )
 
     def raw(self, keys: Any, *, avals: Any, bit_width: int, shape: Shape) -> Any:
         impl = avals[0].dtype.implementation
         return _over_batch(
-            lambda key: impl.random_bits(key, bit_width, shape),
+            lambda key: impl.functions.random_bits(key, bit_width, shape),
             [keys],
             avals[0].shape,
             [impl.key_shape],
@@ -300,17 +386,40 @@ class RandomBits(_KeyPrimitive):
 random_bits_p: Final = RandomBits()
 
 
+# Functions for users' functions, on canonical arguments.
+
+
 def is_key(x: Any) -> bool:
     """Whether a value is an array of typed keys."""
     aval = getattr(x, "aval", None)
     return isinstance(aval, ShapedArray) and isinstance(aval.dtype, KeyDType)
 
 
-def wrap(raw: Any, spec: Any) -> Any:
+def wrap(raw: Any, impl: KeyImplementation) -> Any:
     """Typed keys of raw ones."""
-    return random_wrap_p.bind(raw, impl=implementation_of(spec))
+    return random_wrap_p.bind(raw, impl=impl)
 
 
 def unwrap(keys: Any) -> Any:
     """Raw keys of typed ones."""
     return random_unwrap_p.bind(keys)
+
+
+def seed(value: Any, impl: KeyImplementation) -> Any:
+    """Keys of integers."""
+    return random_seed_p.bind(value, impl=impl)
+
+
+def split(keys: Any, shape: Shape) -> Any:
+    """Keys made from each key."""
+    return random_split_p.bind(keys, shape=shape)
+
+
+def fold_in(keys: Any, data: Any) -> Any:
+    """Keys made from keys and uint32 numbers, elementwise."""
+    return random_fold_in_p.bind(keys, data)
+
+
+def random_bits(keys: Any, bit_width: int, shape: Shape) -> Any:
+    """Unsigned integers, an array of them for each key."""
+    return random_bits_p.bind(keys, bit_width=bit_width, shape=shape)

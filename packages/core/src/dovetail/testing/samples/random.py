@@ -1,0 +1,121 @@
+"""Samples of the primitives on random keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.ops.random import threefry_implementation
+from dovetail.testing.keys import key_array
+from dovetail.testing.sample import Sample, rolled
+
+WORDS = np.array([0, 1, 2**31, 2**32 - 1, 0xDEADBEEF, 12345], np.uint32)
+
+
+def raw(*shape: int) -> Any:
+    """Raw keys that differ."""
+    count = int(np.prod(shape, dtype=int))
+    words = np.arange(2 * count, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(17)
+    return words.reshape(*shape, 2)
+
+
+def keys(*shape: int) -> Any:
+    """Keys that differ."""
+    return key_array(raw(*shape))
+
+
+def other_keys(x: Any, i: int) -> Any:
+    """Other keys of the same shape: those of rank 0 cannot be rolled."""
+    return key_array(x[x.dtype.names[0]] + np.uint32(i))
+
+
+def other_numbers(x: Any, i: int) -> Any:
+    """Other numbers, or keys, of the same shape."""
+    if x.dtype.names:
+        return other_keys(x, i)
+    return rolled(x, i) if x.ndim else (x + i).astype(x.dtype)
+
+
+def key_samples(*args: Any, **params: Any) -> Sample:
+    """A sample whose arguments vary in a batch also where they have no dimensions."""
+    return Sample(args, params, vary=other_numbers)
+
+
+SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 2), (0,))
+
+SAMPLES: dict[str, list[Sample]] = {
+    "threefry2x32": [
+        Sample((WORDS, WORDS[::-1].copy(), np.roll(WORDS, 1), np.roll(WORDS, 2)), {}),
+        Sample((np.uint32(1), np.uint32(2), WORDS, WORDS), {}, vary=other_numbers, note="one key"),
+        Sample(
+            (WORDS[:3], WORDS[3:], np.uint32(0), np.uint32(7)),
+            {},
+            vary=other_numbers,
+            note="one counter",
+        ),
+        Sample(
+            (
+                *raw(3)[:, :, None, None].transpose(1, 0, 2, 3),
+                WORDS.reshape(1, 2, 3),
+                WORDS.reshape(1, 2, 3),
+            )
+        ),
+        Sample((WORDS[:0],) * 4, {}, note="empty"),
+        Sample((WORDS, WORDS, WORDS), {}, raises=TypeError, note="three words"),
+        Sample((WORDS, WORDS, WORDS, WORDS.astype(np.int32)), {}, raises=TypeError),
+    ],
+    "random_seed": [
+        *(
+            key_samples(np.array(seeds, dtype), impl=threefry_implementation)
+            for seeds, dtype in (
+                (3, "int32"),
+                (-1, "int32"),
+                (-3, "int8"),
+                (255, "uint8"),
+                (2**40 + 7, "int64"),
+                (-5, "int64"),
+                (2**64 - 1, "uint64"),
+                ([1, -2, 3], "int32"),
+                ([[1, 2**33]], "int64"),
+                ([], "int32"),
+            )
+        ),
+        Sample((np.float32(1),), {"impl": threefry_implementation}, raises=TypeError),
+        Sample((keys(),), {"impl": threefry_implementation}, raises=TypeError),
+    ],
+    "random_wrap": [
+        *(key_samples(raw(*shape), impl=threefry_implementation) for shape in SHAPES),
+        Sample((np.zeros(3, np.uint32),), {"impl": threefry_implementation}, raises=TypeError),
+        Sample((np.zeros(2, np.int32),), {"impl": threefry_implementation}, raises=TypeError),
+        Sample((np.uint32(0),), {"impl": threefry_implementation}, raises=TypeError),
+    ],
+    "random_unwrap": [
+        *(key_samples(keys(*shape)) for shape in SHAPES),
+        Sample((raw(),), {}, raises=TypeError),
+    ],
+    "random_split": [
+        *(
+            key_samples(keys(*shape), shape=into)
+            for shape in SHAPES
+            for into in ((2,), (), (3, 2), (0,))
+        ),
+        Sample((raw(),), {"shape": (2,)}, raises=TypeError),
+    ],
+    "random_fold_in": [
+        *(key_samples(keys(*shape), np.full(shape, 2**32 - 2, np.uint32)) for shape in SHAPES),
+        Sample((raw(), np.uint32(1)), {}, raises=TypeError),
+        Sample((keys(), np.int32(1)), {}, raises=TypeError),
+        Sample((keys(2), np.uint32(1)), {}, raises=TypeError),
+    ],
+    "random_bits": [
+        *(
+            key_samples(keys(*shape), bit_width=width, shape=out)
+            for shape in SHAPES
+            for width in (8, 16, 32, 64)
+            for out in ((), (5,), (2, 3), (0, 2))
+        ),
+        Sample((raw(),), {"bit_width": 32, "shape": ()}, raises=TypeError),
+        Sample((keys(),), {"bit_width": 24, "shape": ()}, raises=TypeError),
+    ],
+}
