@@ -145,14 +145,8 @@ class Elementwise(Primitive):
         return self.bind(*aligned, **params), 0
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        (out,) = context.avals_out
-        spread = []
-        for value, aval in zip(values, context.avals_in, strict=True):
-            if aval.shape != out.shape:
-                dims = tuple(range(out.ndim)) if aval.shape else ()
-                value = context.broadcast_in_dim(value, out.update(dtype=aval.dtype), dims)
-            spread.append(value)
-        return self.emit(context, *spread, out=out, **params)
+        out = context.avals_out[0]
+        return self.emit(context, *context.broadcast_operands(values, out), out=out, **params)
 
     def emit(self, context: Builder, *values: Any, out: ShapedArray, **params: Any) -> Any:
         """StableHLO for operands that all have the shape of the result `out`."""
