@@ -213,7 +213,7 @@ def _joined_path(home: str) -> list[str]:
     """
     folders = [home]
     for entry in sys.path:
-        folder = os.path.join(entry, "dovetail")
+        folder = os.path.join(os.path.abspath(entry), "dovetail")
         if folder not in folders and os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
             folders.append(folder)
     return folders
