@@ -1,0 +1,424 @@
+"""What every function does first: check its arguments, and bring arrays to one dtype and shape.
+
+Messages name the function and the argument.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import dtypes, source
+from dovetail.core.base.config import numpy_rank_promotion
+from dovetail.core.base.errors import ConcretizationTypeError, NonArrayArgumentError
+from dovetail.core.basis.elementwise import convert_element_type
+from dovetail.core.basis.operands import operand
+from dovetail.core.basis.structural import broadcast_in_dim
+from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.trace.tracer import ArrayClass, Tracer
+
+Shape = tuple[int, ...]
+Axis = int | Sequence[int] | None
+
+_SCALAR_KINDS: Final[dict[Any, str]] = {bool: "b", int: "i", float: "f", complex: "c"}
+_RANKS: Final = "biufc"
+_NAMES: Final = ("x1", "x2", "x3")
+_FLOAT32: Final = np.dtype("float32")
+_FLOAT64: Final = np.dtype("float64")
+
+
+# ------------------------------------------------------------------------------------- scalars
+
+
+_literals: Final[dict[Any, Literal]] = {}
+
+
+def literal(value: Any, dtype: Any, weak: bool = False) -> Literal:
+    """A Python scalar as a constant of some dtype; equal ones are the same object.
+
+    An integer that the dtype cannot hold wraps around, as it does when the scalar is an argument of a
+    compiled function, and a warning says so.
+    """
+    # Zeros compare equal whatever their sign, so they are told apart by their text.
+    key = (value or repr(value), type(value), dtype, weak)
+    found = _literals.get(key)
+    if found is None:
+        if len(_literals) > 4096:
+            _literals.clear()
+        found = _literals[key] = _new_literal(value, dtype, weak)
+    return found
+
+
+def _new_literal(value: Any, dtype: Any, weak: bool) -> Literal:
+    if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        limits = dtypes.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            bits = limits.bits
+            wrapped = value % (1 << bits)
+            if dtypes.kind_of(dtype) == "i" and wrapped >= 1 << (bits - 1):
+                wrapped -= 1 << bits
+            source.warn(
+                f"the Python integer {value} does not fit {dtype}, the dtype of the array that it is "
+                f"combined with, and wraps around to {wrapped}; write {wrapped} if that is meant, or "
+                "convert the array to a wider dtype first"
+            )
+            value = wrapped
+    if weak:
+        value = dtypes.scalar_type_of(dtype)(value)
+    else:
+        value = np.asarray(value, dtype)[()]
+    return Literal(value, make_aval((), dtype, weak))
+
+
+# ---------------------------------------------------------------------------------- conversion
+
+
+def array_like(x: Any, function: str, argument: str = "x") -> Any:
+    """`x` as primitives take it: an array, a tracer, a NumPy array, or a `Literal` for a scalar.
+
+    Raises:
+        NonArrayArgumentError: `x` is none of these.
+    """
+    if isinstance(x, ArrayClass):
+        return x
+    return operand(x, function, argument)
+
+
+def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Any]:
+    """A sequence of arrays, or an array taken apart along its first dimension.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(xs, (ArrayClass, np.ndarray)):
+        if not xs.ndim:
+            raise TypeError(
+                f"{function} requires {argument} to be a sequence of arrays, got an array of rank 0"
+            )
+        return list(xs)
+    if isinstance(xs, (str, bytes, dict, set)) or not hasattr(xs, "__iter__"):
+        raise TypeError(
+            f"{function} requires {argument} to be a sequence of arrays, got {type(xs).__name__}"
+        )
+    return [array_like(x, function, f"{argument}[{i}]") for i, x in enumerate(xs)]
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """`x` in a dtype; a scalar of the host is converted on the host."""
+    if type(x) is Literal:
+        aval = x.aval
+        if aval.dtype == dtype and aval.weak_type == weak:
+            return x
+        if type(x.val) in _SCALAR_KINDS and (
+            type(x.val) is not complex or dtypes.kind_of(dtype) == "c"
+        ):
+            if dtypes.kind_of(dtype) in ("i", "u") and not math.isfinite(x.val):
+                return convert_element_type(x, dtype, weak)
+            return literal(x.val, dtype, weak)
+    if isinstance(x, np.ndarray) and not weak and dtypes.kind_of(x.dtype) in ("b", "i", "u", "f"):
+        aval = aval_of(x)
+        if aval.dtype == dtype:
+            return x
+    return convert_element_type(x, dtype, weak)
+
+
+def value(x: Any) -> Any:
+    """A checked operand as a value that users can hold: a `Literal` becomes an array or tracer."""
+    return broadcast_in_dim(x, (), ()) if type(x) is Literal else x
+
+
+def no_out(function: str, out: Any) -> None:
+    """Refuse the argument `out`: arrays are never written to."""
+    if out is not None:
+        raise NotImplementedError(
+            f"{function} does not take out=: arrays are immutable. Write y = {function}(...) instead"
+        )
+
+
+def requested_dtype(function: str, dtype: Any) -> Any:
+    """The canonical form of an argument `dtype`, or None."""
+    return None if dtype is None else dtypes.check_user_dtype(dtype, function)
+
+
+# ----------------------------------------------------------------------------------- promotion
+
+
+def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype, with shapes that an elementwise primitive takes.
+
+    This runs for every traced operation: the first cases are the common ones.
+    """
+    try:
+        a, b = x.aval, y.aval
+    except AttributeError:
+        a = getattr(x, "aval", None)
+        b = getattr(y, "aval", None)
+        kind = _SCALAR_KINDS.get(type(y))
+        if kind is not None and a is not None and not a.weak_type:
+            mine = dtypes.kind_of(a.dtype)
+            if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
+                return x, literal(y, a.dtype)
+        kind = _SCALAR_KINDS.get(type(x))
+        if kind is not None and b is not None and not b.weak_type:
+            mine = dtypes.kind_of(b.dtype)
+            if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
+                return literal(x, b.dtype), y
+        x = array_like(x, function, "x1")
+        y = array_like(y, function, "x2")
+        a, b = aval_of(x), aval_of(y)
+    if a is b:
+        return x, y
+    if a.dtype != b.dtype:
+        dtype, weak = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
+        if a.dtype != dtype:
+            x = convert(x, dtype, weak)
+        if b.dtype != dtype:
+            y = convert(y, dtype, weak)
+    if a.shape == b.shape or not a.shape or not b.shape:
+        return x, y
+    shape = broadcast_result(function, (a.shape, b.shape))
+    rank = len(shape)
+    return with_rank(x, a.shape, rank), with_rank(y, b.shape, rank)
+
+
+def promoted(function: str, *args: Any, names: Sequence[str] = _NAMES) -> list[Any]:
+    """Operands in their common dtype, with shapes that an elementwise primitive takes."""
+    values = [array_like(x, function, name) for x, name in zip(args, names, strict=False)]
+    return broadcast_ranks(function, same_dtype(values))
+
+
+def same_dtype(values: Sequence[Any]) -> list[Any]:
+    """Checked operands in their common dtype."""
+    avals = [aval_of(v) for v in values]
+    first = avals[0]
+    if all(a.dtype == first.dtype for a in avals):
+        return list(values)
+    dtype, weak = dtypes.result_type(
+        *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True)),
+        return_weak_type_flag=True,
+    )
+    return [
+        v if a.dtype == dtype else convert(v, dtype, weak)
+        for v, a in zip(values, avals, strict=True)
+    ]
+
+
+def broadcast_ranks(function: str, values: Sequence[Any]) -> list[Any]:
+    """Checked operands, of which those that are not scalars have equal rank."""
+    shapes = [aval_of(v).shape for v in values]
+    rank = max(map(len, shapes))
+    if all(not s or len(s) == rank for s in shapes):
+        broadcast_result(function, shapes)
+        return list(values)
+    broadcast_result(function, shapes)
+    return [with_rank(v, s, rank) for v, s in zip(values, shapes, strict=True)]
+
+
+def with_rank(x: Any, shape: Shape, rank: int) -> Any:
+    """`x` of the given shape with dimensions of size one in front; a scalar stays one."""
+    missing = rank - len(shape)
+    if not missing or not shape:
+        return x
+    return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, rank)))
+
+
+def broadcast_result(function: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape that shapes broadcast to, by NumPy's rules.
+
+    Raises:
+        TypeError: they do not.
+    """
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    result = []
+    for sizes in zip(*padded, strict=True):
+        size = next((n for n in sizes if n != 1), 1)
+        if any(n not in (1, size) for n in sizes):
+            raise TypeError(
+                f"{function} got incompatible shapes for broadcasting: "
+                f"{', '.join(map(str, shapes))}. Sizes are compared from the last dimension on, and "
+                "each pair must be equal or contain a 1; insert dimensions with x[:, None] or reshape"
+            )
+        result.append(size)
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) > 1:
+        _rank_promotion(function, shapes)
+    return tuple(result)
+
+
+def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
+    mode = numpy_rank_promotion.value
+    if mode == "allow":
+        return
+    text = (
+        f"{function}: arrays of different ranks were combined, with shapes "
+        f"{', '.join(map(str, shapes))}, and numpy_rank_promotion is {mode!r}. Give both the same rank, "
+        "for example with x[None, :] or reshape"
+    )
+    if mode == "raise":
+        raise ValueError(text)
+    source.warn(text)
+
+
+def inexact_dtype(dtype: Any) -> Any:
+    """The dtype in which functions such as sin compute: floats stay, others become the float of their width."""
+    kind = dtypes.kind_of(dtype)
+    if kind in ("f", "c"):
+        return dtype
+    if kind in ("b", "i", "u"):
+        return _FLOAT64 if dtype.itemsize == 8 else _FLOAT32
+    raise TypeError(f"dtype {dtype} has no floating-point counterpart")
+
+
+def inexact(function: str, x: Any, argument: str = "x") -> Any:
+    """An operand as a float or complex number."""
+    try:
+        aval = x.aval
+    except AttributeError:
+        x = array_like(x, function, argument)
+        aval = aval_of(x)
+    dtype = aval.dtype
+    kind = dtypes.kind_of(dtype)
+    if kind == "f" or kind == "c":
+        return x
+    return convert(x, _inexact_of(function, aval), aval.weak_type and kind != "b")
+
+
+def _inexact_of(function: str, aval: ShapedArray) -> Any:
+    try:
+        return inexact_dtype(aval.dtype)
+    except TypeError:
+        raise TypeError(f"{function} does not accept the dtype {aval.dtype}") from None
+
+
+def inexact_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype, as floats or complex numbers."""
+    x, y = promoted_pair(function, x, y)
+    if dtypes.kind_of(x.dtype) in ("f", "c"):
+        return x, y
+    return inexact(function, x), inexact(function, y)
+
+
+def float_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype, as floats.
+
+    Raises:
+        TypeError: they are complex.
+    """
+    x, y = inexact_pair(function, x, y)
+    refuse_complex(function, x)
+    return x, y
+
+
+def refuse_complex(function: str, x: Any) -> None:
+    """Raise for a complex operand of a function of real numbers."""
+    if dtypes.kind_of(x.dtype) == "c":
+        raise TypeError(
+            f"{function} is defined for real numbers only, got dtype {x.dtype}; "
+            "take x.real, x.imag or abs(x) first"
+        )
+
+
+def require_kind(function: str, x: Any, kinds: str, wanted: str) -> None:
+    """Raise unless the dtype of an operand is of one of the kinds b, i, u, f, c."""
+    if (dtypes.kind_of(x.dtype) or "?") not in kinds:
+        raise TypeError(f"{function} does not accept dtype {x.dtype}; it takes {wanted}")
+
+
+def weak_of(x: Any) -> bool:
+    """Whether a checked operand is weakly typed."""
+    return bool(aval_of(x).weak_type)
+
+
+# -------------------------------------------------------------------------- axes, shapes, sizes
+
+
+def integer(function: str, argument: str, value: Any) -> int:
+    """An argument that has to be an integer known while tracing.
+
+    Raises:
+        ConcretizationTypeError: it is a tracer.
+        TypeError: it is no integer.
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, Tracer) and value.concrete() is None:
+        raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{function} requires {argument} to be an integer, got {type(value).__name__}"
+        ) from None
+
+
+def canonical_axis(function: str, axis: Any, ndim: int, argument: str = "axis") -> int:
+    """A dimension, counted from the front.
+
+    Raises:
+        ValueError: it is out of bounds.
+    """
+    axis = integer(function, argument, axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(
+            f"{function}: {argument} {axis} is out of bounds for an array of dimension {ndim}"
+        )
+    return axis % ndim if axis < 0 else axis
+
+
+def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") -> Shape:
+    """Dimensions, counted from the front; all of them for None.
+
+    Raises:
+        ValueError: one is out of bounds, or is named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)):
+        axes = tuple(canonical_axis(function, a, ndim, argument) for a in axis)
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"{function}: duplicate value in {argument}: {tuple(axis)}")
+        return axes
+    return (canonical_axis(function, axis, ndim, argument),)
+
+
+def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape:
+    """A shape: a tuple of non-negative integers, from one integer or a sequence of them.
+
+    Raises:
+        ConcretizationTypeError: it holds a tracer.
+        TypeError: it is none.
+        ValueError: a size is negative.
+    """
+    if type(shape) is int:
+        sizes: Shape = (shape,)
+    elif isinstance(shape, (tuple, list)):
+        sizes = tuple(n if type(n) is int else integer(function, argument, n) for n in shape)
+    elif getattr(shape, "ndim", None) == 1:
+        sizes = tuple(integer(function, argument, n) for n in shape)
+    else:
+        sizes = (integer(function, argument, shape),)
+    for n in sizes:
+        if n < 0:
+            raise ValueError(f"{function}: sizes must not be negative, got {argument} {sizes}")
+    return sizes
+
+
+def shape_of_argument(x: Any, function: str, argument: str) -> Shape:
+    """The shape of anything that has one, or that is a number."""
+    shape = getattr(x, "shape", None)
+    if isinstance(shape, tuple):
+        return shape
+    if isinstance(x, (list, tuple)):
+        raise NonArrayArgumentError(
+            f"{function} requires its argument {argument} to be an array or a scalar, got "
+            f"{type(x).__name__}; write dovetail.numpy.asarray({argument}) first"
+        )
+    shape = aval_of(array_like(x, function, argument)).shape
+    assert isinstance(shape, tuple)
+    return shape

@@ -1,0 +1,713 @@
+"""Sums, products, quotients, powers, extremes of two arrays, and functions close to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    convert,
+    inexact,
+    inexact_pair,
+    literal,
+    promoted_pair,
+    value,
+    refuse_complex,
+    require_kind,
+    weak_of,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.selection import pick
+
+_NUMBERS = "integers, floating point and complex numbers"
+
+
+@compiled
+def add(x1: Any, x2: Any, /) -> Any:
+    """The sum of two arrays, element by element; the logical or for booleans.
+
+    Args:
+        x1: array or scalar of any dtype.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. Integers wrap around on overflow.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.add(jnp.arange(3), 10))
+        [10 11 12]
+    """
+    x, y = promoted_pair("add", x1, x2)
+    if x.dtype == bool:
+        return lax.or_p.bind(x, y)
+    return lax.add_p.bind(x, y)
+
+
+@compiled
+def subtract(x1: Any, x2: Any, /) -> Any:
+    """The difference of two arrays, element by element.
+
+    Args:
+        x1: array or scalar of a numeric dtype.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. Integers wrap around on overflow.
+
+    Raises:
+        TypeError: both are boolean; `logical_xor` tells where they differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.subtract(jnp.arange(3), 1))
+        [-1  0  1]
+    """
+    x, y = promoted_pair("subtract", x1, x2)
+    if x.dtype == bool:
+        require_kind("subtract", x, "iufc", f"{_NUMBERS}; logical_xor tells where booleans differ")
+    return lax.sub_p.bind(x, y)
+
+
+@compiled
+def multiply(x1: Any, x2: Any, /) -> Any:
+    """The product of two arrays, element by element; the logical and for booleans.
+
+    Args:
+        x1: array or scalar of any dtype.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. Integers wrap around on overflow.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.multiply(jnp.arange(3), 2.5))
+        [0.  2.5 5. ]
+    """
+    x, y = promoted_pair("multiply", x1, x2)
+    return lax.mul_p.bind(x, y)
+
+
+@compiled
+def true_divide(x1: Any, x2: Any, /) -> Any:
+    """The quotient of two arrays, element by element, as a float.
+
+    Args:
+        x1: array or scalar: the dividend.
+        x2: array or scalar that broadcasts with `x1`: the divisor.
+
+    Returns:
+        A float or complex array of the common shape. Division by zero gives inf or nan.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.true_divide(jnp.arange(3), 2))
+        [0.  0.5 1. ]
+    """
+    x, y = inexact_pair("divide", x1, x2)
+    return lax.div_p.bind(x, y)
+
+
+@compiled
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """The largest integer that is not greater than the quotient, element by element.
+
+    Args:
+        x1: integer or float array: the dividend.
+        x2: integer or float array that broadcasts with `x1`: the divisor.
+
+    Returns:
+        An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or inf.
+
+    Raises:
+        TypeError: an operand is complex.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.floor_divide(jnp.arange(-3, 4), 2))
+        [-2 -1 -1  0  0  1  1]
+    """
+    return _floor_and_rest(*_real_pair("floor_divide", x1, x2))[0]
+
+
+@compiled
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """The rest of division, with the sign of the divisor, element by element.
+
+    It completes `floor_divide`: ``x1 == floor_divide(x1, x2) * x2 + remainder(x1, x2)``.
+
+    Args:
+        x1: integer or float array: the dividend.
+        x2: integer or float array that broadcasts with `x1`: the divisor.
+
+    Returns:
+        An array of the common shape and dtype. The rest of an integer by zero is 0, of a float nan.
+
+    Raises:
+        TypeError: an operand is complex.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.remainder(jnp.arange(-3, 4), 2))
+        [1 0 1 0 1 0 1]
+    """
+    return _rest(*_real_pair("remainder", x1, x2))
+
+
+@compiled
+def divmod(x1: Any, x2: Any, /) -> Any:
+    """The pair of `floor_divide` and `remainder`.
+
+    Args:
+        x1: integer or float array: the dividend.
+        x2: integer or float array that broadcasts with `x1`: the divisor.
+
+    Returns:
+        A tuple of two arrays of the common shape and dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> quotient, rest = jnp.divmod(jnp.array([7, -7]), 3)
+        >>> print(quotient, rest)
+        [ 2 -3] [1 2]
+    """
+    return _floor_and_rest(*_real_pair("divmod", x1, x2))
+
+
+@compiled
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """The rest of division, with the sign of the dividend, element by element, as in C.
+
+    Args:
+        x1: integer or float array: the dividend.
+        x2: integer or float array that broadcasts with `x1`: the divisor.
+
+    Returns:
+        An array of the common shape and dtype. The rest of an integer by zero is 0, of a float nan.
+
+    Raises:
+        TypeError: an operand is complex.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fmod(jnp.arange(-3, 4), 2))
+        [-1  0 -1  0  1  0  1]
+    """
+    x, y = _real_pair("fmod", x1, x2)
+    if dtypes.kind_of(x.dtype) == "f":
+        return lax.rem(x, y)
+    return _integer_rest(x, y)[1]
+
+
+def _real_pair(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    x, y = promoted_pair(function, x1, x2)
+    refuse_complex(function, x)
+    if x.dtype == bool:
+        dtype = dtypes.default_dtype("i")
+        return convert(x, dtype), convert(y, dtype)
+    return x, y
+
+
+def _zero(x: Any) -> Any:
+    return literal(0, aval_of(x).dtype)
+
+
+def _one(x: Any) -> Any:
+    return literal(1, aval_of(x).dtype)
+
+
+def _guarded(x: Any, by_zero: Any, otherwise: Any) -> Any:
+    """`otherwise`, and zero where `by_zero`; None stands for nowhere."""
+    return otherwise if by_zero is None else pick(by_zero, _zero(x), otherwise)
+
+
+def _integer_rest(x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Divisor without zeros, rest with the sign of the dividend, and where there is no quotient."""
+    if type(y) is Literal and y.val:
+        return y, lax.rem(x, y), None
+    by_zero = lax.eq(y, _zero(y))
+    divisor = pick(by_zero, _one(y), y)
+    return divisor, _guarded(x, by_zero, lax.rem(x, divisor)), by_zero
+
+
+def _crosses(rest: Any, y: Any) -> Any:
+    """Where a rest is not zero and has another sign than the divisor."""
+    zero = _zero(rest)
+    return lax.bitwise_and(
+        lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(y, zero))
+    )
+
+
+def _rest(x: Any, y: Any) -> Any:
+    kind = dtypes.kind_of(x.dtype)
+    rest = lax.rem(x, y) if kind == "f" else None
+    if rest is None:
+        y, rest, _ = _integer_rest(x, y)
+        if kind == "u":
+            return rest
+    return pick(_crosses(rest, y), lax.add(rest, y), rest)
+
+
+def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
+    """Quotient rounded down and rest, for two operands of one real dtype."""
+    kind = dtypes.kind_of(x.dtype)
+    if kind == "f":
+        rest = lax.rem(x, y)
+        crosses = _crosses(rest, y)
+        quotient = lax.div(lax.sub(x, rest), y)
+        quotient = pick(crosses, lax.sub(quotient, _one(x)), quotient)
+        # x - rest is a multiple of y but for rounding, so the nearest integer is the quotient.
+        quotient = lax.round(quotient, lax.RoundingMethod.TO_NEAREST_EVEN)
+        if type(y) is not Literal or not y.val:
+            quotient = pick(lax.eq(y, _zero(y)), lax.div(x, y), quotient)
+        return quotient, pick(crosses, lax.add(rest, y), rest)
+    divisor, rest, by_zero = _integer_rest(x, y)
+    quotient = lax.div(x, divisor)
+    if kind == "i":
+        crosses = _crosses(rest, divisor)
+        quotient = pick(crosses, lax.sub(quotient, _one(x)), quotient)
+        rest = pick(crosses, lax.add(rest, divisor), rest)
+    return _guarded(x, by_zero, quotient), rest
+
+
+@compiled
+def negative(x: Any, /) -> Any:
+    """The negative of each element; unsigned integers wrap around.
+
+    Args:
+        x: array or scalar of a numeric dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is boolean; `logical_not` inverts it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.negative(jnp.array([1., -2.])))
+        [-1.  2.]
+    """
+    x = array_like(x, "negative")
+    require_kind("negative", x, "iufc", f"{_NUMBERS}; logical_not inverts booleans")
+    return lax.neg_p.bind(x)
+
+
+@compiled
+def positive(x: Any, /) -> Any:
+    """The array as it is.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.positive(jnp.array([1., -2.])))
+        [ 1. -2.]
+    """
+    x = array_like(x, "positive")
+    return value(x)
+
+
+@compiled
+def abs(x: Any, /) -> Any:
+    """The absolute value of each element; the modulus of complex numbers.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        An array of the shape of `x`, of its dtype, or the float of its parts where it is complex.
+        The most negative integer, which has no positive counterpart, stays as it is.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.abs(jnp.array([-1., 2.])), jnp.abs(3 + 4j))
+        [1. 2.] 5.0
+    """
+    x = array_like(x, "abs")
+    return plain(positive)(x) if dtypes.kind_of(x.dtype) in ("b", "u") else lax.abs_p.bind(x)
+
+
+@compiled
+def fabs(x: Any, /) -> Any:
+    """The absolute value of each element as a float.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Raises:
+        TypeError: `x` is complex; use `abs`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fabs(jnp.array([-1, 2])))
+        [1. 2.]
+    """
+    x = inexact("fabs", x)
+    refuse_complex("fabs", x)
+    return lax.abs_p.bind(x)
+
+
+@compiled
+def sign(x: Any, /) -> Any:
+    """The sign of each element: -1, 0 or 1; the unit number of its direction where it is complex.
+
+    Args:
+        x: array or scalar of a numeric dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`; nan for nan, and zeros keep their sign.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sign(jnp.array([-3, 0, 5])))
+        [-1  0  1]
+    """
+    x = array_like(x, "sign")
+    require_kind("sign", x, "iufc", _NUMBERS)
+    return lax.sign_p.bind(x)
+
+
+@compiled
+def reciprocal(x: Any, /) -> Any:
+    """One divided by each element, as a float. (NumPy truncates the result for integers.)
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.reciprocal(jnp.array([1., 2., 4.])))
+        [1.   0.5  0.25]
+    """
+    x = inexact("reciprocal", x)
+    return lax.div(literal(1, x.dtype, weak_of(x)), x)
+
+
+@compiled
+def square(x: Any, /) -> Any:
+    """The square of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x` (int for booleans).
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.square(jnp.array([1, -2, 3])))
+        [1 4 9]
+    """
+    x = array_like(x, "square")
+    if x.dtype == bool:
+        x = convert(x, dtypes.default_dtype("i"))
+    return lax.square_p.bind(x)
+
+
+@compiled
+def sqrt(x: Any, /) -> Any:
+    """The square root of each element; nan for negative real numbers.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sqrt(jnp.array([4., 9.])))
+        [2. 3.]
+    """
+    return lax.sqrt(inexact("sqrt", x))
+
+
+@compiled
+def cbrt(x: Any, /) -> Any:
+    """The cube root of each element, negative for negative numbers.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cbrt(jnp.array([8., -27.])))
+        [ 2. -3.]
+    """
+    x = inexact("cbrt", x)
+    refuse_complex("cbrt", x)
+    return lax.cbrt(x)
+
+
+# -------------------------------------------------------------------------------------- powers
+
+
+def power(x1: Any, x2: Any, /) -> Any:
+    """The first array raised to the power of the second, element by element.
+
+    An exponent that is a Python integer is part of the program: the power is computed by multiplication,
+    and is differentiable wherever the base is.
+
+    Args:
+        x1: array or scalar: the base.
+        x2: array or scalar that broadcasts with `x1`: the exponent.
+
+    Returns:
+        An array of the common shape and dtype (int for booleans). A negative integer exponent in an array
+        gives the reciprocal rounded towards zero.
+
+    Raises:
+        TypeError: the base holds integers and the exponent is a negative Python integer.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.power(jnp.arange(4), 2), jnp.power(4., jnp.array([0.5, 1.5])))
+        [0 1 4 9] [2. 8.]
+    """
+    if type(x2) is int:
+        if isinstance(x1, Tracer):
+            return integer_power(x1, x2)
+        return _compiled_integer_power(x1, x2)
+    return _plain_power(x1, x2) if isinstance(x1, Tracer) else _power(x1, x2)
+
+
+def integer_power(x: Any, exponent: int) -> Any:
+    """An array raised to a Python integer, by multiplication."""
+    x = array_like(x, "power", "x1")
+    kind = dtypes.kind_of(x.dtype)
+    if kind == "b":
+        x = convert(x, dtypes.default_dtype("i"))
+    if exponent < 0 and kind in ("b", "i", "u"):
+        raise TypeError(
+            f"power: integers cannot be raised to the negative power {exponent}; write "
+            f"x.astype(float) ** {exponent}"
+        )
+    return lax.integer_pow(x, exponent)
+
+
+_compiled_integer_power = compiled_with("exponent")(integer_power)
+
+
+def _plain_power(x1: Any, x2: Any) -> Any:
+    x, y = promoted_pair("power", x1, x2)
+    kind = dtypes.kind_of(x.dtype)
+    if kind in ("f", "c"):
+        return lax.pow(x, y)
+    if kind == "b":
+        dtype = dtypes.default_dtype("i")
+        x, y = convert(x, dtype), convert(y, dtype)
+    return _power_of_integers(x, y)
+
+
+_power = compiled(_plain_power)
+
+
+def _power_of_integers(x: Any, y: Any) -> Any:
+    """By repeated squaring, one step for each bit that a positive exponent can have."""
+    dtype = x.dtype
+    bits = dtypes.itemsize_bits(dtype) - (dtypes.kind_of(dtype) == "i")
+    one, zero = literal(1, dtype), literal(0, dtype)
+    result: Any = one
+    base, exponent = x, y
+    for step in range(bits):
+        odd = lax.ne(lax.bitwise_and(exponent, one), zero)
+        result = pick(odd, lax.mul(result, base) if step else base, result)
+        if step < bits - 1:
+            exponent = lax.shift_right_logical(exponent, one)
+            base = lax.mul(base, base)
+    if dtypes.kind_of(dtype) == "u":
+        return result
+    # The reciprocal is 0 but for 1, which stays, and -1, whose sign the parity of the exponent decides.
+    odd = lax.ne(lax.bitwise_and(y, one), zero)
+    minus = pick(odd, x, one)
+    is_unit = lax.eq(lax.abs(x), one)
+    reciprocal_ = pick(is_unit, minus, zero)
+    return pick(lax.lt(y, zero), reciprocal_, result)
+
+
+@compiled
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """`power` computed in floats, also for integers.
+
+    Args:
+        x1: array or scalar: the base.
+        x2: array or scalar that broadcasts with `x1`: the exponent.
+
+    Returns:
+        A float or complex array of the common shape. (NumPy's is of 64 bits at least.)
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.float_power(jnp.array([1, 2, 4]), -1))
+        [1.   0.5  0.25]
+    """
+    x, y = inexact_pair("float_power", x1, x2)
+    return lax.pow(x, y)
+
+
+# ------------------------------------------------------------------------------------ extremes
+
+
+@compiled
+def maximum(x1: Any, x2: Any, /) -> Any:
+    """The greater of two arrays, element by element; nan where either is nan.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.maximum(jnp.array([1, 5, 3]), 2))
+        [2 5 3]
+    """
+    x, y = promoted_pair("maximum", x1, x2)
+    return lax.max_p.bind(x, y)
+
+
+@compiled
+def minimum(x1: Any, x2: Any, /) -> Any:
+    """The smaller of two arrays, element by element; nan where either is nan.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.minimum(jnp.array([1, 5, 3]), 2))
+        [1 2 2]
+    """
+    x, y = promoted_pair("minimum", x1, x2)
+    return lax.min_p.bind(x, y)
+
+
+@compiled
+def fmax(x1: Any, x2: Any, /) -> Any:
+    """The greater of two arrays, element by element; where one of them is nan, the other.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fmax(jnp.array([1., jnp.nan]), 0.))
+        [1. 0.]
+    """
+    return _ignoring_nan("fmax", lax.gt, x1, x2)
+
+
+@compiled
+def fmin(x1: Any, x2: Any, /) -> Any:
+    """The smaller of two arrays, element by element; where one of them is nan, the other.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fmin(jnp.array([1., jnp.nan]), 2.))
+        [1. 2.]
+    """
+    return _ignoring_nan("fmin", lax.lt, x1, x2)
+
+
+def _ignoring_nan(function: str, wins: Any, x1: Any, x2: Any) -> Any:
+    x, y = promoted_pair(function, x1, x2)
+    if dtypes.kind_of(x.dtype) not in ("f", "c"):
+        return (lax.max if function == "fmax" else lax.min)(x, y)
+    first = lax.bitwise_or(_wins(function, x, y), lax.ne(y, y))
+    return pick(first, x, y)
+
+
+def _wins(function: str, x: Any, y: Any) -> Any:
+    extreme = (lax.max if function == "fmax" else lax.min)(x, y)
+    return lax.eq(extreme, x)
+
+
+@compiled
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """The length of the hypotenuse of right triangles: ``sqrt(x1**2 + x2**2)`` without overflow.
+
+    Args:
+        x1: array or scalar of a real dtype.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A float array of the common shape; inf where either is infinite, even beside nan.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.hypot(3., jnp.array([4., 0.])))
+        [5. 3.]
+    """
+    x, y = inexact_pair("hypot", x1, x2)
+    refuse_complex("hypot", x)
+    infinity = literal(float("inf"), x.dtype)
+    x, y = lax.abs(x), lax.abs(y)
+    is_infinite = lax.bitwise_or(lax.eq(x, infinity), lax.eq(y, infinity))
+    large, small = lax.max(x, y), lax.min(x, y)
+    zero, one = _zero(x), _one(x)
+    # The scale is 1 at the origin and at infinity, where its quotients and derivatives have no meaning.
+    meaningless = lax.bitwise_or(lax.eq(large, zero), is_infinite)
+    scale = pick(meaningless, one, large)
+    ratio = pick(meaningless, zero, lax.div(small, scale))
+    length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
+    return pick(is_infinite, infinity, length)
+
+
+@compiled
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """The step function: 0 for negative numbers, 1 for positive ones.
+
+    Args:
+        x1: array or scalar of a real dtype.
+        x2: the value at 0; it broadcasts with `x1`.
+
+    Returns:
+        A float array of the common shape; nan for nan.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.heaviside(jnp.array([-1., 0., 2.]), 0.5))
+        [0.  0.5 1. ]
+    """
+    x, y = inexact_pair("heaviside", x1, x2)
+    refuse_complex("heaviside", x)
+    zero, one = _zero(x), _one(x)
+    step = pick(lax.lt(x, zero), zero, pick(lax.gt(x, zero), one, y))
+    return pick(lax.ne(x, x), x, step)

@@ -1,0 +1,160 @@
+"""Complex numbers and their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import array_like, inexact_dtype, literal, value
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+
+
+@compiled
+def real(val: Any, /) -> Any:
+    """The real part of each element.
+
+    Args:
+        val: array or scalar.
+
+    Returns:
+        An array of the shape of `val`; `val` itself where it is not complex.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.real(jnp.array([1 + 2j, 3.])))
+        [1. 3.]
+    """
+    x = array_like(val, "real", "val")
+    return lax.real(x) if dtypes.kind_of(x.dtype) == "c" else value(x)
+
+
+@compiled
+def imag(val: Any, /) -> Any:
+    """The imaginary part of each element; zeros where the array is not complex.
+
+    Args:
+        val: array or scalar.
+
+    Returns:
+        An array of the shape of `val`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.imag(jnp.array([1 + 2j, 3.])))
+        [2. 0.]
+    """
+    x = array_like(val, "imag", "val")
+    return lax.imag(x) if dtypes.kind_of(x.dtype) == "c" else lax.full_like(x, 0)
+
+
+@compiled
+def conj(x: Any, /) -> Any:
+    """The complex conjugate of each element; the array itself where it is not complex.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.conj(jnp.array([1 + 2j, 3.])))
+        [1.-2.j 3.-0.j]
+    """
+    x = array_like(x, "conj")
+    return lax.conj(x) if dtypes.kind_of(x.dtype) == "c" else value(x)
+
+
+@compiled_with("deg")
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle of each complex number, counted from the positive real axis.
+
+    Args:
+        z: array or scalar.
+        deg: whether the result is in degrees.
+
+    Returns:
+        A float array of the shape of `z`: radians in [-pi, pi], or degrees.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.angle(jnp.array([1j, -1.]), deg=True))
+        [ 90. 180.]
+    """
+    z = array_like(z, "angle", "z")
+    if dtypes.kind_of(z.dtype) == "c":
+        result = lax.atan2(lax.imag(z), lax.real(z))
+    else:
+        z = lax.convert_element_type(z, inexact_dtype(z.dtype))
+        zero = lax.full_like(z, 0)
+        result = lax.atan2(zero, z)
+    return lax.mul(result, literal(57.29577951308232, result.dtype)) if deg else result
+
+
+@compiled
+def iscomplex(x: Any) -> Any:
+    """Where elements have an imaginary part that is not zero.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.iscomplex(jnp.array([1 + 2j, 3.])))
+        [ True False]
+    """
+    part = plain(imag)(x)
+    return lax.ne(part, literal(0, part.dtype))
+
+
+@compiled
+def isreal(x: Any) -> Any:
+    """Where elements have no imaginary part, or one that is zero.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isreal(jnp.array([1 + 2j, 3.])))
+        [False  True]
+    """
+    part = plain(imag)(x)
+    return lax.eq(part, literal(0, part.dtype))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether an array has a complex dtype, whatever its values.
+
+    Args:
+        x: array or scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.iscomplexobj(jnp.array([1j])), jnp.iscomplexobj(2.)
+        (True, False)
+    """
+    return dtypes.kind_of(aval_of(array_like(x, "iscomplexobj")).dtype) == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether an array has a dtype that is not complex.
+
+    Args:
+        x: array or scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.isrealobj(jnp.array([1j])), jnp.isrealobj(2.)
+        (False, True)
+    """
+    return not iscomplexobj(x)

@@ -1,0 +1,464 @@
+"""Products of vectors, matrices and tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.contraction import canonical_precision, dot_general_p
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    no_out,
+    promoted_pair,
+    requested_dtype,
+    same_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.shapes import moveaxis, permuted, reshaped
+
+Dims = tuple[int, ...]
+
+
+def contracted(
+    x: Any,
+    y: Any,
+    contracting: tuple[Dims, Dims],
+    batch: tuple[Dims, Dims] = ((), ()),
+    precision: Any = None,
+    out: Any = None,
+) -> Any:
+    """Sums of products of two checked operands of one dtype, in the dtype `out` (None: theirs)."""
+    dtype = aval_of(x).dtype if out is None else out
+    return dot_general_p.bind(
+        x,
+        y,
+        dimension_numbers=(contracting, batch),
+        precision=canonical_precision(precision),
+        preferred_element_type=dtype,
+        out_sharding=None,
+    )
+
+
+def _pair(function: str, a: Any, b: Any, first: str, second: str) -> tuple[Any, Any, bool]:
+    """Two operands of one dtype, and whether the result is weakly typed."""
+    x, y = array_like(a, function, first), array_like(b, function, second)
+    weak = aval_of(x).weak_type and aval_of(y).weak_type
+    x, y = same_dtype([x, y])
+    return value(x), value(y), bool(weak)
+
+
+def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> TypeError:
+    shapes = aval_of(x).shape, aval_of(y).shape
+    sizes = [s[d] for s, d in zip(shapes, dimensions, strict=True)]
+    return TypeError(
+        f"{function}: dimension {dimensions[0]} of the first operand, of shape {shapes[0]}, and dimension "
+        f"{dimensions[1]} of the second, of shape {shapes[1]}, must have equal sizes, got {sizes[0]} and "
+        f"{sizes[1]}"
+    )
+
+
+@compiled_with("precision", "preferred_element_type", "out_sharding")
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The matrix product: ``a @ b``.
+
+    Args:
+        a: array of rank 1 or more; matrices in its last two dimensions, or a vector (a row).
+        b: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+        out_sharding: not supported.
+
+    Returns:
+        An array with the other dimensions, which are broadcast, in front; vectors add none.
+
+    Raises:
+        TypeError: the sizes that are summed over differ.
+        ValueError: an operand is a scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1])))
+        [3 7]
+    """
+    x, y, _ = _pair("matmul", a, b, "a", "b")
+    out = requested_dtype("matmul", preferred_element_type)
+    left, right = aval_of(x).shape, aval_of(y).shape
+    for i, shape in enumerate((left, right)):
+        if not shape:
+            raise ValueError(
+                f"matmul: operand {i} is a scalar; it needs one dimension at least. "
+                "Scale an array with * instead"
+            )
+    column = len(right) - 2 if len(right) > 1 else 0
+    if left[-1] != right[column]:
+        raise _mismatch("matmul", x, y, (len(left) - 1, column))
+    if len(left) <= 2 and len(right) <= 2:
+        return contracted(x, y, ((len(left) - 1,), (0,)), precision=precision, out=out)
+    if len(right) <= 2:
+        return contracted(x, y, ((len(left) - 1,), (column,)), precision=precision, out=out)
+    return _batched_matmul(x, y, precision, out)
+
+
+def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
+    """`matmul` where both operands may be stacks: what only one of them has is no batch dimension."""
+    left, right = aval_of(x).shape, aval_of(y).shape
+    x_is_vector, y_is_vector = len(left) == 1, len(right) == 1
+    x_stack, y_stack = left[:-2], right[:-2]
+    stack = broadcast_result("matmul", (x_stack, y_stack))
+    rank = len(stack)
+    x_padded = (1,) * (rank - len(x_stack)) + x_stack
+    y_padded = (1,) * (rank - len(y_stack)) + y_stack
+    # A dimension of the stack is a batch dimension where both have it; where one has size one or lacks it,
+    # it is dropped there and a free dimension of the other.
+    batch = [d for d in range(rank) if x_padded[d] == y_padded[d] != 1]
+    ones = [d for d in range(rank) if x_padded[d] == y_padded[d] == 1]
+    x_own = [d for d in range(rank) if d not in batch and d not in ones and x_padded[d] != 1]
+    y_own = [d for d in range(rank) if d not in batch and d not in ones and y_padded[d] != 1]
+    x_kept = sorted(batch + x_own)
+    y_kept = sorted(batch + y_own)
+    x = reshaped(x, tuple(x_padded[d] for d in x_kept) + left[-2:])
+    y = reshaped(y, tuple(y_padded[d] for d in y_kept) + right[-2:])
+    x_rank, y_rank = aval_of(x).ndim, aval_of(y).ndim
+    numbers = tuple(x_kept.index(d) for d in batch), tuple(y_kept.index(d) for d in batch)
+    summed = (x_rank - 1,), (y_rank - (1 if y_is_vector else 2),)
+    result = contracted(x, y, summed, numbers, precision, out)
+    # Its dimensions: batch, own of x, rows, own of y, columns.
+    names: list[Any] = [*batch, *x_own]
+    if not x_is_vector:
+        names.append("rows")
+    names += y_own
+    if not y_is_vector:
+        names.append("columns")
+    order: list[Any] = sorted(n for n in names if isinstance(n, int))
+    order += [n for n in ("rows", "columns") if n in names]
+    result = permuted(result, tuple(names.index(n) for n in order))
+    shape = stack + (() if x_is_vector else left[-2:-1]) + (() if y_is_vector else right[-1:])
+    return reshaped(result, shape)
+
+
+@compiled_with("precision", "preferred_element_type", "out_sharding")
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products over the last dimension of one array and the last but one of the other.
+
+    For matrices and vectors it is the matrix product; with a scalar it multiplies.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+        out_sharding: not supported.
+
+    Returns:
+        An array with the other dimensions of `a`, then those of `b`.
+
+    Raises:
+        TypeError: the sizes that are summed over differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6])))
+        32
+    """
+    x, y, _ = _pair("dot", a, b, "a", "b")
+    out = requested_dtype("dot", preferred_element_type)
+    left, right = aval_of(x).shape, aval_of(y).shape
+    if not left or not right:
+        product = lax.mul(x, y)
+        return product if out is None else convert(product, out)
+    column = max(len(right) - 2, 0)
+    if left[-1] != right[column]:
+        raise _mismatch("dot", x, y, (len(left) - 1, column))
+    return contracted(x, y, ((len(left) - 1,), (column,)), precision=precision, out=out)
+
+
+@compiled_with("precision", "preferred_element_type")
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products of the elements of two arrays, the first of which is conjugated.
+
+    Args:
+        a: array; its elements are taken in row-major order.
+        b: array with as many elements.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+
+    Returns:
+        An array of rank 0.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.vdot(jnp.array([1j, 2]), jnp.array([1j, 3])))
+        (7+0j)
+    """
+    x, y, _ = _pair("vdot", a, b, "a", "b")
+    if dtypes.kind_of(aval_of(x).dtype) == "c":
+        x = lax.conj(x)
+    x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
+    if x.shape != y.shape:
+        raise TypeError(f"vdot needs arrays with equally many elements, got {x.size} and {y.size}")
+    out = requested_dtype("vdot", preferred_element_type)
+    return contracted(x, y, ((0,), (0,)), precision=precision, out=out)
+
+
+@compiled_with("precision", "preferred_element_type")
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last dimensions of two arrays; with a scalar it multiplies.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+
+    Returns:
+        An array with the other dimensions of `a`, then those of `b`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])))
+        [12 34]
+    """
+    x, y, _ = _pair("inner", a, b, "a", "b")
+    out = requested_dtype("inner", preferred_element_type)
+    left, right = aval_of(x).shape, aval_of(y).shape
+    if not left or not right:
+        product = lax.mul(x, y)
+        return product if out is None else convert(product, out)
+    if left[-1] != right[-1]:
+        raise _mismatch("inner", x, y, (len(left) - 1, len(right) - 1))
+    numbers = (len(left) - 1,), (len(right) - 1,)
+    return contracted(x, y, numbers, precision=precision, out=out)
+
+
+@compiled
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """All products of an element of one array and one of another.
+
+    Args:
+        a: array; its elements are taken in row-major order.
+        b: array, likewise.
+        out: not supported, since arrays are immutable.
+
+    Returns:
+        A matrix with a row for each element of `a`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.outer(jnp.array([1, 2]), jnp.array([10, 20])))
+        [[10 20]
+         [20 40]]
+    """
+    no_out("outer", out)
+    x, y, _ = _pair("outer", a, b, "a", "b")
+    x = reshaped(x, (math.prod(aval_of(x).shape), 1))
+    y = reshaped(y, (1, math.prod(aval_of(y).shape)))
+    return lax.mul(x, y)
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sum of products over several dimensions of two arrays.
+
+    Args:
+        a: array.
+        b: array.
+        axes: a number n, for the last n dimensions of `a` and the first n of `b`; or a pair of
+            dimensions, or of sequences of them.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+
+    Returns:
+        An array with the other dimensions of `a`, then those of `b`.
+
+    Raises:
+        TypeError: the sizes that are summed over differ.
+        ValueError: `axes` does not fit the arrays.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+        (2, 5)
+    """
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError(f"tensordot: axes must be a number or a pair, got {axes}")
+        first, second = (tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in axes)
+        axes = first, second
+    return _tensordot(a, b, axes, precision, preferred_element_type)
+
+
+@compiled_with("axes", "precision", "preferred_element_type")
+def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+    x, y, _ = _pair("tensordot", a, b, "a", "b")
+    left, right = aval_of(x).shape, aval_of(y).shape
+    if isinstance(axes, tuple):
+        first = canonical_axes("tensordot", axes[0], len(left), "axes")
+        second = canonical_axes("tensordot", axes[1], len(right), "axes")
+    else:
+        if not 0 <= axes <= min(len(left), len(right)):
+            raise ValueError(
+                f"tensordot: axes={axes} does not fit arrays of ranks {len(left)} and {len(right)}"
+            )
+        first = tuple(range(len(left) - axes, len(left)))
+        second = tuple(range(axes))
+    if len(first) != len(second):
+        raise ValueError(f"tensordot: axes must name equally many dimensions, got {axes}")
+    for d, e in zip(first, second, strict=True):
+        if left[d] != right[e]:
+            raise _mismatch("tensordot", x, y, (d, e))
+    out = requested_dtype("tensordot", preferred_element_type)
+    return contracted(x, y, (first, second), precision=precision, out=out)
+
+
+@compiled_with("axis", "precision", "preferred_element_type")
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The scalar products of vectors along a dimension; the first ones are conjugated.
+
+    Args:
+        x1: array.
+        x2: array that broadcasts with `x1`, of the same size along the dimension.
+        axis: dimension of the vectors, counted before broadcasting.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+
+    Returns:
+        An array without this dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1])))
+        [12 34]
+    """
+    x, y, _ = _pair("vecdot", x1, x2, "x1", "x2")
+    dims = [canonical_axis("vecdot", axis, aval_of(v).ndim) for v in (x, y)]
+    sizes = [aval_of(v).shape[d] for v, d in zip((x, y), dims, strict=True)]
+    if sizes[0] != sizes[1]:
+        raise _mismatch("vecdot", x, y, (dims[0], dims[1]))
+    if dtypes.kind_of(aval_of(x).dtype) == "c":
+        x = lax.conj(x)
+    x, y = (moveaxis(v, d, -1) for v, d in zip((x, y), dims, strict=True))
+    row = reshaped(x, (*x.shape[:-1], 1, sizes[0]))
+    column = reshaped(y, (*y.shape, 1))
+    product = plain(matmul)(
+        row, column, precision=precision, preferred_element_type=preferred_element_type
+    )
+    return lax.squeeze(product, (-2, -1))
+
+
+@compiled
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: each element of one array times the other array.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar.
+
+    Returns:
+        An array whose sizes are products of those of `a` and `b`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.kron(jnp.array([1, 10]), jnp.array([1, 2])))
+        [ 1  2 10 20]
+    """
+    x, y, _ = _pair("kron", a, b, "a", "b")
+    left, right = aval_of(x).shape, aval_of(y).shape
+    rank = max(len(left), len(right))
+    left = (1,) * (rank - len(left)) + left
+    right = (1,) * (rank - len(right)) + right
+    x = reshaped(x, tuple(n for size in left for n in (size, 1)))
+    y = reshaped(y, tuple(n for size in right for n in (1, size)))
+    x, y = promoted_pair("kron", x, y)
+    sizes = tuple(n * m for n, m in zip(left, right, strict=True))
+    return reshaped(lax.mul(x, y), sizes)
+
+
+@compiled_with("axisa", "axisb", "axisc", "axis")
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """The cross product of vectors with three components (or two, of which the third is zero).
+
+    Args:
+        a: array of vectors.
+        b: array of vectors, which broadcasts with `a` in the other dimensions.
+        axisa: the dimension of components in `a`.
+        axisb: the dimension of components in `b`.
+        axisc: the dimension of components in the result.
+        axis: all three of them, where given.
+
+    Returns:
+        An array of vectors; of numbers, the third components, where both have two components.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])))
+        [0 0 1]
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y, _ = _pair("cross", a, b, "a", "b")
+    x = moveaxis(x, canonical_axis("cross", axisa, aval_of(x).ndim, "axisa"), 0)
+    y = moveaxis(y, canonical_axis("cross", axisb, aval_of(y).ndim, "axisb"), 0)
+    if x.shape[0] not in (2, 3) or y.shape[0] not in (2, 3):
+        raise ValueError(
+            f"cross needs vectors with 2 or 3 components, got {x.shape[0]} and {y.shape[0]}"
+        )
+    parts = [
+        [lax.index_in_dim(v, i, keepdims=False) if i < v.shape[0] else None for i in range(3)]
+        for v in (x, y)
+    ]
+
+    def product(i: int, j: int) -> Any:
+        first, second = parts[0][i], parts[1][j]
+        return None if first is None or second is None else lax.mul(*promoted_pair("cross", first, second))
+
+    def component(i: int, j: int) -> Any:
+        positive, negative = product(i, j), product(j, i)
+        if positive is None and negative is None:
+            return None
+        if negative is None:
+            return positive
+        return lax.neg(negative) if positive is None else lax.sub(positive, negative)
+
+    third = component(0, 1)
+    if x.shape[0] == 2 and y.shape[0] == 2:
+        return third
+    stacked = lax.stack([component(1, 2), component(2, 0), third], axis=0)
+    return moveaxis(stacked, 0, canonical_axis("cross", axisc, stacked.ndim, "axisc"))

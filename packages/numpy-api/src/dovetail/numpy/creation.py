@@ -1,0 +1,712 @@
+"""Arrays from values of the host, and arrays of one repeated value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import caches, dtypes
+from dovetail.core.base.config import enable_x64
+from dovetail.core.base.errors import NonArrayArgumentError
+from dovetail.core.basis.structural import broadcast_in_dim_p
+from dovetail.core.ir.avals import aval_of, make_aval
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.joining import stack_p
+from dovetail.core.runtime import buffers
+from dovetail.core.runtime.array import Array, wrap
+from dovetail.core.runtime.host import checked_ndarray
+from dovetail.core.runtime.sharding import default_sharding
+from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_shape,
+    convert,
+    literal,
+    same_dtype,
+    shape_of_argument,
+)
+
+Shape = tuple[int, ...]
+
+#: Up to this many elements a constant is copied from the host, which needs no compiled program.
+SMALL: Final = 4096
+
+
+def host_array(value: np.ndarray[Any, Any], weak: bool = False) -> Any:
+    """A NumPy array of a canonical dtype as an array on the default device."""
+    aval = make_aval(value.shape, value.dtype, weak)
+    return wrap(None, (buffers.put(value, aval, default_sharding()),))
+
+
+def on_device(x: Any, device: Any) -> Any:
+    """An array on the device that was asked for; None leaves it where it is."""
+    if device is None:
+        return x
+    from dovetail.core.runtime.transfer import device_put  # deferred: rarely used
+
+    return device_put(x, device)
+
+
+def no_sharding(function: str, out_sharding: Any) -> None:
+    """Refuse an argument `out_sharding` that is not None."""
+    if out_sharding is not None:
+        raise NotImplementedError(
+            f"{function} does not take out_sharding yet: make the array, then place it with "
+            "dovetail.device_put(x, sharding)"
+        )
+
+
+# --------------------------------------------------------------------------------- from values
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array with the given values.
+
+    Differs from NumPy's in that 64-bit values become 32-bit ones unless ``enable_x64`` is on, and in that a
+    single Python number gives a weakly typed array.
+
+    Args:
+        object: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer
+            protocol.
+        dtype: dtype of the result; by default that which the values have in common.
+        copy: whether the result has memory of its own also where `object` is an array already.
+        order: "C" or "K" (or "A"); the memory order is the compiler's affair.
+        ndmin: least number of dimensions; missing ones of size one are put in front.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: there is no array of such values.
+        ValueError: nested sequences have rows of different lengths.
+        OverflowError: a Python integer does not fit the dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.array([[1, 2], [3, 4]])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+        >>> print(jnp.array([1, 2.5], dtype="bfloat16"))
+        [1 2.5]
+    """
+    kind = type(object)
+    if kind is list and dtype is None and device is None and not ndmin:
+        value = _number_list(object)
+        if value is not None:
+            return host_array(value)
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(
+            f"array: order {order!r} is not supported; the memory order of arrays is chosen by the compiler"
+        )
+    no_sharding("array", out_sharding)
+    wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
+    result = _converted(object, wanted)
+    if copy and type(result) is Array and result is object:
+        result = duplicate(result)
+    if ndmin > result.ndim:
+        from dovetail.numpy.shapes import reshape  # deferred: needed with ndmin only
+
+        result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    return on_device(result, device)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array with the given values; an array of that dtype itself.
+
+    Args:
+        a: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer protocol.
+        dtype: dtype of the result; by default that which the values have in common.
+        order: "C" or "K" (or "A"); the memory order is the compiler's affair.
+        copy: True for memory of its own, False to raise where that is needed, None for either.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: `copy` is False and the values are not in an array already.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.arange(3)
+        >>> jnp.asarray(x) is x, jnp.asarray(2.5).dtype
+        (True, dtype('float32'))
+    """
+    if copy is False and not isinstance(a, ArrayClass):
+        raise ValueError(
+            f"asarray with copy=False takes arrays only: a {type(a).__name__} has to be copied to "
+            "the device"
+        )
+    return array(
+        a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding
+    )
+
+
+def duplicate(x: Any) -> Any:
+    """A concrete array with memory of its own."""
+    return x.__copy__()
+
+
+def _number_list(values: list[Any]) -> np.ndarray[Any, Any] | None:
+    """A list of Python numbers as a NumPy array of a canonical dtype; None for any other list."""
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return np.array(values, dtypes.default_dtype("f"))
+    if kinds == {int} or kinds == {bool}:
+        dtype = dtypes.default_dtype("b" if bool in kinds else "i")
+        try:
+            return np.array(values, dtype)
+        except OverflowError:
+            for value in values:
+                dtypes.check_python_int(value)
+            raise
+    return None
+
+
+def _converted(value: Any, dtype: Any) -> Any:
+    """An array or tracer with the given values, in a canonical dtype if one is given."""
+    if isinstance(value, ArrayClass):
+        return _cast(value, dtype)
+    kind = type(value)
+    if kind in (bool, int, float, complex):
+        if dtype is None:
+            weak = kind is not bool
+            return _place(np.asarray(value, dtypes.dtype_of(value)), weak)
+        return _place(_checked_scalar(value, dtype), False)
+    if isinstance(value, Literal):
+        return _cast(broadcast_in_dim_p.bind(
+            value, shape=(), broadcast_dimensions=(), sharding=None
+        ), dtype)
+    if isinstance(value, (list, tuple)):
+        return _from_sequence(value, dtype)
+    convert_self = getattr(value, "__dovetail_array__", None)
+    if convert_self is not None:
+        return _cast(convert_self(), dtype)
+    if buffers.is_buffer(value):
+        from dovetail.core.runtime.arguments import from_foreign  # deferred: needs another framework
+
+        return _cast(from_foreign(value), dtype)
+    if value is None:
+        raise NonArrayArgumentError("array: None is no number, and has no place in an array")
+    found = value if isinstance(value, np.ndarray) else _through_numpy(value)
+    return _from_numpy(found, dtype)
+
+
+def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, (str, bytes, dict, set)):
+        raise NonArrayArgumentError(
+            f"array: arrays hold numbers and booleans, got {type(value).__name__}: {value!r:.60}"
+        )
+    found = np.asarray(value)
+    if found.dtype == object:
+        raise NonArrayArgumentError(
+            f"array: arrays hold numbers and booleans, and a {type(value).__name__} is neither: "
+            f"{value!r:.60}"
+        )
+    return found
+
+
+def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
+    if dtype is not None and value.dtype != dtype:
+        if value.dtype.kind in "OSUmM":
+            value = checked_ndarray(value, "the argument of array")
+        if dtypes.kind_of(dtype) not in ("c", "b") and value.dtype.kind == "c":
+            value = value.real
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = value.astype(dtype)
+    return _place(checked_ndarray(value, "the argument of array"), False)
+
+
+def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    if type(value) is complex and dtypes.kind_of(dtype) not in ("c", "b"):
+        raise TypeError(f"array: the complex number {value} does not fit dtype {dtype}; take its .real")
+    if type(value) is float and dtypes.kind_of(dtype) in ("i", "u"):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise OverflowError(f"array: {value} is no integer, and does not fit dtype {dtype}")
+        value = int(value)
+    return np.asarray(value, dtype)
+
+
+def _place(value: np.ndarray[Any, Any], weak: bool) -> Any:
+    """A NumPy array of a canonical dtype as an array: a constant of the program while tracing."""
+    if value.dtype == dtypes.float0:
+        raise NonArrayArgumentError("array: float0 is the dtype of tangents that hold nothing")
+    return host_array(value, weak)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    if dtype is None or (x.dtype == dtype and not aval_of(x).weak_type):
+        return x
+    return convert(x, dtype)
+
+
+def _from_sequence(values: Any, dtype: Any) -> Any:
+    found: set[type] = set()
+    _leaf_types(values, found)
+    if found <= _PYTHON_NUMBERS:
+        wide = np.array(values) if found else np.array(values, dtypes.default_dtype("f"))
+        if wide.dtype == object:  # integers beyond 64 bits
+            raise OverflowError(f"array: an integer in {values!r:.60} does not fit 64 bits")
+        if dtype is None:
+            kind = dtypes.kind_of(wide.dtype)
+            assert kind is not None
+            target = dtypes.default_dtype("i" if kind == "u" else kind)
+            if kind in ("i", "u") and wide.size:
+                for extreme in (wide.min(), wide.max()):
+                    dtypes.check_python_int(int(extreme))
+            return _place(wide.astype(target, copy=False), False)
+        if dtypes.kind_of(dtype) in ("i", "u") and wide.dtype.kind in "iu":
+            # NumPy then checks that every integer fits.
+            return _place(np.array(values, dtype), False)
+        return _from_numpy(wide, dtype)
+    leaves: list[Any] = []
+    shape = _flattened(values, leaves)
+    if all(isinstance(leaf, (np.generic, bool, int, float, complex)) for leaf in leaves):
+        target = dtype or dtypes.result_type(*leaves)
+        return _from_numpy(np.array([np.asarray(leaf) for leaf in leaves]).reshape(shape), target)
+    items = [_converted(leaf, None) for leaf in leaves]
+    inner = items[0].shape
+    for item in items:
+        if item.shape != inner:
+            raise ValueError(
+                "array: the elements of a sequence must have equal shapes, got "
+                f"{inner} and {item.shape}"
+            )
+    target = dtype or dtypes.result_type(*leaves_for_type(leaves, items))
+    stacked = stack_p.bind(*(convert(item, target) for item in items), axis=0)
+    from dovetail.numpy.shapes import reshape  # deferred: needed for nested sequences of arrays only
+
+    return reshape(stacked, shape + inner) if len(shape) != 1 else stacked
+
+
+def leaves_for_type(leaves: list[Any], items: list[Any]) -> list[Any]:
+    """What decides the common dtype: Python numbers as such, since they are weak, and arrays."""
+    return [
+        leaf if type(leaf) in _PYTHON_NUMBERS else item
+        for leaf, item in zip(leaves, items, strict=True)
+    ]
+
+
+_PYTHON_NUMBERS: Final[frozenset[type]] = frozenset((bool, int, float, complex))
+
+
+def _leaf_types(values: Any, found: set[type]) -> None:
+    """The types of the elements of nested sequences."""
+    here = set(map(type, values))
+    nested = here & {list, tuple}
+    found |= here - nested
+    if nested:
+        for value in values:
+            if type(value) in nested:
+                _leaf_types(value, found)
+
+
+def _flattened(values: Any, leaves: list[Any]) -> Shape:
+    """Append the elements of nested sequences to `leaves`; the shape of the nest."""
+    if not isinstance(values, (list, tuple)):
+        leaves.append(values)
+        return ()
+    shapes = {_flattened(value, leaves) for value in values}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"array: nested sequences must have rows of equal lengths, got {values!r:.80}"
+        )
+    return (len(values), *(shapes.pop() if shapes else ()))
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """An array with the same values and memory of its own.
+
+    Since arrays are immutable this matters only where one of them is donated or deleted.
+
+    Args:
+        a: array, scalar, or nested sequence.
+        order: the memory order is the compiler's affair.
+
+    Returns:
+        An array of the same shape and dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.copy(jnp.arange(3)))
+        [0 1 2]
+    """
+    return array(a, copy=True, order=order or "K")
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """The array in another dtype. Floats are truncated to integers, and integers wrap around.
+
+    Args:
+        x: array or scalar.
+        dtype: dtype of the result; None for the default float.
+        copy: whether the result has memory of its own also where the dtype is the same.
+        device: where the result is placed, and stays.
+
+    Returns:
+        An array of the shape of `x`. Complex numbers lose their imaginary part.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.astype(jnp.array([1.7, -1.7]), "int8"))
+        [ 1 -1]
+    """
+    x = array_like(x, "astype")
+    target = dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, "astype")
+    aval = aval_of(x)
+    if type(x) is Literal or isinstance(x, np.ndarray) or aval.dtype != target or aval.weak_type:
+        result = _converted(x, target) if not isinstance(x, ArrayClass) else convert(x, target)
+    else:
+        result = duplicate(x) if copy and type(x) is Array else x
+    return on_device(result, device)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A one-dimensional array of the numbers in a piece of memory.
+
+    Args:
+        buffer: bytes, or an object with the buffer protocol.
+        dtype: how the bytes are read.
+        count: how many elements are read; -1 for all.
+        offset: where reading starts, in bytes.
+
+    Returns:
+        An array with memory of its own.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.frombuffer(b"\\x01\\x02\\x03", dtype="uint8"))
+        [1 2 3]
+    """
+    return array(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """An array whose elements are a function of their indices.
+
+    The function is called once, as a function of scalars that is mapped over all indices.
+
+    Args:
+        function: takes one index for each dimension.
+        shape: shape of the result.
+        dtype: dtype of the indices.
+        **kwargs: passed on to `function`.
+
+    Returns:
+        What `function` returns, with the dimensions of `shape` in front.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int))
+        [[ 0  1  2]
+         [10 11 12]]
+    """
+    from dovetail.core.api.vectorization import vmap  # deferred: the layer of transformations
+    from dovetail.numpy.ranges import arange  # deferred: it imports this module
+
+    sizes = canonical_shape("fromfunction", shape)
+    mapped = lambda *indices: function(*indices, **kwargs)  # noqa: E731  # one more layer per dimension
+    for i in range(len(sizes)):
+        in_axes = [None] * len(sizes)
+        in_axes[len(sizes) - 1 - i] = 0  # type: ignore[call-overload]
+        mapped = vmap(mapped, in_axes=tuple(in_axes))
+    return mapped(*(arange(n, dtype=dtype) for n in sizes))
+
+
+# ------------------------------------------------------------------------ one repeated value
+
+
+_host_constants: Final[dict[Any, tuple[np.ndarray[Any, Any], Any]]] = {}
+caches.register(_host_constants.clear)
+
+
+def _constant(
+    function: str, number: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any
+) -> Any:
+    """An array of one number, in a dtype that is a float by default."""
+    if device is None and out_sharding is None and state.trace is evaluation_trace:
+        key = (number, shape, dtype, enable_x64.value)
+        try:
+            found = _host_constants.get(key)
+        except TypeError:
+            found = key = None  # type: ignore[assignment]
+        if found is not None:
+            value, aval = found
+            return wrap(None, (buffers.put(value, aval, default_sharding()),))
+    else:
+        key = None  # type: ignore[assignment]
+    no_sharding(function, out_sharding)
+    sizes = canonical_shape(function, shape)
+    target = (
+        dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, function)
+    )
+    aval = make_aval(sizes, target)
+    if key is not None and aval.size <= SMALL:
+        if len(_host_constants) > 1024:
+            _host_constants.clear()
+        value = np.full(sizes, number, target)
+        _host_constants[key] = value, aval
+        return wrap(None, (buffers.put(value, aval, default_sharding()),))
+    return on_device(filled(sizes, literal(number, target)), device)
+
+
+def filled(shape: Shape, value: Any) -> Any:
+    """A scalar operand repeated to a shape."""
+    return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros.
+
+    Args:
+        shape: a size, or a sequence of them.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.zeros((2, 3), int))
+        [[0 0 0]
+         [0 0 0]]
+    """
+    return _constant("zeros", 0, shape, dtype, device, out_sharding)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones.
+
+    Args:
+        shape: a size, or a sequence of them.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ones(3))
+        [1. 1. 1.]
+    """
+    return _constant("ones", 1, shape, dtype, device, out_sharding)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array whose values do not matter. There is no uninitialised memory here: they are zeros.
+
+    Args:
+        shape: a size, or a sequence of them.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.empty((2, 3)).shape
+        (2, 3)
+    """
+    return _constant("empty", 0, shape, dtype, device, out_sharding)
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """An array of one repeated value.
+
+    Args:
+        shape: a size, or a sequence of them.
+        fill_value: scalar, or an array that broadcasts to `shape`.
+        dtype: dtype of the result; that of `fill_value` if None, weak where that is a Python number.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: `fill_value` does not broadcast to `shape`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.full((2, 2), 7.5), jnp.full((2, 2), jnp.arange(2)))
+        [[7.5 7.5]
+         [7.5 7.5]] [[0 1]
+         [0 1]]
+    """
+    no_sharding("full", out_sharding)
+    sizes = canonical_shape("full", shape)
+    target = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
+    return on_device(_full("full", sizes, fill_value, target, None), device)
+
+
+def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool | None) -> Any:
+    """`fill_value` in a canonical dtype (None: its own), repeated to a shape."""
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = asarray(fill_value)
+    value = array_like(fill_value, function, "fill_value")
+    aval = aval_of(value)
+    if dtype is not None:
+        if type(value) is Literal and type(value.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
+            np.asarray(value.val, dtype)  # an OverflowError where it does not fit
+        value = convert(value, dtype, bool(weak))
+    result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
+    if type(value) is Literal:
+        if result.size <= SMALL and state.trace is evaluation_trace:
+            return host_array(np.full(sizes, value.val, result.dtype), result.weak_type)
+        return filled(sizes, value)
+    if not aval.shape:
+        return filled(sizes, value)
+    from dovetail.numpy.shapes import broadcast_to  # deferred: needed to fill with arrays only
+
+    return broadcast_to(value, sizes)
+
+
+def _like(
+    function: str,
+    a: Any,
+    fill_value: Any,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    argument: str = "a",
+) -> Any:
+    """An array of one repeated value, with the shape and dtype of another."""
+    sizes = shape_of_argument(a, function, argument) if shape is None else canonical_shape(
+        function, shape
+    )
+    weak = False
+    if dtype is not None:
+        target = dtypes.check_user_dtype(dtype, function)
+    else:
+        found = getattr(a, "dtype", None)
+        if found is None:
+            found = aval_of(array_like(a, function, argument)).dtype
+        target = dtypes.canonicalize_dtype(found)
+        weak = dtypes.is_weakly_typed(a)
+    return on_device(_full(function, sizes, fill_value, target, weak), device)
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """An array of zeros with the shape and dtype of another.
+
+    Args:
+        a: array, scalar, or object with ``shape`` and ``dtype``.
+        dtype: dtype of the result; that of `a` if None.
+        shape: shape of the result; that of `a` if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.zeros_like(jnp.arange(3)))
+        [0 0 0]
+    """
+    no_sharding("zeros_like", out_sharding)
+    return _like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """An array of ones with the shape and dtype of another.
+
+    Args:
+        a: array, scalar, or object with ``shape`` and ``dtype``.
+        dtype: dtype of the result; that of `a` if None.
+        shape: shape of the result; that of `a` if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ones_like(jnp.arange(3)))
+        [1 1 1]
+    """
+    no_sharding("ones_like", out_sharding)
+    return _like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array with the shape and dtype of another, whose values do not matter (they are zeros).
+
+    Args:
+        prototype: array, scalar, or object with ``shape`` and ``dtype``.
+        dtype: dtype of the result; that of `prototype` if None.
+        shape: shape of the result; that of `prototype` if None.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.empty_like(jnp.arange(3)).dtype
+        dtype('int32')
+    """
+    return _like("empty_like", prototype, 0, dtype, shape, device, "prototype")
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array of one repeated value, with the shape and dtype of another.
+
+    Args:
+        a: array, scalar, or object with ``shape`` and ``dtype``.
+        fill_value: scalar, or an array that broadcasts to the shape.
+        dtype: dtype of the result; that of `a` if None.
+        shape: shape of the result; that of `a` if None.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.full_like(jnp.arange(3), 7))
+        [7 7 7]
+    """
+    return _like("full_like", a, fill_value, dtype, shape, device)

@@ -1,0 +1,294 @@
+"""Running sums and products, and differences of neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axis,
+    convert,
+    inexact_dtype,
+    integer,
+    literal,
+    no_out,
+    promoted_pair,
+    requested_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.joining import concatenate
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import operand, reshaped
+
+
+def _cumulative(
+    function: str, compute: Any, a: Any, axis: Any, dtype: Any, identity: Any = None
+) -> Any:
+    x = value(array_like(a, function, "a"))
+    target = requested_dtype(function, dtype)
+    if target is None:
+        target = aval_of(x).dtype
+        if dtypes.kind_of(target) == "b":
+            target = dtypes.default_dtype("i")
+    x = convert(x, target)
+    if dtypes.kind_of(target) == "b":
+        return lax.convert_element_type(
+            compute(lax.convert_element_type(x, "int32"), axis=_axis(function, x, axis)), target
+        )
+    if identity is not None:
+        x = pick(lax.ne(x, x), literal(identity, target), x)
+    if axis is None:
+        x, axis = reshaped(x, (aval_of(x).size,)), 0
+    return compute(x, axis=canonical_axis(function, axis, aval_of(x).ndim))
+
+
+def _axis(function: str, x: Any, axis: Any) -> int:
+    return canonical_axis(function, axis, aval_of(x).ndim)
+
+
+@compiled_with("axis", "dtype")
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of the elements up to each.
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None to flatten the array first.
+        dtype: dtype of the result; that of `a` if None (the default integer for booleans).
+        out: not supported, since arrays are immutable.
+
+    Returns:
+        An array of the shape of `a`, or a vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cumsum(jnp.array([1, 2, 3])))
+        [1 3 6]
+    """
+    no_out("cumsum", out)
+    return _cumulative("cumsum", lax.cumsum, a, axis, dtype)
+
+
+@compiled_with("axis", "dtype")
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of the elements up to each.
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None to flatten the array first.
+        dtype: dtype of the result; that of `a` if None (the default integer for booleans).
+        out: not supported, since arrays are immutable.
+
+    Returns:
+        An array of the shape of `a`, or a vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cumprod(jnp.array([1, 2, 3])))
+        [1 2 6]
+    """
+    no_out("cumprod", out)
+    return _cumulative("cumprod", lax.cumprod, a, axis, dtype)
+
+
+@compiled_with("axis", "dtype")
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumsum` that counts nan as zero.
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None to flatten the array first.
+        dtype: dtype of the result; that of `a` if None.
+        out: not supported, since arrays are immutable.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nancumsum(jnp.array([1., jnp.nan, 3.])))
+        [1. 1. 4.]
+    """
+    no_out("nancumsum", out)
+    return _cumulative("nancumsum", lax.cumsum, a, axis, dtype, 0)
+
+
+@compiled_with("axis", "dtype")
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumprod` that counts nan as one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None to flatten the array first.
+        dtype: dtype of the result; that of `a` if None.
+        out: not supported, since arrays are immutable.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nancumprod(jnp.array([2., jnp.nan, 3.])))
+        [2. 2. 6.]
+    """
+    no_out("nancumprod", out)
+    return _cumulative("nancumprod", lax.cumprod, a, axis, dtype, 1)
+
+
+def _standard(
+    function: str, compute: Any, x: Any, axis: Any, dtype: Any, include_initial: bool, start: int
+) -> Any:
+    x = value(array_like(x, function))
+    rank = aval_of(x).ndim
+    if axis is None:
+        if rank != 1:
+            raise ValueError(f"{function} needs axis for an array of rank {rank}")
+        axis = 0
+    axis = canonical_axis(function, axis, rank)
+    target = requested_dtype(function, dtype)
+    if target is None:
+        target = aval_of(x).dtype
+        kind = dtypes.kind_of(target)
+        if kind in ("b", "i", "u"):
+            default = dtypes.default_dtype("i" if kind == "b" else kind)
+            if dtypes.itemsize_bits(target) < dtypes.itemsize_bits(default):
+                target = default
+    result = compute(convert(x, target), axis=axis)
+    if include_initial:
+        shape = aval_of(x).shape
+        first = lax.full((*shape[:axis], 1, *shape[axis + 1 :]), start, target)
+        result = concatenate([first, result], axis)
+    return result
+
+
+@compiled_with("axis", "dtype", "include_initial")
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """`cumsum` as the array API standard has it.
+
+    Args:
+        x: array of rank 1 or more.
+        axis: dimension; it may be left out for vectors only.
+        dtype: dtype of the result; small integers become default ones if None.
+        include_initial: whether the result starts with an additional 0.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True))
+        [0 1 3 6]
+    """
+    return _standard("cumulative_sum", lax.cumsum, x, axis, dtype, include_initial, 0)
+
+
+@compiled_with("axis", "dtype", "include_initial")
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """`cumprod` as the array API standard has it.
+
+    Args:
+        x: array of rank 1 or more.
+        axis: dimension; it may be left out for vectors only.
+        dtype: dtype of the result; small integers become default ones if None.
+        include_initial: whether the result starts with an additional 1.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True))
+        [1 1 2 6]
+    """
+    return _standard("cumulative_prod", lax.cumprod, x, axis, dtype, include_initial, 1)
+
+
+@compiled_with("n", "axis")
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours.
+
+    Args:
+        a: array of rank 1 or more.
+        n: how many times differences are taken.
+        axis: dimension.
+        prepend: what stands before the array: scalar, or an array of the same rank.
+        append: what stands after the array, likewise.
+
+    Returns:
+        An array that is smaller by `n` along the dimension. Differences of booleans tell where they change.
+
+    Raises:
+        ValueError: `n` is negative, or `a` is a scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.diff(jnp.array([1, 4, 9, 16])), jnp.diff(jnp.array([1, 4, 9, 16]), 2))
+        [3 5 7] [2 2]
+    """
+    x = operand(a, "diff")
+    count = integer("diff", "n", n)
+    rank = aval_of(x).ndim
+    if count < 0:
+        raise ValueError(f"diff: n must not be negative, got {count}")
+    if not rank:
+        raise ValueError("diff needs an array of rank 1 or more, got a scalar")
+    dimension = canonical_axis("diff", axis, rank)
+    if count == 0:
+        return x
+    x = _extended(x, dimension, prepend, append)
+    for _ in range(count):
+        size = aval_of(x).shape[dimension]
+        later = slice_dimension(x, min(1, size), size, dimension)
+        earlier = slice_dimension(x, 0, max(size - 1, 0), dimension)
+        x = (lax.ne if aval_of(x).dtype == bool else lax.sub)(later, earlier)
+    return x
+
+
+def _extended(x: Any, dimension: int, prepend: Any, append: Any) -> Any:
+    shape = aval_of(x).shape
+    one = tuple(1 if d == dimension else n for d, n in enumerate(shape))
+    parts = []
+    for name, part in (("prepend", prepend), ("", x), ("append", append)):
+        if part is None:
+            continue
+        if name:
+            part = operand(part, "diff", name)
+            if not aval_of(part).ndim:
+                part = lax.broadcast_in_dim(part, one, ())
+        parts.append(part)
+    return concatenate(parts, dimension) if len(parts) > 1 else x
+
+
+@compiled_with("axis")
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of samples by the trapezoidal rule.
+
+    Args:
+        y: array of samples.
+        x: their places: a vector, or an array of the shape of `y`; equally spaced if None.
+        dx: distance of neighbours where `x` is None.
+        axis: dimension along which to integrate.
+
+    Returns:
+        A float or complex array without this dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.trapezoid(jnp.array([1., 2., 3.])), jnp.trapezoid(jnp.array([1., 3.]), dx=2.))
+        4.0 4.0
+    """
+    samples = operand(y, "trapezoid", "y")
+    out = inexact_dtype(aval_of(samples).dtype)
+    samples = convert(samples, out)
+    shape = aval_of(samples).shape
+    dimension = canonical_axis("trapezoid", axis, len(shape))
+    size = shape[dimension]
+    sums = lax.add(
+        slice_dimension(samples, min(1, size), size, dimension),
+        slice_dimension(samples, 0, max(size - 1, 0), dimension),
+    )
+    if x is None:
+        width = array_like(dx, "trapezoid", "dx")
+    else:
+        width = plain(diff)(x, 1, -1 if aval_of(operand(x, "trapezoid", "x")).ndim == 1 else axis)
+        if aval_of(width).ndim == 1:
+            width = lax.broadcast_in_dim(width, aval_of(sums).shape, (dimension,))
+    sums, width = promoted_pair("trapezoid", sums, width)
+    areas = lax.mul(lax.mul(sums, width), literal(0.5, sums.dtype))
+    return lax.reduce_sum(areas, (dimension,))

@@ -1,0 +1,337 @@
+"""Sums of products in the notation of Einstein."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import caches
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import array_like, convert, no_out, requested_dtype, same_dtype, value
+from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.contraction import contracted
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import permuted, reshaped
+
+Steps = tuple[tuple[tuple[int, ...], str], ...]
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Sums of products of arrays, written with one letter for each dimension.
+
+    Letters that several operands share are paired; those that are missing after ``->`` are summed over.
+    Without ``->`` the result has the letters that occur once, in alphabetical order. ``...`` stands for
+    further dimensions, which are broadcast.
+
+    Args:
+        subscripts: such as ``"ij,jk->ik"``; or operands and lists of integers in turn, as NumPy has it.
+        *operands: one array for each term.
+        out: not supported, since arrays are immutable.
+        optimize: how the order of products is found, by the opt_einsum library: "auto", "optimal",
+            "greedy", or a path; False or None multiplies from left to right.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: the subscripts do not fit the operands.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([[1, 2], [3, 4]])
+        >>> print(jnp.einsum("ij,jk->ik", x, x), jnp.einsum("ii", x))
+        [[ 7 10]
+         [15 22]] 5
+    """
+    no_out("einsum", out)
+    text, values = _parsed(subscripts, operands)
+    shapes = tuple(aval_of(v).shape for v in values)
+    path = tuple(map(tuple, optimize)) if isinstance(optimize, (list, tuple)) else optimize
+    target = requested_dtype("einsum", preferred_element_type)
+    inputs, output = _terms(text, shapes)
+    steps = _plan(inputs, output, shapes, path)
+    return _einsum(tuple(values), inputs, output, steps, precision, target)
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
+    """The order of products that `einsum` takes.
+
+    Args:
+        subscripts: as for `einsum`.
+        *operands: arrays, of which the shapes matter.
+        optimize: how the order is found, as for `einsum`.
+
+    Returns:
+        The path, a list of tuples of operand numbers, and a description of it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.einsum_path("ij,jk,kl", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones((4, 5)))[0]
+        [(0, 1), (0, 1)]
+    """
+    import opt_einsum  # deferred: used by einsum alone
+
+    text, values = _parsed(subscripts, operands)
+    shapes = [aval_of(v).shape for v in values]
+    inputs, output = _terms(text, tuple(shapes))
+    if optimize is True:
+        optimize = "auto"
+    path, info = opt_einsum.contract_path(
+        f"{','.join(inputs)}->{output}", *shapes, shapes=True, optimize=optimize
+    )
+    return path, info
+
+
+def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Subscripts as text without spaces, and checked operands."""
+    if isinstance(subscripts, str):
+        text = subscripts.replace(" ", "")
+    else:
+        text, operands = _from_lists([subscripts, *operands])
+    values = [array_like(x, "einsum", f"operands[{i}]") for i, x in enumerate(operands)]
+    count = text.split("->")[0].count(",") + 1
+    if count != len(values):
+        raise ValueError(
+            f"einsum: the subscripts {text!r} have {count} terms, and there are {len(values)} operands"
+        )
+    return text, values
+
+
+def _from_lists(given: list[Any]) -> tuple[str, list[Any]]:
+    """NumPy's other form: operands and lists of integers in turn, and a list for the result."""
+    pairs, rest = len(given) // 2, len(given) % 2
+    operands = [given[2 * i] for i in range(pairs)]
+    terms = [_letters(given[2 * i + 1]) for i in range(pairs)]
+    return ",".join(terms) + (f"->{_letters(given[-1])}" if rest else ""), operands
+
+
+def _letters(numbers: Any) -> str:
+    return "".join("..." if n is Ellipsis else _letter(int(n)) for n in numbers)
+
+
+def _letter(number: int) -> str:
+    if not 0 <= number < 52:
+        raise ValueError(f"einsum: subscripts given as integers must be in [0, 52), got {number}")
+    return chr(ord("A") + number) if number < 26 else chr(ord("a") + number - 26)
+
+
+@functools.lru_cache(maxsize=1024)
+def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
+    """One letter for each dimension of each operand, and of the result."""
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    used = set(text) - set("->,.")
+    if any(not c.isalpha() for c in used):
+        raise ValueError(f"einsum: subscripts are letters, got {text!r}")
+    spare = [chr(c) for c in range(0x3B1, 0x3B1 + 64)]
+    longest = 0
+    for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        named = len(term.replace("...", ""))
+        if "..." in term:
+            longest = max(longest, len(shape) - named)
+        if named > len(shape) or ("..." not in term and named != len(shape)):
+            raise ValueError(
+                f"einsum: the term {term!r} does not fit operand {i}, whose shape is {shape}"
+            )
+    letters = "".join(spare[:longest])
+    inputs = []
+    for term, shape in zip(terms, shapes, strict=True):
+        count = len(shape) - len(term.replace("...", ""))
+        inputs.append(term.replace("...", letters[longest - count :] if count else ""))
+    if arrow:
+        if longest and "..." not in right:
+            raise ValueError(
+                f"einsum: the result {right!r} has no ..., and operands have {longest} further dimensions"
+            )
+        output = right.replace("...", letters)
+    else:
+        counts = Counter("".join(t.replace("...", "") for t in terms))
+        output = letters + "".join(sorted(c for c, n in counts.items() if n == 1))
+    if len(set(output)) != len(output):
+        raise ValueError(f"einsum: the result {right!r} names a dimension twice")
+    unknown = set(output) - set("".join(inputs))
+    if unknown:
+        raise ValueError(
+            f"einsum: the result {right!r} names {', '.join(sorted(unknown))}, which no operand has"
+        )
+    _check_sizes(inputs, shapes, letters)
+    return tuple(inputs), output
+
+
+def _check_sizes(
+    inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], broadcast: str
+) -> None:
+    sizes: dict[str, int] = {}
+    for term, shape in zip(inputs, shapes, strict=True):
+        for letter, size in zip(term, shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if known == size or 1 in (known, size):
+                sizes[letter] = max(known, size) if 0 not in (known, size) else 0
+                continue
+            what = "a dimension of ..." if letter in broadcast else f"dimension {letter!r}"
+            raise ValueError(f"einsum: {what} has the sizes {known} and {size}")
+
+
+@caches.lru_cache(maxsize=1024)
+def _plan(
+    inputs: tuple[str, ...], output: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
+) -> Steps:
+    """Which operands are multiplied in each step, and the letters of the product."""
+    remaining = list(inputs)
+    if len(inputs) <= 2:
+        path: Any = [tuple(range(len(inputs)))]
+    elif optimize is False or optimize is None:
+        path = [(0, 1)] + [(0, len(inputs) - 1 - i) for i in range(1, len(inputs) - 1)]
+    else:
+        import opt_einsum  # deferred: used for three operands and more
+
+        path, _ = opt_einsum.contract_path(
+            f"{','.join(inputs)}->{output}",
+            *shapes,
+            shapes=True,
+            optimize="auto" if optimize is True else optimize,
+        )
+    steps = []
+    for numbers in path:
+        chosen = [remaining[i] for i in numbers]
+        for i in sorted(numbers, reverse=True):
+            del remaining[i]
+        needed = set(output).union(*remaining) if remaining else set(output)
+        seen = dict.fromkeys("".join(chosen))
+        result = output if not remaining else "".join(c for c in seen if c in needed)
+        remaining.append(result)
+        steps.append((tuple(numbers), result))
+    return tuple(steps)
+
+
+@compiled_with("inputs", "output", "steps", "precision", "target")
+def _einsum(
+    operands: Sequence[Any],
+    inputs: tuple[str, ...],
+    output: str,
+    steps: Steps,
+    precision: Any,
+    target: Any,
+) -> Any:
+    values = [value(v) for v in same_dtype(operands)]
+    terms = list(inputs)
+    sizes: dict[str, int] = {}
+    for term, x in zip(terms, values, strict=True):
+        for letter, size in zip(term, aval_of(x).shape, strict=True):
+            sizes[letter] = size if sizes.get(letter, 1) == 1 else sizes[letter]
+    for numbers, result in steps:
+        chosen = [(values[i], terms[i]) for i in numbers]
+        for i in sorted(numbers, reverse=True):
+            del values[i], terms[i]
+        x, term = chosen[0]
+        for j, (y, other) in enumerate(chosen[1:], 1):
+            rest = set(result).union(*(t for _, t in chosen[j + 1 :]))
+            keep = "".join(c for c in dict.fromkeys(term + other) if c in rest)
+            x, term = _product(
+                x, term, y, other, keep if j < len(chosen) - 1 else result, sizes, precision, target
+            )
+        if len(chosen) == 1:
+            x, term = _alone(x, term, set(result), sizes)
+        x = permuted(x, tuple(term.index(c) for c in result))
+        values.append(x)
+        terms.append(result)
+    (x,) = values
+    return x if target is None else convert(x, target)
+
+
+def _alone(x: Any, term: str, needed: set[str], sizes: dict[str, int]) -> tuple[Any, str]:
+    """Diagonals where a letter is repeated, and sums over letters that are not needed."""
+    for letter, count in Counter(term).items():
+        while count > 1:
+            i = term.index(letter)
+            j = term.index(letter, i + 1)
+            x = _diagonal(x, i, j, sizes[letter])
+            term = term[:j] + term[j + 1 :]
+            count -= 1
+    gone = tuple(i for i, c in enumerate(term) if c not in needed)
+    if gone:
+        x = _sum(x, gone)
+        term = "".join(c for i, c in enumerate(term) if i not in gone)
+    return x, term
+
+
+def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    if aval_of(x).dtype == bool:
+        return lax.reduce_or(x, axes)
+    return lax.reduce_sum(x, axes)
+
+
+def _diagonal(x: Any, i: int, j: int, size: int) -> Any:
+    """The elements with equal positions in two dimensions; the first of them stays."""
+    shape = aval_of(x).shape
+    if shape[i] != shape[j]:
+        shape = tuple(size if d in (i, j) else n for d, n in enumerate(shape))
+        x = lax.broadcast_in_dim(x, shape, tuple(range(len(shape))))
+    int32 = np.dtype("int32")
+    same = lax.eq(lax.broadcasted_iota(int32, shape, i), lax.broadcasted_iota(int32, shape, j))
+    return _sum(pick(same, x, lax.full_like(x, 0)), (j,))
+
+
+def _product(
+    x: Any,
+    left: str,
+    y: Any,
+    right: str,
+    result: str,
+    sizes: dict[str, int],
+    precision: Any,
+    target: Any,
+) -> tuple[Any, str]:
+    """The product of two operands, summed over the letters that the result does not have."""
+    needed = set(result)
+    x, left = _alone(x, left, needed | set(right), sizes)
+    y, right = _alone(y, right, needed | set(left), sizes)
+    x, left = _without_ones(x, left, right, sizes)
+    y, right = _without_ones(y, right, left, sizes)
+    # Where a letter has become one operand's own, it may have to be summed over there.
+    x, left = _alone(x, left, needed | set(right), sizes)
+    y, right = _alone(y, right, needed | set(left), sizes)
+    shared = [c for c in left if c in right]
+    batch = [c for c in shared if c in needed]
+    summed = [c for c in shared if c not in needed]
+    numbers = [
+        (tuple(term.index(c) for c in summed), tuple(term.index(c) for c in batch))
+        for term in (left, right)
+    ]
+    out = contracted(
+        x, y, (numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1]), precision, target
+    )
+    own = [c for c in left if c not in shared] + [c for c in right if c not in shared]
+    found = "".join(batch + own)
+    missing = [c for c in result if c not in found]
+    if missing:  # letters whose dimensions have size one in both operands
+        out = reshaped(out, aval_of(out).shape + (1,) * len(missing))
+        found += "".join(missing)
+    return out, found
+
+
+def _without_ones(x: Any, term: str, other: str, sizes: dict[str, int]) -> tuple[Any, str]:
+    """Dimensions of size one that another operand has with a larger size are dropped: they broadcast."""
+    shape = aval_of(x).shape
+    gone = [i for i, c in enumerate(term) if shape[i] == 1 and sizes[c] != 1 and c in other]
+    if not gone:
+        return x, term
+    kept = [i for i in range(len(term)) if i not in gone]
+    return reshaped(x, tuple(shape[i] for i in kept)), "".join(term[i] for i in kept)

@@ -1,0 +1,259 @@
+"""Exponential functions and logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.numpy.arguments import float_pair, inexact, inexact_pair, literal, refuse_complex, weak_of
+from dovetail.numpy.compiled import compiled
+from dovetail.numpy.selection import pick
+
+
+@compiled
+def exp(x: Any, /) -> Any:
+    """The exponential function, e raised to the power of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.exp(jnp.array([0., 1.])))
+        [1.        2.7182817]
+    """
+    return lax.exp(inexact("exp", x))
+
+
+@compiled
+def exp2(x: Any, /) -> Any:
+    """Two raised to the power of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.exp2(jnp.array([0., 3.])))
+        [1. 8.]
+    """
+    return lax.exp2(inexact("exp2", x))
+
+
+@compiled
+def expm1(x: Any, /) -> Any:
+    """``exp(x) - 1``, accurate also near 0.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.expm1(jnp.array([0., 1e-8])))
+        [0.e+00 1.e-08]
+    """
+    return lax.expm1(inexact("expm1", x))
+
+
+@compiled
+def log(x: Any, /) -> Any:
+    """The natural logarithm of each element; nan for negative real numbers, -inf for 0.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.log(jnp.array([1., 10.])))
+        [0.        2.3025851]
+    """
+    return lax.log(inexact("log", x))
+
+
+@compiled
+def log1p(x: Any, /) -> Any:
+    """``log(1 + x)``, accurate also near 0.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.log1p(jnp.array([0., 1e-8])))
+        [0.e+00 1.e-08]
+    """
+    return lax.log1p(inexact("log1p", x))
+
+
+@compiled
+def log2(x: Any, /) -> Any:
+    """The logarithm to base 2 of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.log2(jnp.array([1., 8.])))
+        [0. 3.]
+    """
+    x = inexact("log2", x)
+    return lax.div(lax.log(x), literal(_LOG_2, x.dtype, weak_of(x)))
+
+
+@compiled
+def log10(x: Any, /) -> Any:
+    """The logarithm to base 10 of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.log10(jnp.array([1., 1000.])))
+        [0. 3.]
+    """
+    x = inexact("log10", x)
+    return lax.div(lax.log(x), literal(_LOG_10, x.dtype, weak_of(x)))
+
+
+@compiled
+def logaddexp(x1: Any, x2: Any, /) -> Any:
+    """``log(exp(x1) + exp(x2))`` without overflow.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A float or complex array of the common shape. Complex results have an imaginary part of at most pi.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logaddexp(1000., jnp.array([1000., -jnp.inf])))
+        [1000.6931 1000.    ]
+    """
+    x, y = inexact_pair("logaddexp", x1, x2)
+    if dtypes.kind_of(x.dtype) == "c":
+        return _complex_logaddexp(x, y)
+    return _log_of_sum(x, y)
+
+
+@compiled
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
+    """``log2(2**x1 + 2**x2)`` without overflow.
+
+    Args:
+        x1: array or scalar of a real dtype.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logaddexp2(3., jnp.array([3., -jnp.inf])))
+        [4. 3.]
+    """
+    x, y = float_pair("logaddexp2", x1, x2)
+    log_2 = literal(_LOG_2, x.dtype)
+    return lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
+
+
+def _log_of_sum(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)) of two real operands."""
+    zero = literal(0, x.dtype)
+    difference = lax.sub(x, y)
+    # Both infinite and equal, or one of them nan: the difference is nan, the sum is the result, and its
+    # gradient does not pass through the difference.
+    special = lax.ne(difference, difference)
+    difference = pick(special, zero, difference)
+    # Written with the sign of the difference alone, so that derivatives at x = y are right to every order.
+    larger = pick(lax.ge(difference, zero), x, y)
+    magnitude = pick(lax.ge(difference, zero), difference, lax.neg(difference))
+    result = lax.add(larger, lax.log1p(lax.exp(lax.neg(magnitude))))
+    return pick(special, lax.add(x, y), result)
+
+
+def _complex_logaddexp(x: Any, y: Any) -> Any:
+    first = lax.ge(lax.real(x), lax.real(y))
+    larger, smaller = pick(first, x, y), pick(first, y, x)
+    infinite = lax.eq(lax.real(larger), literal(float("-inf"), lax.real(x).dtype))
+    difference = pick(infinite, literal(0, x.dtype), lax.sub(smaller, larger))
+    result = lax.add(larger, lax.log1p(lax.exp(difference)))
+    pi = literal(_PI, lax.real(x).dtype)
+    two_pi = literal(2 * _PI, lax.real(x).dtype)
+    angle = lax.imag(result)
+    turned = lax.sub(angle, lax.mul(two_pi, lax.ceil(lax.div(lax.sub(angle, pi), two_pi))))
+    wrapped = lax.complex(lax.real(result), turned)
+    return pick(infinite, larger, wrapped)
+
+
+_LOG_2 = 0.6931471805599453
+_LOG_10 = 2.302585092994046
+_PI = 3.141592653589793
+
+
+@compiled
+def sinc(x: Any, /) -> Any:
+    """The normalised sinc function, ``sin(pi x) / (pi x)``, and 1 at 0.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sinc(jnp.array([0., 0.5])))
+        [1.        0.6366198]
+    """
+    x = inexact("sinc", x)
+    scaled = lax.mul(x, literal(_PI, x.dtype))
+    # Near 0 the Taylor series, whose derivatives are right where the quotient's are 0 / 0.
+    squared = lax.square(scaled)
+    near = lax.lt(lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype))
+    series = literal(0, x.dtype)
+    for coefficient in _SINC_SERIES:
+        series = lax.add(lax.mul(series, squared), literal(coefficient, x.dtype))
+    safe = pick(near, literal(1, x.dtype), scaled)
+    return pick(near, series, lax.div(lax.sin(safe), safe))
+
+
+_SERIES_BELOW = 0.2
+#: Coefficients of sin(z) / z in powers of z squared, highest first: 1 / 11!, 1 / 9! ...
+_SINC_SERIES = (
+    -1 / 39916800,
+    1 / 362880,
+    -1 / 5040,
+    1 / 120,
+    -1 / 6,
+    1.0,
+)
+
+
+def _is_complex(x: Any) -> bool:
+    return dtypes.kind_of(x.dtype) == "c"

@@ -1,0 +1,244 @@
+"""Taking elements by their positions along a dimension."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axis,
+    no_out,
+    require_kind,
+    value,
+)
+from dovetail.numpy.indexing import get
+from dovetail.numpy.shapes import broadcast_to, operand, reshaped
+
+
+def _mode(function: str, mode: Any) -> Any:
+    if mode == "raise":
+        raise ValueError(
+            f"{function}: mode 'raise' is not possible, since a compiled program cannot raise; use 'fill', "
+            "'clip' or 'wrap'"
+        )
+    return "fill" if mode is None else mode
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Elements, or slices, at given positions along a dimension.
+
+    Differs from NumPy's at positions out of bounds, which cannot raise an error.
+
+    Args:
+        a: array.
+        indices: integer array of any shape; negative ones count from the end.
+        axis: dimension; None to flatten the array first.
+        out: not supported, since arrays are immutable.
+        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip" for
+            the nearest element, "wrap" for the position modulo the size.
+        unique_indices: a promise that no position is repeated.
+        indices_are_sorted: a promise that positions grow.
+        fill_value: by default nan, or the smallest (unsigned: largest) integer.
+
+    Returns:
+        An array in which the dimensions of `indices` stand in place of the one dimension.
+
+    Raises:
+        TypeError: the indices are not integers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.take(jnp.array([10., 20., 30.]), jnp.array([2, 0, 7])))
+        [30. 10. nan]
+    """
+    no_out("take", out)
+    x = operand(a, "take")
+    where = array_like(indices, "take", "indices")
+    require_kind("take", where, "iu", "integer indices")
+    if axis is None:
+        x, dimension = reshaped(x, (aval_of(x).size,)), 0
+    else:
+        dimension = canonical_axis("take", axis, aval_of(x).ndim)
+    chosen = _mode("take", mode)
+    if chosen == "wrap":
+        where = _wrapped(where, aval_of(x).shape[dimension])
+        chosen = "promise_in_bounds"
+    where = value(where)
+    return get(
+        x,
+        (slice(None),) * dimension + (where,),
+        mode=chosen,
+        fill_value=fill_value,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        wrap_negative_indices=True,
+    )
+
+
+def _wrapped(where: Any, size: int) -> Any:
+    from dovetail.numpy.arithmetic import remainder  # deferred: needed in this mode only
+
+    return remainder(value(where), max(size, 1))
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: Any = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool = True,
+) -> Any:
+    """Elements at positions along a dimension that differ from one row to another.
+
+    It undoes `argsort`: ``take_along_axis(x, argsort(x, axis), axis)`` is ``sort(x, axis)``.
+
+    Args:
+        arr: array.
+        indices: integer array of the same rank, which broadcasts with `arr` in the other dimensions.
+        axis: dimension; None to flatten the array first.
+        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip" for
+            the nearest element.
+        fill_value: by default nan, or the smallest (unsigned: largest) integer.
+        wrap_negative_indices: whether negative positions count from the end.
+
+    Returns:
+        An array with the size of `indices` along the dimension.
+
+    Raises:
+        TypeError: the indices are not integers.
+        ValueError: the ranks differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([[10, 30, 20], [60, 40, 50]])
+        >>> print(jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1))
+        [[10 20 30]
+         [40 50 60]]
+    """
+    x = operand(arr, "take_along_axis", "arr")
+    where = operand(indices, "take_along_axis", "indices")
+    require_kind("take_along_axis", where, "iu", "integer indices")
+    if axis is None:
+        if aval_of(where).ndim != 1:
+            raise ValueError(
+                "take_along_axis with axis=None takes a vector of indices, got shape "
+                f"{aval_of(where).shape}"
+            )
+        x, axis = reshaped(x, (math.prod(aval_of(x).shape),)), 0
+    shape, places = aval_of(x).shape, aval_of(where).shape
+    if len(shape) != len(places):
+        raise ValueError(
+            f"take_along_axis needs indices of the rank of the array, got shapes {shape} and {places}"
+        )
+    dimension = canonical_axis("take_along_axis", axis, len(shape))
+    common = broadcast_result(
+        "take_along_axis",
+        [s[:dimension] + (1,) + s[dimension + 1 :] for s in (shape, places)],
+    )
+    before, after = common[:dimension], common[dimension + 1 :]
+    x = broadcast_to(x, before + (shape[dimension],) + after)
+    full = before + (places[dimension],) + after
+    where = broadcast_to(where, full)
+    index = tuple(
+        where if d == dimension else _open(n, d, len(full)) for d, n in enumerate(full)
+    )
+    return get(
+        x,
+        index,
+        mode=_mode("take_along_axis", mode),
+        fill_value=fill_value,
+        indices_are_sorted=False,
+        unique_indices=False,
+        wrap_negative_indices=wrap_negative_indices,
+    )
+
+
+def _open(size: int, dimension: int, rank: int) -> Any:
+    """Positions along one dimension, of size one in all others."""
+    shape = tuple(size if d == dimension else 1 for d in range(rank))
+    return lax.broadcasted_iota(dtypes.default_dtype("i"), shape, dimension)
+
+
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Any:
+    """Slices along a dimension for which a condition holds.
+
+    Args:
+        condition: boolean vector; positions beyond its end do not count.
+        a: array.
+        axis: dimension; None to flatten the array first.
+        size: number of slices in the result, needed where the condition is traced.
+        fill_value: what fills up slices.
+        out: not supported, since arrays are immutable.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.compress(jnp.array([True, False, True]), jnp.arange(3)))
+        [0 2]
+    """
+    no_out("compress", out)
+    x = operand(a, "compress")
+    if axis is None:
+        x, axis = reshaped(x, (aval_of(x).size,)), 0
+    test = operand(condition, "compress", "condition")
+    if aval_of(test).ndim != 1:
+        raise ValueError(f"compress needs a vector as condition, got shape {aval_of(test).shape}")
+    from dovetail.numpy.searching import nonzero  # deferred: it imports this module
+
+    dimension = canonical_axis("compress", axis, aval_of(x).ndim)
+    count = aval_of(x).shape[dimension]
+    if size is None:
+        (places,) = nonzero(test)
+        return take(x, places, axis=dimension)
+    (places,) = nonzero(test, size=size, fill_value=count)
+    return take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
+
+
+def extract(
+    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
+) -> Any:
+    """Elements for which a condition holds, in one dimension.
+
+    Args:
+        condition: boolean array of the shape of `arr`.
+        arr: array.
+        size: number of elements in the result, needed where the condition is traced.
+        fill_value: what fills up elements.
+
+    Returns:
+        A vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.arange(5)
+        >>> print(jnp.extract(x % 2 == 0, x))
+        [0 2 4]
+    """
+    test = operand(condition, "extract", "condition")
+    return compress(reshaped(test, (aval_of(test).size,)), arr, size=size, fill_value=fill_value)

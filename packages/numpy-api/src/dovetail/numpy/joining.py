@@ -1,0 +1,568 @@
+"""Joining arrays, taking them apart, and repeating them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.joining import concatenate_p, split_p, stack_p, unstack_p
+from dovetail.core.ops.shape import tile_p
+from dovetail.core.ops.slicing import pad_p, slice_dimension
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    array_sequence,
+    canonical_axis,
+    convert,
+    integer,
+    literal,
+    requested_dtype,
+    same_dtype,
+    value,
+)
+from dovetail.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, operand, reshaped
+
+Shape = tuple[int, ...]
+
+
+def _joined(function: str, arrays: Any, dtype: Any) -> list[Any]:
+    """Checked arrays of one dtype."""
+    values = array_sequence(arrays, function)
+    if not values:
+        raise ValueError(f"{function} needs at least one array")
+    target = requested_dtype(function, dtype)
+    if target is None:
+        return [value(v) for v in same_dtype(values)]
+    return [value(convert(v, target)) for v in values]
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Arrays one after another along a dimension.
+
+    Args:
+        arrays: sequence of arrays whose shapes differ in that dimension only; or an array, whose parts
+            along its first dimension are joined.
+        axis: the dimension; None to flatten the arrays first.
+        dtype: dtype of the result; the common one if None.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: there is no array.
+        TypeError: ranks or other sizes differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.concatenate([jnp.arange(3), jnp.array([7., 8.])]))
+        [0. 1. 2. 7. 8.]
+    """
+    values = _joined("concatenate", arrays, dtype)
+    shapes = [aval_of(v).shape for v in values]
+    if axis is None:
+        values = [reshaped(v, (math.prod(s),)) for v, s in zip(values, shapes, strict=True)]
+        return _concatenated(values, 0)
+    rank = len(shapes[0])
+    if not rank or any(len(s) != rank for s in shapes):
+        raise TypeError(
+            "concatenate needs arrays of equal rank, of one dimension at least, got shapes "
+            f"{', '.join(map(str, shapes))}; stack joins along a new dimension"
+        )
+    dimension = canonical_axis("concatenate", axis, rank)
+    for d in range(rank):
+        if d != dimension and any(s[d] != shapes[0][d] for s in shapes):
+            raise TypeError(
+                f"concatenate along axis {dimension} needs equal sizes in all others, got shapes "
+                f"{', '.join(map(str, shapes))}"
+            )
+    return _concatenated(values, dimension)
+
+
+def _concatenated(values: Sequence[Any], dimension: int) -> Any:
+    return values[0] if len(values) == 1 else concatenate_p.bind(*values, dimension=dimension)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """`concatenate` under its name in the array API standard.
+
+    Args:
+        arrays: sequence of arrays.
+        axis: the dimension; None to flatten the arrays first.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.concat([jnp.arange(2), jnp.arange(3)]))
+        [0 1 0 1 2]
+    """
+    return concatenate(arrays, axis)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """A new array with values after those of another. (It costs a copy each time.)
+
+    Args:
+        arr: array.
+        values: array of the same rank.
+        axis: the dimension along which they are joined; None to flatten both first.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.append(jnp.arange(3), 7))
+        [0 1 2 7]
+    """
+    return concatenate([arr, values], axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Arrays of one shape joined along a new dimension.
+
+    Args:
+        arrays: sequence of arrays, or an array.
+        axis: position of the new dimension in the result.
+        out: not supported, since arrays are immutable.
+        dtype: dtype of the result; the common one if None.
+
+    Returns:
+        An array with one more dimension.
+
+    Raises:
+        ValueError: the shapes differ, or there is no array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.stack([jnp.zeros(2), jnp.ones(2)], axis=1))
+        [[0. 1.]
+         [0. 1.]]
+    """
+    if out is not None:
+        raise NotImplementedError("stack does not take out=: arrays are immutable")
+    values = _joined("stack", arrays, dtype)
+    shapes = {aval_of(v).shape for v in values}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"stack needs arrays of one shape, got {', '.join(map(str, sorted(shapes)))}"
+        )
+    return stack_p.bind(*values, axis=canonical_axis("stack", axis, aval_of(values[0]).ndim + 1))
+
+
+def _each(function: str, at_least: Callable[..., Any], tup: Any) -> list[Any]:
+    return [at_least(x) for x in array_sequence(tup, function, "tup")]
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays below one another: joined along the first dimension, vectors being rows.
+
+    Args:
+        tup: sequence of arrays.
+        dtype: dtype of the result; the common one if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.vstack([jnp.zeros(2), jnp.ones(2)]))
+        [[0. 0.]
+         [1. 1.]]
+    """
+    return concatenate(_each("vstack", atleast_2d, tup), 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays beside one another: joined along the second dimension, vectors along their only one.
+
+    Args:
+        tup: sequence of arrays.
+        dtype: dtype of the result; the common one if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.hstack([jnp.zeros(2), jnp.ones(2)]))
+        [0. 0. 1. 1.]
+    """
+    values = _each("hstack", atleast_1d, tup)
+    if not values:
+        raise ValueError("hstack needs at least one array")
+    return concatenate(values, 0 if aval_of(values[0]).ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays behind one another: joined along the third dimension.
+
+    Args:
+        tup: sequence of arrays.
+        dtype: dtype of the result; the common one if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.dstack([jnp.zeros((2, 3)), jnp.ones((2, 3))]).shape
+        (2, 3, 2)
+    """
+    return concatenate(_each("dstack", atleast_3d, tup), 2, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors as the columns of a matrix; matrices beside one another.
+
+    Args:
+        tup: sequence of arrays of rank 2 or less.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.column_stack([jnp.zeros(2), jnp.ones(2)]))
+        [[0. 1.]
+         [0. 1.]]
+    """
+    columns = []
+    for x in array_sequence(tup, "column_stack", "tup"):
+        array = value(x)
+        rank = aval_of(array).ndim
+        columns.append(reshaped(array, (aval_of(array).size, 1)) if rank < 2 else array)
+    return concatenate(columns, 1)
+
+
+# ------------------------------------------------------------------------------- taking apart
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts of an array along a dimension, of sizes that differ by one at most.
+
+    Args:
+        ary: array.
+        indices_or_sections: number of parts, or the positions at which to cut.
+        axis: the dimension.
+
+    Returns:
+        A list of arrays.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> [part.tolist() for part in jnp.array_split(jnp.arange(5), 2)]
+        [[0, 1, 2], [3, 4]]
+    """
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts of an array along a dimension, of equal sizes.
+
+    Args:
+        ary: array.
+        indices_or_sections: number of parts, or the positions at which to cut.
+        axis: the dimension.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        ValueError: the size cannot be divided by the number of parts; `array_split` takes any.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> [part.tolist() for part in jnp.split(jnp.arange(5), [1, 3])]
+        [[0], [1, 2], [3, 4]]
+    """
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Any]:
+    x = operand(ary, function, "ary")
+    have = aval_of(x).shape
+    dimension = canonical_axis(function, axis, len(have))
+    size = have[dimension]
+    if isinstance(indices_or_sections, (tuple, list)) or getattr(indices_or_sections, "ndim", 0):
+        cuts = [integer(function, "indices_or_sections", i) for i in indices_or_sections]
+        bounds = [slice(i).indices(size)[1] for i in cuts]
+        starts, stops = [0, *bounds], [*bounds, size]
+        if any(b < a for a, b in zip(starts, stops, strict=True)):
+            return [
+                slice_dimension(x, a, max(a, b), dimension)
+                for a, b in zip(starts, stops, strict=True)
+            ]
+        sizes = tuple(b - a for a, b in zip(starts, stops, strict=True))
+    else:
+        count = integer(function, "indices_or_sections", indices_or_sections)
+        if count < 1:
+            raise ValueError(f"{function}: the number of parts must be positive, got {count}")
+        part, rest = divmod(size, count)
+        if rest and function != "array_split":
+            raise ValueError(
+                f"{function}: {size} elements along axis {dimension} do not divide into {count} equal "
+                "parts; array_split takes any number of parts"
+            )
+        sizes = (part + 1,) * rest + (part,) * (count - rest)
+    if len(sizes) == 1:
+        return [x]
+    return list(split_p.bind(x, sizes=sizes, axis=dimension))
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along the second dimension, or the only one of a vector.
+
+    Args:
+        ary: array of rank 1 or more.
+        indices_or_sections: number of parts, or the positions at which to cut.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> [part.shape for part in jnp.hsplit(jnp.ones((2, 4)), 2)]
+        [(2, 2), (2, 2)]
+    """
+    x = operand(ary, "hsplit", "ary")
+    return _split("hsplit", x, indices_or_sections, 0 if aval_of(x).ndim == 1 else 1)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along the first dimension.
+
+    Args:
+        ary: array of rank 1 or more.
+        indices_or_sections: number of parts, or the positions at which to cut.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> [part.shape for part in jnp.vsplit(jnp.ones((2, 4)), 2)]
+        [(1, 4), (1, 4)]
+    """
+    return _split("vsplit", ary, indices_or_sections, 0)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along the third dimension.
+
+    Args:
+        ary: array of rank 3 or more.
+        indices_or_sections: number of parts, or the positions at which to cut.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> [part.shape for part in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
+        [(1, 2, 2), (1, 2, 2)]
+    """
+    return _split("dsplit", ary, indices_or_sections, 2)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The parts of an array at each position of a dimension; the inverse of `stack`.
+
+    Args:
+        x: array of rank 1 or more.
+        axis: the dimension.
+
+    Returns:
+        A tuple of arrays with one dimension less.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> [row.tolist() for row in jnp.unstack(jnp.array([[1, 2], [3, 4]]))]
+        [[1, 2], [3, 4]]
+    """
+    array = operand(x, "unstack", "x")
+    rank = aval_of(array).ndim
+    if not rank:
+        raise ValueError("unstack needs an array of rank 1 or more, got a scalar")
+    return tuple(unstack_p.bind(array, axis=canonical_axis("unstack", axis, rank)))
+
+
+# ---------------------------------------------------------------------------------- repeating
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """The array repeated as a whole.
+
+    Args:
+        A: array or scalar.
+        reps: how many times along each dimension, counted from the last; an integer means the last one.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.tile(jnp.arange(3), 2))
+        [0 1 2 0 1 2]
+    """
+    x = operand(A, "tile", "A")
+    counts = tuple(reps) if isinstance(reps, (tuple, list)) or np.ndim(reps) else (reps,)
+    counts = tuple(integer("tile", "reps", n) for n in counts)
+    if any(n < 0 for n in counts):
+        raise ValueError(f"tile: reps must not be negative, got {counts}")
+    have = aval_of(x).shape
+    rank = max(len(have), len(counts))
+    x = reshaped(x, (1,) * (rank - len(have)) + have)
+    counts = (1,) * (rank - len(counts)) + counts
+    return x if all(n == 1 for n in counts) else tile_p.bind(x, reps=counts)
+
+
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Each element repeated.
+
+    Args:
+        a: array or scalar.
+        repeats: how many times: an integer, or one for each position of the dimension.
+        axis: the dimension; None to flatten the array first.
+        total_repeat_length: size of the result along the dimension, needed where `repeats` is traced;
+            it is cut off there, or the last element goes on.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Raises:
+        ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.repeat(jnp.arange(3), 2), jnp.repeat(jnp.arange(3), jnp.array([1, 0, 2])))
+        [0 0 1 1 2 2] [0 2 2]
+    """
+    x = operand(a, "repeat")
+    if axis is None or not aval_of(x).ndim:
+        x = reshaped(x, (aval_of(x).size,))
+        axis = 0
+    have = aval_of(x).shape
+    dimension = canonical_axis("repeat", axis, len(have))
+    traced = isinstance(repeats, Tracer) and repeats.concrete() is None
+    if not traced and not np.ndim(repeats) and total_repeat_length is None:
+        return _repeat_each(x, integer("repeat", "repeats", repeats), dimension)
+    if total_repeat_length is None:
+        if traced:
+            integer("repeat", "repeats (or give total_repeat_length)", repeats)
+        counts = np.broadcast_to(np.asarray(repeats), (have[dimension],))
+        if np.any(counts < 0):
+            raise ValueError("repeat: repeats must not be negative")
+        positions: Any = np.repeat(np.arange(have[dimension], dtype=np.int32), counts)
+    else:
+        positions = _traced_positions(repeats, have[dimension], total_repeat_length)
+    from dovetail.numpy.gathering import take  # deferred: needed for different repeats only
+
+    return take(x, positions, axis=dimension, mode="clip")
+
+
+def _repeat_each(x: Any, count: int, dimension: int) -> Any:
+    if count < 0:
+        raise ValueError(f"repeat: repeats must not be negative, got {count}")
+    have = aval_of(x).shape
+    spread = have[: dimension + 1] + (1,) + have[dimension + 1 :]
+    wide = have[: dimension + 1] + (count,) + have[dimension + 1 :]
+    result = have[:dimension] + (have[dimension] * count,) + have[dimension + 1 :]
+    return reshaped(broadcast_to(reshaped(x, spread), wide), result)
+
+
+def _traced_positions(repeats: Any, size: int, length: int) -> Any:
+    """The position that each element of the result comes from."""
+    from dovetail.numpy.cumulative import cumsum  # deferred: needed for traced repeats only
+    from dovetail.numpy.creation import zeros  # deferred: likewise
+
+    counts = broadcast_to(repeats, (size,))
+    ends = cumsum(counts)
+    steps = zeros((length,), np.int32).at[ends[:-1]].add(1, mode="drop")
+    return cumsum(steps)
+
+
+# ------------------------------------------------------------------------------------ padding
+
+
+def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    """The array with elements added before and after those of each dimension.
+
+    Args:
+        array: array or scalar.
+        pad_width: how many: one number, ``(before, after)``, or one such pair for each dimension.
+        mode: "constant", "empty" (zeros), "edge" (the outermost element), "wrap" (the other end),
+            "reflect" (mirrored without the outermost element), "symmetric" (mirrored with it).
+        **kwargs: `constant_values` for "constant": a number, or pairs like those of `pad_width`.
+
+    Returns:
+        An array of the same dtype.
+
+    Raises:
+        ValueError: a width is negative, or the mode is not one of these.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.pad(jnp.arange(3), (1, 2), constant_values=7))
+        [7 0 1 2 7 7]
+        >>> print(jnp.pad(jnp.arange(3), 2, mode="reflect"))
+        [2 1 0 1 2 1 0]
+    """
+    x = operand(array, "pad", "array")
+    rank = aval_of(x).ndim
+    widths = _pairs("pad_width", pad_width, rank)
+    if any(n < 0 for pair in widths for n in pair):
+        raise ValueError(f"pad: pad_width must not be negative, got {pad_width}")
+    allowed = {"constant_values"} if mode == "constant" else set()
+    unknown = sorted(set(kwargs) - allowed)
+    if mode not in _MODES:
+        raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if unknown:
+        raise ValueError(f"pad: mode {mode!r} does not take {', '.join(unknown)}")
+    if mode in ("constant", "empty"):
+        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
+    for dimension, (before, after) in enumerate(widths):
+        if before or after:
+            x = _pad_from_itself(x, dimension, before, after, mode)
+    return x
+
+
+_MODES = ("constant", "empty", "edge", "wrap", "reflect", "symmetric")
+
+
+def _pairs(argument: str, given: Any, rank: int) -> list[tuple[int, int]]:
+    if isinstance(given, dict):
+        raise TypeError(f"pad: {argument} must be a number or pairs of numbers, got a dict")
+    table = np.asarray(given)
+    if table.dtype.kind not in "iu":
+        raise TypeError(f"pad: {argument} must hold integers, got {given!r}")
+    try:
+        spread = np.broadcast_to(table, (rank, 2))
+    except ValueError:
+        raise ValueError(
+            f"pad: {argument} must be a number, a pair, or one pair for each of the {rank} dimensions, "
+            f"got {given!r}"
+        ) from None
+    return [(int(a), int(b)) for a, b in spread]
+
+
+def _pad_constant(x: Any, widths: list[tuple[int, int]], constant_values: Any) -> Any:
+    dtype = aval_of(x).dtype
+    rank = len(widths)
+    if not isinstance(constant_values, (tuple, list)) and not np.ndim(constant_values):
+        fill = convert(array_like(constant_values, "pad", "constant_values"), dtype)
+        return pad_p.bind(x, fill, padding_config=tuple((a, b, 0) for a, b in widths))
+    values = np.broadcast_to(np.asarray(constant_values), (rank, 2))
+    for dimension, (before, after) in enumerate(widths):
+        for side, width in enumerate((before, after)):
+            config = [(0, 0, 0)] * rank
+            config[dimension] = (0, width, 0) if side else (width, 0, 0)
+            fill = literal(values[dimension, side].item(), dtype)
+            x = pad_p.bind(x, fill, padding_config=tuple(config))
+    return x
+
+
+def _pad_from_itself(x: Any, dimension: int, before: int, after: int, mode: str) -> Any:
+    from dovetail.numpy.gathering import take  # deferred: needed in these modes only
+
+    size = aval_of(x).shape[dimension]
+    if not size:
+        raise ValueError(f"pad: mode {mode!r} cannot extend axis {dimension}, which has no elements")
+    places = np.arange(-before, size + after)
+    if mode == "edge":
+        places = places.clip(0, size - 1)
+    elif mode == "wrap":
+        places = places % size
+    else:
+        # Mirroring repeats with twice the size, or two less where the ends are not doubled.
+        period = 2 * size if mode == "symmetric" else max(2 * size - 2, 1)
+        places = places % period
+        last = period - 1 if mode == "symmetric" else period
+        places = np.where(places < size, places, last - places)
+    return take(x, places.astype(np.int32), axis=dimension, mode="clip")

@@ -1,0 +1,177 @@
+"""Linear algebra: norms; the factorisations are not here yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.contraction import matmul as matmul
+from dovetail.numpy.contraction import outer as outer
+from dovetail.numpy.contraction import tensordot as tensordot
+from dovetail.numpy.contraction import vecdot as vecdot
+from dovetail.numpy.matrices import diagonal as diagonal
+from dovetail.numpy.matrices import trace as trace
+from dovetail.numpy.reductions import kept
+from dovetail.numpy.reductions import max as largest
+from dovetail.numpy.reductions import min as smallest
+from dovetail.numpy.reductions import sum as total
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import matrix_transpose as matrix_transpose
+
+__all__ = [
+    "diagonal",
+    "matmul",
+    "matrix_norm",
+    "matrix_transpose",
+    "norm",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+@compiled_with("ord", "axis", "keepdims")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of a vector or matrix, or of several along some dimensions.
+
+    Args:
+        x: array.
+        ord: which norm: None for the square root of the sum of squares. For vectors a number p for the
+            p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest magnitude. For
+            matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or -inf (of a row). Norms of
+            singular values ("nuc", 2, -2) need a factorisation that is not here yet.
+        axis: dimension of vectors, or pair of dimensions of matrices; all if None.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float array without these dimensions.
+
+    Raises:
+        ValueError: `ord` is not one of these, or does not go with the rank.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.norm(jnp.array([3., 4.])))
+        5.0
+    """
+    x = value(inexact("linalg.norm", array_like(x, "linalg.norm")))
+    shape = aval_of(x).shape
+    if axis is None and ord is None:
+        return _root_of_squares(x, tuple(range(len(shape))), keepdims)
+    if axis is None and len(shape) not in (1, 2):
+        raise ValueError(
+            f"linalg.norm of an array of rank {len(shape)} needs axis: a dimension of vectors or a pair "
+            "of dimensions of matrices"
+        )
+    axes = canonical_axes("linalg.norm", axis, len(shape))
+    if len(axes) == 1:
+        return _vector(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix(x, ord, axes, keepdims)
+    raise ValueError(f"linalg.norm: axis must name one or two dimensions, got {axis}")
+
+
+def _finish(result: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return kept(result, aval_of(x).shape, axes) if keepdims else result
+
+
+def _squares(x: Any) -> Any:
+    if dtypes.kind_of(aval_of(x).dtype) == "c":
+        return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
+    return lax.square(x)
+
+
+def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return _finish(lax.sqrt(lax.reduce_sum(_squares(x), axes)), x, axes, keepdims)
+
+
+def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if isinstance(ord, str):
+        raise ValueError(f"linalg.norm: ord {ord!r} is a norm of matrices, and the array has vectors")
+    if ord == 2:
+        return _root_of_squares(x, axes, keepdims)
+    size = lax.abs(x)
+    dtype = aval_of(size).dtype
+    if ord == float("inf"):
+        return plain(largest)(size, axes, None, keepdims)
+    if ord == -float("inf"):
+        return plain(smallest)(size, axes, None, keepdims)
+    if ord == 0:
+        return plain(total)(convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims)
+    if ord == 1:
+        return plain(total)(size, axes, None, None, keepdims)
+    power = lax.reduce_sum(lax.pow(size, literal(ord, dtype)), axes)
+    zero, one = literal(0, dtype), literal(1, dtype)
+    # At zero the root has an infinite derivative, which would meet the zero of the power's.
+    is_zero = lax.eq(power, zero)
+    root = lax.pow(pick(is_zero, one, power), literal(1 / ord, dtype))
+    return _finish(pick(is_zero, power, root) if ord > 0 else lax.pow(power, literal(1 / ord, dtype)), x, axes, keepdims)
+
+
+def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if ord is None or ord == "fro":
+        return _root_of_squares(x, axes, keepdims)
+    if ord in (1, -1, float("inf"), -float("inf")):
+        row, column = axes
+        sums = plain(total)(lax.abs(x), row if abs(ord) == 1 else column, None, None, True)
+        extreme = largest if ord > 0 else smallest
+        return plain(extreme)(sums, axes, None, keepdims)
+    if ord in (2, -2, "nuc"):
+        raise NotImplementedError(
+            f"linalg.norm: ord {ord!r} needs singular values, and the factorisation that finds them is not "
+            "here yet; the norms None, 'fro', 1, -1, inf and -inf are"
+        )
+    raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors; of all elements where no dimension is given.
+
+    Args:
+        x: array.
+        axis: dimension, or several that are taken as one; all if None.
+        keepdims: whether the dimensions stay, with size one.
+        ord: which norm, as for `norm`.
+
+    Returns:
+        A float array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.vector_norm(jnp.array([[3., 4.], [0., 0.]])))
+        5.0
+    """
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else axis
+    return _vector_norm(x, axes, keepdims, ord)
+
+
+@compiled_with("axis", "keepdims", "ord")
+def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+    x = value(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm")))
+    axes = canonical_axes("linalg.vector_norm", axis, aval_of(x).ndim)
+    return _vector(x, ord, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of matrices in the last two dimensions.
+
+    Args:
+        x: array of rank 2 or more.
+        keepdims: whether the dimensions stay, with size one.
+        ord: which norm, as for `norm`.
+
+    Returns:
+        A float array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.matrix_norm(jnp.array([[1., -2.], [3., 4.]]), ord=1))
+        6.0
+    """
+    return norm(x, ord, (-2, -1), keepdims)

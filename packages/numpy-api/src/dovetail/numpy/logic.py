@@ -1,0 +1,496 @@
+"""Comparisons, logic, and questions about elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_ranks,
+    broadcast_result,
+    inexact_dtype,
+    convert,
+    literal,
+    promoted_pair,
+    refuse_complex,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.creation import asarray
+from dovetail.numpy.selection import pick, truth
+
+
+@compiled
+def equal(x1: Any, x2: Any, /) -> Any:
+    """Where two arrays are equal, element by element.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.equal(jnp.arange(3), 1))
+        [False  True False]
+    """
+    x, y = promoted_pair("equal", x1, x2)
+    return lax.eq_p.bind(x, y)
+
+
+@compiled
+def not_equal(x1: Any, x2: Any, /) -> Any:
+    """Where two arrays differ, element by element; nan differs from everything.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.not_equal(jnp.arange(3), 1))
+        [ True False  True]
+    """
+    x, y = promoted_pair("not_equal", x1, x2)
+    return lax.ne_p.bind(x, y)
+
+
+@compiled
+def less(x1: Any, x2: Any, /) -> Any:
+    """Where one array is smaller than another, element by element.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.less(jnp.arange(3), 1))
+        [ True False False]
+    """
+    x, y = promoted_pair("less", x1, x2)
+    if dtypes.kind_of(x.dtype) == "c":
+        return _complex_order(lax.lt, x, y)
+    return lax.lt_p.bind(x, y)
+
+
+@compiled
+def less_equal(x1: Any, x2: Any, /) -> Any:
+    """Where one array is smaller than another or equal to it, element by element.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.less_equal(jnp.arange(3), 1))
+        [ True  True False]
+    """
+    x, y = promoted_pair("less_equal", x1, x2)
+    if dtypes.kind_of(x.dtype) == "c":
+        return _complex_order(lax.le, x, y)
+    return lax.le_p.bind(x, y)
+
+
+@compiled
+def greater(x1: Any, x2: Any, /) -> Any:
+    """Where one array is greater than another, element by element.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.greater(jnp.arange(3), 1))
+        [False False  True]
+    """
+    x, y = promoted_pair("greater", x1, x2)
+    if dtypes.kind_of(x.dtype) == "c":
+        return _complex_order(lax.gt, x, y)
+    return lax.gt_p.bind(x, y)
+
+
+@compiled
+def greater_equal(x1: Any, x2: Any, /) -> Any:
+    """Where one array is greater than another or equal to it, element by element.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones.
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.greater_equal(jnp.arange(3), 1))
+        [False  True  True]
+    """
+    x, y = promoted_pair("greater_equal", x1, x2)
+    if dtypes.kind_of(x.dtype) == "c":
+        return _complex_order(lax.ge, x, y)
+    return lax.ge_p.bind(x, y)
+
+
+def _complex_order(compare: Any, x: Any, y: Any) -> Any:
+    return pick(
+        lax.eq(lax.real(x), lax.real(y)),
+        compare(lax.imag(x), lax.imag(y)),
+        compare(lax.real(x), lax.real(y)),
+    )
+
+
+@compiled
+def logical_and(x1: Any, x2: Any, /) -> Any:
+    """Whether both elements are true (not zero).
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logical_and(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
+        [False False False  True]
+    """
+    x = truth(array_like(x1, "logical_and", "x1"))
+    y = truth(array_like(x2, "logical_and", "x2"))
+    x, y = broadcast_ranks("logical_and", [x, y])
+    return lax.bitwise_and(x, y)
+
+
+@compiled
+def logical_or(x1: Any, x2: Any, /) -> Any:
+    """Whether at least one of two elements is true (not zero).
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logical_or(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
+        [False  True  True  True]
+    """
+    x = truth(array_like(x1, "logical_or", "x1"))
+    y = truth(array_like(x2, "logical_or", "x2"))
+    x, y = broadcast_ranks("logical_or", [x, y])
+    return lax.bitwise_or(x, y)
+
+
+@compiled
+def logical_xor(x1: Any, x2: Any, /) -> Any:
+    """Whether exactly one of two elements is true (not zero).
+
+    Args:
+        x1: array or scalar.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A boolean array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logical_xor(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
+        [False  True  True False]
+    """
+    x = truth(array_like(x1, "logical_xor", "x1"))
+    y = truth(array_like(x2, "logical_xor", "x2"))
+    x, y = broadcast_ranks("logical_xor", [x, y])
+    return lax.bitwise_xor(x, y)
+
+
+@compiled
+def logical_not(x: Any, /) -> Any:
+    """Whether each element is zero or False.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logical_not(jnp.array([0., 2.])))
+        [ True False]
+    """
+    return lax.bitwise_not(truth(array_like(x, "logical_not")))
+
+
+@compiled
+def isnan(x: Any, /) -> Any:
+    """Where elements are nan.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isnan(jnp.array([1., jnp.nan, jnp.inf])))
+        [False  True False]
+    """
+    x = array_like(x, "isnan")
+    return lax.ne(x, x)
+
+
+@compiled
+def isfinite(x: Any, /) -> Any:
+    """Where elements are neither nan nor infinite.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isfinite(jnp.array([1., jnp.nan, jnp.inf])))
+        [ True False False]
+    """
+    return finite(array_like(x, "isfinite"))
+
+
+def finite(x: Any) -> Any:
+    """Where a checked operand is finite."""
+    kind = dtypes.kind_of(x.dtype)
+    if kind == "c":
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    if kind == "f":
+        return lax.is_finite(x)
+    return lax.full_like(x, True, dtype=bool)
+
+
+@compiled
+def isinf(x: Any, /) -> Any:
+    """Where elements are infinite, with any sign.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isinf(jnp.array([1., jnp.nan, -jnp.inf])))
+        [False False  True]
+    """
+    x = array_like(x, "isinf")
+    kind = dtypes.kind_of(x.dtype)
+    if kind == "c":
+        return lax.bitwise_or(_is(lax.abs(lax.real(x)), "inf"), _is(lax.abs(lax.imag(x)), "inf"))
+    return _is(lax.abs(x), "inf") if kind == "f" else lax.full_like(x, False, dtype=bool)
+
+
+@compiled
+def isposinf(x: Any, /) -> Any:
+    """Where elements are plus infinity.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isposinf(jnp.array([1., jnp.inf, -jnp.inf])))
+        [False  True False]
+    """
+    x = array_like(x, "isposinf")
+    refuse_complex("isposinf", x)
+    kind = dtypes.kind_of(x.dtype)
+    return _is(x, "inf") if kind == "f" else lax.full_like(x, False, dtype=bool)
+
+
+@compiled
+def isneginf(x: Any, /) -> Any:
+    """Where elements are minus infinity.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isneginf(jnp.array([1., jnp.inf, -jnp.inf])))
+        [False False  True]
+    """
+    x = array_like(x, "isneginf")
+    refuse_complex("isneginf", x)
+    kind = dtypes.kind_of(x.dtype)
+    return _is(x, "-inf") if kind == "f" else lax.full_like(x, False, dtype=bool)
+
+
+def _is(x: Any, number: str) -> Any:
+    return lax.eq(x, literal(float(number), x.dtype))
+
+
+@compiled_with("equal_nan")
+def isclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Where two arrays are equal within ``atol + rtol * abs(b)``.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar that broadcasts with `a`: the reference.
+        rtol: tolerance relative to `b`.
+        atol: absolute tolerance.
+        equal_nan: whether nan counts as equal to nan.
+
+    Returns:
+        A boolean array of the common shape. Infinities are close to themselves only.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.1])))
+        [ True False]
+    """
+    x, y = promoted_pair("isclose", a, b)
+    dtype = x.dtype
+    kind = dtypes.kind_of(dtype)
+    if kind not in ("f", "c"):
+        dtype = inexact_dtype(dtype)
+        x, y = convert(x, dtype), convert(y, dtype)
+    real = dtypes.finfo(dtype).dtype if kind == "c" else dtype
+    relative = convert(array_like(rtol, "isclose", "rtol"), real)
+    absolute = convert(array_like(atol, "isclose", "atol"), real)
+    tolerance = lax.add(absolute, lax.mul(relative, lax.abs(y)))
+    near = lax.bitwise_and(finite(y), lax.le(lax.abs(lax.sub(x, y)), tolerance))
+    close = lax.bitwise_or(near, lax.eq(x, y))
+    if equal_nan:
+        close = lax.bitwise_or(close, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return close
+
+
+@compiled_with("equal_nan")
+def allclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Whether two arrays are equal within ``atol + rtol * abs(b)`` everywhere.
+
+    Args:
+        a: array or scalar.
+        b: array or scalar that broadcasts with `a`: the reference.
+        rtol: tolerance relative to `b`.
+        atol: absolute tolerance.
+        equal_nan: whether nan counts as equal to nan.
+
+    Returns:
+        A boolean array of rank 0.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.allclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.])))
+        True
+    """
+    close = plain(isclose)(a, b, rtol, atol, equal_nan)
+    return all_of(close)
+
+
+def all_of(x: Any) -> Any:
+    """Whether a boolean operand is true everywhere."""
+    return lax.reduce_and_p.bind(x, axes=tuple(range(aval_of(x).ndim)))
+
+
+@compiled_with("equal_nan")
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have the same shape and equal elements.
+
+    Args:
+        a1: array, scalar, or nested list of numbers.
+        a2: likewise.
+        equal_nan: whether nan counts as equal to nan.
+
+    Returns:
+        A boolean array of rank 0.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.array_equal(jnp.arange(3), [0, 1, 2]), jnp.array_equal(jnp.ones(2), jnp.ones(3)))
+        True False
+    """
+    x, y = _as_arrays("array_equal", a1, a2)
+    if aval_of(x).shape != aval_of(y).shape:
+        return value(literal(False, dtypes.default_dtype("b")))
+    return _all_equal(x, y, equal_nan)
+
+
+@compiled
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays broadcast to each other and are equal everywhere.
+
+    Args:
+        a1: array, scalar, or nested list of numbers.
+        a2: likewise.
+
+    Returns:
+        A boolean array of rank 0.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.array_equiv(jnp.ones((2, 3)), 1))
+        True
+    """
+    x, y = _as_arrays("array_equiv", a1, a2)
+    try:
+        broadcast_result("array_equiv", (aval_of(x).shape, aval_of(y).shape))
+    except TypeError:
+        return value(literal(False, dtypes.default_dtype("b")))
+    return _all_equal(x, y, False)
+
+
+def _as_arrays(function: str, *args: Any) -> list[Any]:
+    return [
+        asarray(a) if isinstance(a, (list, tuple)) else array_like(a, function, name)
+        for a, name in zip(args, ("a1", "a2"), strict=True)
+    ]
+
+
+def _all_equal(x: Any, y: Any, equal_nan: bool) -> Any:
+    x, y = promoted_pair("array_equal", x, y)
+    same = lax.eq(x, y)
+    if equal_nan:
+        same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return all_of(same)

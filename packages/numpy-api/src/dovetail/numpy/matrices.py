@@ -1,0 +1,409 @@
+"""Matrices of a special form, and parts of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axes,
+    convert,
+    integer,
+    literal,
+    no_out,
+    requested_dtype,
+)
+from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.creation import SMALL, host_array, on_device
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import operand, permuted, reshaped
+
+_INT32 = np.dtype("int32")
+
+
+def _size(function: str, argument: str, value: Any) -> int:
+    size = integer(function, argument, value)
+    if size < 0:
+        raise ValueError(f"{function}: {argument} must not be negative, got {size}")
+    return size
+
+
+def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
+    """Row numbers moved by `k`, and column numbers, of the last two dimensions of a shape."""
+    rank = len(shape)
+    rows = lax.broadcasted_iota(_INT32, shape, rank - 2)
+    columns = lax.broadcasted_iota(_INT32, shape, rank - 1)
+    if type(k) is int:
+        return (lax.add(rows, literal(k, _INT32)) if k else rows), columns
+    return lax.add(rows, convert(k, _INT32)), columns
+
+
+def eye(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+) -> Any:
+    """A matrix with ones on a diagonal, and zeros elsewhere.
+
+    Args:
+        N: number of rows.
+        M: number of columns; `N` if None.
+        k: which diagonal: 0 for the main one, positive ones are above it. It may be traced.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array of shape ``(N, M)``.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.eye(3, k=1))
+        [[0. 1. 0.]
+         [0. 0. 1.]
+         [0. 0. 0.]]
+    """
+    rows = _size("eye", "N", N)
+    columns = rows if M is None else _size("eye", "M", M)
+    target = requested_dtype("eye", dtype) or dtypes.default_dtype("f")
+    if isinstance(k, Tracer) and k.concrete() is None:
+        moved, numbers = _offsets((rows, columns), k)
+        return on_device(convert(lax.eq(moved, numbers), target), device)
+    offset = integer("eye", "k", k)
+    if rows * columns <= SMALL and state.trace is evaluation_trace:
+        return on_device(host_array(np.eye(rows, columns, offset, target)), device)
+    return on_device(_eye((rows, columns), offset, target), device)
+
+
+@compiled_with("shape", "k", "dtype")
+def _eye(shape: tuple[int, int], k: int, dtype: Any) -> Any:
+    return convert(lax.eq(*_offsets(shape, k)), dtype)
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """The identity matrix.
+
+    Args:
+        n: number of rows and columns.
+        dtype: dtype of the result; the default float if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.identity(2, int))
+        [[1 0]
+         [0 1]]
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+    """A matrix with ones on and below a diagonal, and zeros above it.
+
+    Args:
+        N: number of rows.
+        M: number of columns; `N` if None.
+        k: which diagonal: 0 for the main one, positive ones are above it.
+        dtype: dtype of the result; the default float if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.tri(3, dtype=int))
+        [[1 0 0]
+         [1 1 0]
+         [1 1 1]]
+    """
+    rows = _size("tri", "N", N)
+    columns = rows if M is None else _size("tri", "M", M)
+    target = requested_dtype("tri", dtype) or dtypes.default_dtype("f")
+    return _tri((rows, columns), integer("tri", "k", k), target)
+
+
+@compiled_with("shape", "k", "dtype")
+def _tri(shape: tuple[int, int], k: int, dtype: Any) -> Any:
+    moved, columns = _offsets(shape, k)
+    return convert(lax.ge(moved, columns), dtype)
+
+
+def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
+    x = operand(m, function, "m")
+    if aval_of(x).ndim < 1:
+        raise ValueError(f"{function} needs an array of rank 1 or more, got a scalar")
+    return _keep_triangle(x, integer(function, "k", k), lower)
+
+
+@compiled_with("k", "lower")
+def _keep_triangle(x: Any, k: int, lower: bool) -> Any:
+    shape = aval_of(x).shape
+    if len(shape) == 1:
+        # As NumPy does: the vector is each row of a square matrix.
+        shape = (*shape, *shape)
+        x = lax.broadcast_in_dim(x, shape, (1,))
+    zero = literal(0, aval_of(x).dtype)
+    if lower:
+        moved, columns = _offsets(shape[-2:], k)
+        keep = lax.ge(moved, columns)
+    else:
+        moved, columns = _offsets(shape[-2:], k)
+        keep = lax.le(moved, columns)
+    return pick(keep, x, zero)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangle of matrices; zeros above a diagonal.
+
+    Args:
+        m: array of rank 2 or more: matrices in its last two dimensions.
+        k: which diagonal is the last to be kept: 0 for the main one, positive ones are above it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.tril(jnp.ones((3, 3), int)))
+        [[1 0 0]
+         [1 1 0]
+         [1 1 1]]
+    """
+    return _triangle("tril", m, k, True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangle of matrices; zeros below a diagonal.
+
+    Args:
+        m: array of rank 2 or more: matrices in its last two dimensions.
+        k: which diagonal is the first to be kept: 0 for the main one, positive ones are above it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.triu(jnp.ones((3, 3), int), 1))
+        [[0 1 1]
+         [0 0 1]
+         [0 0 0]]
+    """
+    return _triangle("triu", m, k, False)
+
+
+def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+    """The indices of the lower triangle of a matrix.
+
+    Args:
+        n: number of rows.
+        k: which diagonal is the last one.
+        m: number of columns; `n` if None.
+
+    Returns:
+        Row numbers and column numbers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> rows, columns = jnp.tril_indices(2)
+        >>> print(rows, columns)
+        [0 1 1] [0 0 1]
+    """
+    rows, columns = np.tril_indices(
+        integer("tril_indices", "n", n),
+        integer("tril_indices", "k", k),
+        None if m is None else integer("tril_indices", "m", m),
+    )
+    return _index_array(rows), _index_array(columns)
+
+
+def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+    """The indices of the upper triangle of a matrix.
+
+    Args:
+        n: number of rows.
+        k: which diagonal is the first one.
+        m: number of columns; `n` if None.
+
+    Returns:
+        Row numbers and column numbers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> rows, columns = jnp.triu_indices(2)
+        >>> print(rows, columns)
+        [0 0 1] [0 1 1]
+    """
+    rows, columns = np.triu_indices(
+        integer("triu_indices", "n", n),
+        integer("triu_indices", "k", k),
+        None if m is None else integer("triu_indices", "m", m),
+    )
+    return _index_array(rows), _index_array(columns)
+
+
+def _index_array(numbers: np.ndarray[Any, Any]) -> Any:
+    return host_array(np.ascontiguousarray(numbers, dtypes.default_dtype("i")))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """A matrix with a given diagonal, or the diagonal of a matrix.
+
+    Args:
+        v: vector: the diagonal; or matrix.
+        k: which diagonal: 0 for the main one, positive ones are above it.
+
+    Returns:
+        A matrix for a vector, a vector for a matrix.
+
+    Raises:
+        ValueError: `v` has another rank.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.diag(jnp.array([1, 2])))
+        [[1 0]
+         [0 2]]
+        >>> print(jnp.diag(jnp.array([[1, 2], [3, 4]])))
+        [1 4]
+    """
+    x = operand(v, "diag", "v")
+    rank = aval_of(x).ndim
+    offset = integer("diag", "k", k)
+    if rank == 1:
+        return _diagonal_matrix(x, offset)
+    if rank == 2:
+        return diagonal(x, offset)
+    raise ValueError(f"diag takes a vector or a matrix, got an array of rank {rank}")
+
+
+@compiled_with("k")
+def _diagonal_matrix(x: Any, k: int) -> Any:
+    (count,) = aval_of(x).shape
+    size = count + abs(k)
+    zero = literal(0, aval_of(x).dtype)
+    # Along the columns the vector starts at column k, along the rows below the diagonal at row 0.
+    padded = lax.pad(x, zero, [(max(k, 0), size - count - max(k, 0), 0)])
+    spread = lax.broadcast_in_dim(padded, (size, size), (1,))
+    return pick(lax.eq(*_offsets((size, size), k)), spread, zero)
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with a given diagonal; the elements of an array of any rank, in row-major order.
+
+    Args:
+        v: array.
+        k: which diagonal: 0 for the main one, positive ones are above it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.diagflat(jnp.array([[1], [2]])))
+        [[1 0]
+         [0 2]]
+    """
+    x = operand(v, "diagflat", "v")
+    return _diagonal_matrix(reshaped(x, (aval_of(x).size,)), integer("diagflat", "k", k))
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Diagonals of matrices.
+
+    Args:
+        a: array of rank 2 or more.
+        offset: which diagonal: 0 for the main one, positive ones are above it.
+        axis1: the dimension of rows.
+        axis2: the dimension of columns.
+
+    Returns:
+        An array with the other dimensions, and that along the diagonal last.
+
+    Raises:
+        ValueError: the rank is less than 2, or both dimensions are the same.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.diagonal(jnp.arange(6).reshape(2, 3), 1))
+        [1 5]
+    """
+    return _diagonal(operand(a, "diagonal"), integer("diagonal", "offset", offset), axis1, axis2)
+
+
+@compiled_with("offset", "axis1", "axis2")
+def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
+    x = _matrices_last("diagonal", x, axis1, axis2)
+    shape = aval_of(x).shape
+    rows, columns = shape[-2:]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    if not length:
+        return lax.slice_in_dim(reshaped(x, (*shape[:-2], rows * columns)), 0, 0, axis=-1)
+    # In row-major order the elements of a diagonal are columns + 1 places apart.
+    first = max(offset, 0) - min(offset, 0) * columns
+    flat = reshaped(x, (*shape[:-2], rows * columns))
+    last = first + (length - 1) * (columns + 1) + 1
+    return lax.slice_in_dim(flat, first, last, columns + 1, axis=len(shape) - 2)
+
+
+def _matrices_last(function: str, x: Any, axis1: int, axis2: int) -> Any:
+    rank = aval_of(x).ndim
+    if rank < 2:
+        raise ValueError(f"{function} needs an array of rank 2 or more, got rank {rank}")
+    plane = canonical_axes(function, (axis1, axis2), rank, "axis1 and axis2")
+    others = tuple(d for d in range(rank) if d not in plane)
+    return permuted(x, others + plane)
+
+
+def trace(
+    a: Any,
+    offset: Any = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,
+) -> Any:
+    """The sum of the elements on a diagonal of matrices.
+
+    Args:
+        a: array of rank 2 or more.
+        offset: which diagonal: 0 for the main one, positive ones are above it.
+        axis1: the dimension of rows.
+        axis2: the dimension of columns.
+        dtype: dtype of the result, in which the sum is computed.
+        out: not supported, since arrays are immutable.
+
+    Returns:
+        An array with the other dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.trace(jnp.arange(4).reshape(2, 2)))
+        3
+    """
+    no_out("trace", out)
+    from dovetail.numpy.reductions import sum as total  # deferred: it imports this module
+
+    return total(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """The Vandermonde matrix: rows of powers of the elements of a vector.
+
+    Args:
+        x: vector.
+        N: number of columns; the size of `x` if None.
+        increasing: whether powers grow from left to right.
+
+    Returns:
+        A matrix.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.vander(jnp.array([1, 2, 3]), 3))
+        [[1 1 1]
+         [4 2 1]
+         [9 3 1]]
+    """
+    values = operand(x, "vander", "x")
+    if aval_of(values).ndim != 1:
+        raise ValueError(f"vander takes a vector, got shape {aval_of(values).shape}")
+    count = aval_of(values).size if N is None else _size("vander", "N", N)
+    from dovetail.numpy.arithmetic import power  # deferred: rarely used
+    from dovetail.numpy.joining import stack  # deferred: likewise
+
+    exponents = range(count) if increasing else range(count - 1, -1, -1)
+    if not count:
+        return reshaped(lax.slice_in_dim(values, 0, 0), (aval_of(values).size, 0))
+    return stack([power(values, n) for n in exponents], axis=1)

@@ -1,0 +1,174 @@
+"""Methods and properties of arrays and tracers that differ from the functions of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy import complex_numbers, creation, shapes
+from dovetail.numpy.arguments import no_out
+from dovetail.numpy.indexed_update import at
+
+
+def reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    """The elements in another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
+    if not args:
+        raise TypeError("reshape needs a shape: x.reshape(2, 3) or x.reshape((2, 3))")
+    return shapes.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def transpose(self: Any, *args: Any) -> Any:
+    """The dimensions in another order, reversed by default: ``x.transpose(1, 0)``."""
+    if not args or (len(args) == 1 and args[0] is None):
+        return shapes.transpose(self)
+    return shapes.transpose(self, args[0] if isinstance(args[0], (tuple, list)) else args)
+
+
+def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array in another dtype. See `dovetail.numpy.astype`."""
+    return creation.astype(self, dtype, copy=copy, device=device)
+
+
+def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements in one dimension. See `dovetail.numpy.ravel`."""
+    return shapes.ravel(self, order)
+
+
+def copy(self: Any) -> Any:
+    """An array with the same values and memory of its own."""
+    return creation.array(self, copy=True)
+
+
+def conjugate(self: Any) -> Any:
+    """The complex conjugate. See `dovetail.numpy.conj`."""
+    return complex_numbers.conj(self)
+
+
+def compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """Slices for which a condition holds. See `dovetail.numpy.compress`."""
+    from dovetail.numpy.gathering import compress as function  # deferred: rarely used
+
+    no_out("compress", out)
+    return function(condition, self, axis, size=size, fill_value=fill_value)
+
+
+def view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bits read as another dtype.
+
+    The last dimension grows or shrinks where the sizes of the dtypes differ.
+
+    Args:
+        dtype: the dtype to read as; that of the array if None.
+        type: must be None.
+    """
+    if type is not None:
+        raise ValueError("view: type must be None, as there are no subclasses of arrays")
+    if dtype is None:
+        return self
+    return bits_as(self, dtypes.check_user_dtype(dtype, "view"))
+
+
+def bits_as(x: Any, target: Any) -> Any:
+    """`x` with its bits read as a canonical dtype, in the last dimension where sizes differ."""
+    from dovetail import lax  # deferred: rarely used
+
+    own = aval_of(x).dtype
+    if own == target:
+        return x
+    if dtypes.kind_of(own) == "b":
+        x, own = lax.convert_element_type(x, "uint8"), creation.np.dtype("uint8")
+    if dtypes.kind_of(target) == "b":
+        return lax.convert_element_type(bits_as(x, creation.np.dtype("uint8")), target)
+    if "c" in (dtypes.kind_of(own), dtypes.kind_of(target)):
+        return _complex_view(x, own, target)
+    ratio = dtypes.itemsize_bits(own) / dtypes.itemsize_bits(target)
+    if ratio == 1:
+        return lax.bitcast_convert_type(x, target)
+    shape = aval_of(x).shape
+    if not shape:
+        raise ValueError("view: a scalar cannot be read as a dtype of another size")
+    if ratio > 1:
+        wide = lax.bitcast_convert_type(x, target)
+        return shapes.reshape(wide, (*shape[:-1], -1)) if shape[-1] else wide.reshape(shape)
+    count = round(1 / ratio)
+    if shape[-1] % count:
+        raise ValueError(
+            f"view: the last dimension, of size {shape[-1]}, does not divide into groups of {count} "
+            f"elements of {own}, which make one of {target}"
+        )
+    grouped = shapes.reshape(x, (*shape[:-1], shape[-1] // count, count))
+    return lax.bitcast_convert_type(grouped, target)
+
+
+def _complex_view(x: Any, own: Any, target: Any) -> Any:
+    from dovetail import lax  # deferred: rarely used
+
+    if dtypes.kind_of(own) == "c":
+        parts = lax.stack([lax.real(x), lax.imag(x)], axis=aval_of(x).ndim)
+        shape = aval_of(x).shape
+        flat = shapes.reshape(parts, (*shape[:-1], 2 * shape[-1]) if shape else (2,))
+        return bits_as(flat, target)
+    part = dtypes.finfo(target).dtype
+    numbers = bits_as(x, part)
+    shape = aval_of(numbers).shape
+    if not shape or shape[-1] % 2:
+        raise ValueError(f"view: an array of shape {aval_of(x).shape} does not divide into {target}")
+    pairs = shapes.reshape(numbers, (*shape[:-1], shape[-1] // 2, 2))
+    return lax.complex(pairs[..., 0], pairs[..., 1])
+
+
+METHODS: Final[dict[str, Callable[..., Any]]] = {
+    "astype": astype,
+    "compress": compress,
+    "conjugate": conjugate,
+    "copy": copy,
+    "flatten": flatten,
+    "reshape": reshape,
+    "transpose": transpose,
+    "view": view,
+}
+
+
+def _transposed(self: Any) -> Any:
+    """The array with its dimensions in reverse order."""
+    return shapes.transpose(self)
+
+
+def _matrix_transposed(self: Any) -> Any:
+    """The array with its last two dimensions exchanged."""
+    return shapes.matrix_transpose(self)
+
+
+def _real(self: Any) -> Any:
+    """The real part."""
+    return complex_numbers.real(self)
+
+
+def _imag(self: Any) -> Any:
+    """The imaginary part."""
+    return complex_numbers.imag(self)
+
+
+def _flat(self: Any) -> NoReturn:
+    """Not supported: it would be an iterator that can be written to."""
+    raise NotImplementedError("arrays have no attribute flat: write x.ravel() or x.flatten()")
+
+
+PROPERTIES: Final[dict[str, Callable[[Any], Any]]] = {
+    "T": _transposed,
+    "at": at,
+    "flat": _flat,
+    "imag": _imag,
+    "mT": _matrix_transposed,
+    "real": _real,
+}

@@ -1,0 +1,268 @@
+"""Reductions that leave nan out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import Axis, array_like, literal, no_out, refuse_complex, value
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.reductions import max as largest
+from dovetail.numpy.reductions import mean, prod, std, var
+from dovetail.numpy.reductions import min as smallest
+from dovetail.numpy.reductions import sum as total
+from dovetail.numpy.selection import as_condition, pick
+
+
+def _numbers(function: str, a: Any) -> tuple[Any, Any]:
+    """The operand, and where it is not nan."""
+    x = value(array_like(a, function, "a"))
+    return x, lax.eq(x, x)
+
+
+def _counting(function: str, is_number: Any, where: Any) -> Any:
+    if where is None:
+        return is_number
+    from dovetail.numpy.logic import logical_and  # deferred: needed with where only
+
+    return plain(logical_and)(is_number, as_condition(function, where, "where"))
+
+
+@compiled_with("axis", "dtype", "keepdims")
+def nansum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """`sum` that counts nan as zero.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result, in which the sum is computed.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number with which the sum starts.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nansum(jnp.array([1., jnp.nan, 2.])))
+        3.0
+    """
+    no_out("nansum", out)
+    x, is_number = _numbers("nansum", a)
+    x = pick(is_number, x, literal(0, aval_of(x).dtype))
+    return plain(total)(x, axis, dtype, None, keepdims, initial, where)
+
+
+@compiled_with("axis", "dtype", "keepdims")
+def nanprod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """`prod` that counts nan as one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result, in which the product is computed.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number with which the product starts.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanprod(jnp.array([2., jnp.nan, 3.])))
+        6.0
+    """
+    no_out("nanprod", out)
+    x, is_number = _numbers("nanprod", a)
+    x = pick(is_number, x, literal(1, aval_of(x).dtype))
+    return plain(prod)(x, axis, dtype, None, keepdims, initial, where)
+
+
+def _nan_extreme(
+    function: str, reduce: Any, worst: float, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    x, is_number = _numbers(function, a)
+    if dtypes.kind_of(aval_of(x).dtype) not in ("f", "c"):
+        return reduce(x, axis, None, keepdims, initial, where)
+    refuse_complex(function, x)
+    dtype = aval_of(x).dtype
+    filled = pick(is_number, x, literal(worst, dtype))
+    result = reduce(filled, axis, None, keepdims, initial, where)
+    if initial is not None:
+        return result
+    from dovetail.numpy.reductions import any as any_of  # deferred: needed for floats only
+
+    found = plain(any_of)(is_number, axis, None, keepdims)
+    return pick(found, result, literal(math.nan, dtype))
+
+
+@compiled_with("axis", "keepdims")
+def nanmax(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """`max` that leaves nan out; nan where there is nothing else.
+
+    Args:
+        a: array or scalar of a real dtype.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number that takes part too.
+        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanmax(jnp.array([1., jnp.nan, 2.])))
+        2.0
+    """
+    no_out("nanmax", out)
+    return _nan_extreme("nanmax", plain(largest), -math.inf, a, axis, keepdims, initial, where)
+
+
+@compiled_with("axis", "keepdims")
+def nanmin(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """`min` that leaves nan out; nan where there is nothing else.
+
+    Args:
+        a: array or scalar of a real dtype.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number that takes part too.
+        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanmin(jnp.array([1., jnp.nan, 2.])))
+        1.0
+    """
+    no_out("nanmin", out)
+    return _nan_extreme("nanmin", plain(smallest), math.inf, a, axis, keepdims, initial, where)
+
+
+@compiled_with("axis", "dtype", "keepdims")
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """`mean` of the elements that are not nan; nan where there are none.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result; a float if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanmean(jnp.array([1., jnp.nan, 2.])))
+        1.5
+    """
+    no_out("nanmean", out)
+    x, is_number = _numbers("nanmean", a)
+    return plain(mean)(
+        x, axis, dtype, None, keepdims, where=_counting("nanmean", is_number, where)
+    )
+
+
+@compiled_with("axis", "dtype", "ddof", "keepdims")
+def nanvar(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """`var` of the elements that are not nan; nan where there are none.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result; a float if None.
+        out: not supported, since arrays are immutable.
+        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanvar(jnp.array([1., jnp.nan, 3.])))
+        1.0
+    """
+    no_out("nanvar", out)
+    x, is_number = _numbers("nanvar", a)
+    x = pick(is_number, x, literal(0, aval_of(x).dtype))
+    return plain(var)(
+        x, axis, dtype, None, ddof, keepdims, where=_counting("nanvar", is_number, where)
+    )
+
+
+@compiled_with("axis", "dtype", "ddof", "keepdims")
+def nanstd(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """`std` of the elements that are not nan; nan where there are none.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result; a float if None.
+        out: not supported, since arrays are immutable.
+        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanstd(jnp.array([1., jnp.nan, 3.])))
+        1.0
+    """
+    no_out("nanstd", out)
+    x, is_number = _numbers("nanstd", a)
+    x = pick(is_number, x, literal(0, aval_of(x).dtype))
+    return plain(std)(
+        x, axis, dtype, None, ddof, keepdims, where=_counting("nanstd", is_number, where)
+    )

@@ -1,0 +1,222 @@
+"""The operators of arrays and tracers.
+
+On arrays they are compiled; on tracers these functions run as they stand, for every operation that is traced, so
+that the common cases come first: operands of one type, and an operand that is a Python number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import mul_p, neg_p
+from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
+from dovetail.core.ops.bitwise import and_p, not_p, or_p, xor_p
+from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy import arithmetic, bits, logic
+from dovetail.numpy.arguments import literal
+from dovetail.numpy.compiled import plain
+from dovetail.numpy.indexing import getitem
+
+_KINDS: Final = "biufc"
+_SCALAR_RANK: Final[dict[Any, int]] = {bool: 0, int: 1, float: 3, complex: 4}
+_HOST: Final = (bool, int, float, complex, np.ndarray, np.generic)
+
+
+def _rank(dtype: Any) -> int:
+    """How wide a kind of numbers is; scalars of the same or a narrower kind take its dtype."""
+    kind = dtypes.kind_of(dtype)
+    return -1 if kind is None else _KINDS.index(kind)
+
+
+_ranks: Final[dict[Any, int]] = {}
+
+
+def _binary(
+    name: str, function: Callable[[Any, Any], Any], primitive: Primitive | None, kinds: str
+) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """An operator and its reflection.
+
+    Args:
+        name: the name without underscores.
+        function: what it is for operands of any dtypes and shapes.
+        primitive: what it is for operands of one of the dtypes of `kinds`, if it is one.
+        kinds: dtype kinds.
+    """
+    bind = None if primitive is None else primitive.bind
+    allowed: dict[Any, bool] = {}
+
+    def direct(dtype: Any) -> bool:
+        found = allowed.get(dtype)
+        if found is None:
+            found = allowed[dtype] = bind is not None and (dtypes.kind_of(dtype) or "?") in kinds
+        return found
+
+    def scalar(x: Any, number: Any) -> Any:
+        """A Python number as an operand beside an array whose dtype it takes; None where it does not."""
+        aval = x.aval
+        if aval.weak_type:
+            return None
+        dtype = aval.dtype
+        rank = _ranks.get(dtype)
+        if rank is None:
+            rank = _ranks[dtype] = _rank(dtype)
+        if 0 < rank >= _SCALAR_RANK[type(number)]:
+            return literal(number, dtype)
+        return None
+
+    def operator(self: Any, other: Any) -> Any:
+        try:
+            a, b = self.aval, other.aval
+        except AttributeError:
+            if type(other) in _SCALAR_RANK:
+                if direct(self.aval.dtype):
+                    number = scalar(self, other)
+                    if number is not None:
+                        return bind(self, number)  # type: ignore[misc]
+                return function(self, other)
+            return function(self, other) if _is_operand(other) else _refused(self, other)
+        if a is b and direct(a.dtype):
+            return bind(self, other)  # type: ignore[misc]
+        return function(self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        if type(other) in _SCALAR_RANK:
+            if direct(self.aval.dtype):
+                number = scalar(self, other)
+                if number is not None:
+                    return bind(number, self)  # type: ignore[misc]
+            return function(other, self)
+        if isinstance(other, ArrayClass) or _is_operand(other):
+            return function(other, self)
+        return _refused(self, other)
+
+    operator.__name__ = operator.__qualname__ = f"__{name}__"
+    reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
+    operator.__doc__ = f"See `dovetail.numpy.{getattr(function, '__name__', name)}`."
+    reflected.__doc__ = f"{operator.__doc__[:-1]}, with the operands exchanged."
+    return operator, reflected
+
+
+def _is_operand(other: Any) -> bool:
+    return isinstance(other, _HOST) or hasattr(other, "__dovetail_array__") or hasattr(other, "aval")
+
+
+def _refused(self: Any, other: Any) -> Any:
+    """For other operands Python tries their own operator, and says what is wrong if there is none."""
+    if isinstance(other, (list, tuple, set, dict)):
+        raise TypeError(
+            f"an array does not combine with a {type(other).__name__}; write "
+            "dovetail.numpy.asarray(...) around it first"
+        )
+    return NotImplemented
+
+
+def _power(x: Any, y: Any) -> Any:
+    return arithmetic.power(x, y)
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    from dovetail.numpy.contraction import matmul  # deferred: loads the contractions
+
+    return matmul(x, y)
+
+
+def _positive(self: Any) -> Any:
+    return self
+
+
+def _negative(self: Any) -> Any:
+    return neg_p.bind(self) if dtypes.kind_of(self.dtype) in _FAST_NEG else plain(arithmetic.negative)(self)
+
+
+_FAST_NEG: Final = ("i", "u", "f", "c")
+
+
+def _invert(self: Any) -> Any:
+    return not_p.bind(self) if dtypes.kind_of(self.dtype) in ("b", "i", "u") else plain(bits.bitwise_not)(self)
+
+
+def _absolute(self: Any) -> Any:
+    return plain(arithmetic.abs)(self)
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """Python's `round`: to an integer without `ndigits`."""
+    from dovetail.numpy.rounding import round as rounded  # deferred: rarely used
+
+    if ndigits is not None:
+        return rounded(self, ndigits)
+    result = rounded(self)
+    return result.astype(dtypes.default_dtype("i")) if dtypes.kind_of(result.dtype) == "f" else result
+
+
+def _contains(self: Any, other: Any) -> Any:
+    from dovetail.numpy.reductions import any as any_of  # deferred: rarely used
+
+    return any_of(logic.equal(self, other))
+
+
+_BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], Primitive | None, str]]] = {
+    "add": (plain(arithmetic.add), add_p, "iufc"),
+    "sub": (plain(arithmetic.subtract), sub_p, "iufc"),
+    "mul": (plain(arithmetic.multiply), mul_p, "biufc"),
+    "truediv": (plain(arithmetic.true_divide), div_p, "fc"),
+    "floordiv": (plain(arithmetic.floor_divide), None, ""),
+    "mod": (plain(arithmetic.remainder), None, ""),
+    "divmod": (plain(arithmetic.divmod), None, ""),
+    "pow": (_power, None, ""),
+    "matmul": (_matmul, None, ""),
+    "and": (plain(bits.bitwise_and), and_p, "biu"),
+    "or": (plain(bits.bitwise_or), or_p, "biu"),
+    "xor": (plain(bits.bitwise_xor), xor_p, "biu"),
+    "lshift": (plain(bits.left_shift), None, ""),
+    "rshift": (plain(bits.right_shift), None, ""),
+}
+_COMPARISONS: Final[dict[str, tuple[Callable[[Any, Any], Any], Primitive, str]]] = {
+    "eq": (plain(logic.equal), eq_p, "biufc"),
+    "ne": (plain(logic.not_equal), ne_p, "biufc"),
+    "lt": (plain(logic.less), lt_p, "biuf"),
+    "le": (plain(logic.less_equal), le_p, "biuf"),
+    "gt": (plain(logic.greater), gt_p, "biuf"),
+    "ge": (plain(logic.greater_equal), ge_p, "biuf"),
+}
+
+
+def _table() -> dict[str, Callable[..., Any]]:
+    table: dict[str, Callable[..., Any]] = {
+        "__pos__": _positive,
+        "__neg__": _negative,
+        "__abs__": _absolute,
+        "__invert__": _invert,
+        "__round__": _round,
+        "__getitem__": getitem,
+        "__contains__": _contains,
+    }
+    for name, (function, primitive, kinds) in _BINARY.items():
+        table[f"__{name}__"], table[f"__r{name}__"] = _binary(name, function, primitive, kinds)
+    for name, (function, primitive, kinds) in _COMPARISONS.items():
+        table[f"__{name}__"], _ = _binary(name, function, primitive, kinds)
+    return table
+
+
+OPERATORS: Final = _table()
+
+#: Operators that are functions of values alone; the others look at Python integers or at indices.
+COMPILED: Final = frozenset(
+    name
+    for name in OPERATORS
+    if name
+    not in (
+        "__pos__",
+        "__pow__",
+        "__getitem__",
+        "__contains__",
+        "__round__",
+    )
+)

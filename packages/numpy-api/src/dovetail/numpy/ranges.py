@@ -1,0 +1,378 @@
+"""Sequences of numbers with equal steps or ratios, and grids of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.creation import iota_p
+from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axis,
+    convert,
+    inexact_dtype,
+    integer,
+    literal,
+    requested_dtype,
+    same_dtype,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.creation import SMALL, host_array, no_sharding, on_device
+from dovetail.numpy.joining import stack
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Numbers with equal steps, from a start up to but without an end.
+
+    Args:
+        start: first number; the end if it is the only argument, and the first number is then 0.
+        stop: the end.
+        step: difference of neighbours, 1 if None; negative to count down.
+        dtype: dtype of the result; the common one of the arguments if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array of rank 1. Its size depends on the arguments, which therefore must not be traced.
+
+    Raises:
+        ConcretizationTypeError: an argument is traced.
+        ZeroDivisionError: the step is zero.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arange(4), jnp.arange(1, 2, 0.25))
+        [0 1 2 3] [1.   1.25 1.5  1.75]
+    """
+    no_sharding("arange", out_sharding)
+    numbers = [
+        _number("arange", name, n)
+        for name, n in (("start", start), ("stop", stop), ("step", step))
+        if n is not None
+    ]
+    if dtype is None:
+        target = dtypes.result_type(*numbers)
+        target = dtypes.canonicalize_dtype(target)
+    else:
+        target = requested_dtype("arange", dtype)
+    if stop is None:
+        first, last, difference = 0, numbers[0], numbers[1] if step is not None else 1
+    else:
+        first, last = numbers[:2]
+        difference = numbers[2] if step is not None else 1
+    if difference == 0:
+        raise ZeroDivisionError("arange: step must not be zero")
+    if any(n != n or n in (math.inf, -math.inf) for n in (first, last, difference)):
+        raise ValueError(f"arange: start, stop and step must be finite, got {numbers}")
+    length = _length(first, last, difference)
+    if length <= SMALL and state.trace is evaluation_trace:
+        with np.errstate(over="ignore"):
+            values = np.arange(length) * difference + first
+        return on_device(host_array(values.astype(target)), device)
+    kind = dtypes.kind_of(target)
+    if kind in ("i", "u", "f"):
+        result = _counted(length, target, first, difference)
+    else:
+        wide = dtypes.default_dtype("f" if kind == "c" else "i")
+        result = convert(_counted(length, wide, first, difference), target)
+    return on_device(result, device)
+
+
+def _length(first: Any, last: Any, difference: Any) -> int:
+    if all(isinstance(n, int) for n in (first, last, difference)):
+        return max(0, -((first - last) // difference))
+    return max(0, math.ceil((last - first) / difference))
+
+
+def _number(function: str, argument: str, value: Any) -> Any:
+    """An argument that has to be a number known while tracing, as a Python or NumPy scalar."""
+    if type(value) in (int, float):
+        return value
+    if isinstance(value, Tracer) and value.concrete() is None:
+        raise ConcretizationTypeError(value, f"the argument {argument} of {function}")
+    checked = aval_of(array_like(value, function, argument))
+    if checked.shape:
+        raise TypeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
+    if dtypes.kind_of(checked.dtype) == "c":
+        raise TypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
+    found = np.asarray(value, checked.dtype)[()]
+    return found.item() if checked.weak_type else found
+
+
+@compiled_with("length", "dtype", "first", "difference")
+def _counted(length: int, dtype: Any, first: Any, difference: Any) -> Any:
+    numbers = iota_p.bind(dtype=dtype, shape=(length,), dimension=0, sharding=None)
+    if difference != 1:
+        numbers = lax.mul(numbers, literal(_plain(difference), dtype))
+    if first != 0:
+        numbers = lax.add(numbers, literal(_plain(first), dtype))
+    return numbers
+
+
+def _plain(number: Any) -> Any:
+    return number.item() if isinstance(number, np.generic) else number
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Numbers with equal steps, of a given count.
+
+    Args:
+        start: first number, or an array of them.
+        stop: last number, or an array of them that broadcasts with `start`.
+        num: how many numbers.
+        endpoint: whether the last number is `stop`; it is one step before otherwise.
+        retstep: whether the step is returned too.
+        dtype: dtype of the result; a float if None. Integers are rounded down.
+        axis: position of the new dimension, where `start` or `stop` is an array.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array, or a pair of that and the step.
+
+    Raises:
+        ValueError: `num` is negative.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linspace(0, 1, 5))
+        [0.   0.25 0.5  0.75 1.  ]
+    """
+    count = integer("linspace", "num", num)
+    if count < 0:
+        raise ValueError(f"linspace: num must not be negative, got {count}")
+    target = requested_dtype("linspace", dtype)
+    result, step = _linspace(start, stop, count, bool(endpoint), target, axis)
+    result = on_device(result, device)
+    return (result, step) if retstep else result
+
+
+@compiled_with("num", "endpoint", "dtype", "axis")
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    first, last = same_dtype(
+        [array_like(start, "linspace", "start"), array_like(stop, "linspace", "stop")]
+    )
+    computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
+    out = dtype or inexact_dtype(aval_of(first).dtype)
+    first, last = convert(first, computed), convert(last, computed)
+    shape = broadcast_result("linspace", (aval_of(first).shape, aval_of(last).shape))
+    first, last = broadcast_to(first, shape), broadcast_to(last, shape)
+    intervals = num - 1 if endpoint else num
+    real = dtypes.finfo(computed).dtype if dtypes.kind_of(computed) == "c" else computed
+    if intervals <= 0:
+        step = lax.full_like(first, float("nan"))
+        result = expand_dims(first, 0) if num == 1 else broadcast_to(first, (0, *shape))
+    else:
+        step = lax.div(lax.sub(last, first), literal(intervals, computed))
+        counts = iota_p.bind(dtype=real, shape=(num,), dimension=0, sharding=None)
+        # A mixture of both ends loses less near the last one than adding steps to the first.
+        share = lax.div(counts, literal(intervals, real))
+        share = convert(reshaped(share, (num,) + (1,) * len(shape)), computed)
+        ends = [broadcast_to(expand_dims(e, 0), (num, *shape)) for e in (first, last)]
+        share = broadcast_to(share, (num, *shape))
+        one = literal(1, computed)
+        result = lax.add(lax.mul(ends[0], lax.sub(one, share)), lax.mul(ends[1], share))
+        if endpoint:
+            final = lax.eq(
+                lax.broadcasted_iota(np.int32, (num, *shape), 0), literal(num - 1, np.dtype("int32"))
+            )
+            result = pick(final, ends[1], result)
+    place = canonical_axis("linspace", axis, len(shape) + 1)
+    if place:
+        result = moveaxis(result, 0, place)
+    if dtypes.kind_of(out) in ("i", "u"):
+        result = lax.floor(result)
+    return convert(result, out), step
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Powers of a base whose exponents have equal steps.
+
+    Args:
+        start: first exponent, or an array of them.
+        stop: last exponent, or an array of them.
+        num: how many numbers.
+        endpoint: whether the last exponent is `stop`.
+        base: the base.
+        dtype: dtype of the result; a float if None.
+        axis: position of the new dimension, where `start` or `stop` is an array.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.logspace(0, 4, 3, base=2))
+        [ 1.  4. 16.]
+    """
+    from dovetail.numpy.arithmetic import power  # deferred: rarely used
+
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    result = power(convert(operand(base, "logspace", "base"), exponents.dtype), exponents)
+    target = requested_dtype("logspace", dtype)
+    return result if target is None else convert(result, target)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers with equal ratios.
+
+    Args:
+        start: first number, or an array of them.
+        stop: last number, or an array of them, with the sign of `start`.
+        num: how many numbers.
+        endpoint: whether the last number is `stop`.
+        dtype: dtype of the result; a float if None.
+        axis: position of the new dimension, where `start` or `stop` is an array.
+
+    Returns:
+        An array; nan where a real `start` and `stop` have different signs.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.round(jnp.geomspace(1, 1000, 4)))
+        [   1.   10.  100. 1000.]
+    """
+    count = integer("geomspace", "num", num)
+    target = requested_dtype("geomspace", dtype)
+    return _geomspace(start, stop, count, bool(endpoint), target, axis)
+
+
+@compiled_with("num", "endpoint", "dtype", "axis")
+def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    first, last = same_dtype(
+        [array_like(start, "geomspace", "start"), array_like(stop, "geomspace", "stop")]
+    )
+    computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
+    first, last = convert(first, computed), convert(last, computed)
+    shape = broadcast_result("geomspace", (aval_of(first).shape, aval_of(last).shape))
+    first, last = broadcast_to(first, shape), broadcast_to(last, shape)
+    sign = lax.sign(first)
+    ends = [lax.log(lax.div(first, sign)), lax.log(lax.div(last, sign))]
+    exponents, _ = plain(_linspace)(*ends, num, endpoint, None, 0)
+    numbers = lax.mul(lax.exp(exponents), broadcast_to(sign, (num, *shape)))
+    # Exact ends: the logarithm and the exponential would round them.
+    place = lax.broadcasted_iota(np.int32, (num, *shape), 0)
+    if num > 0:
+        numbers = pick(lax.eq(place, lax.full_like(place, 0)), expand_dims(first, 0), numbers)
+    if endpoint and num > 1:
+        numbers = pick(lax.eq(place, lax.full_like(place, num - 1)), expand_dims(last, 0), numbers)
+    position = canonical_axis("geomspace", axis, len(shape) + 1)
+    if position:
+        numbers = moveaxis(numbers, 0, position)
+    return numbers if dtype is None else convert(numbers, dtype)
+
+
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Any]:
+    """Coordinates of the points of a grid, from the coordinates along its axes.
+
+    Args:
+        *xi: arrays of rank 1 (or scalars), one for each axis.
+        copy: must be True: there are no views here.
+        sparse: whether the results have size one along all axes but their own.
+        indexing: "xy" for axes in the order of plots (the first two are exchanged), "ij" for that of
+            matrices.
+
+    Returns:
+        A list of as many arrays.
+
+    Raises:
+        ValueError: an array has more than one dimension, or an option is not one of these.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))
+        >>> print(x)
+        [[0 1 2]
+         [0 1 2]]
+    """
+    if not copy:
+        raise ValueError("meshgrid: copy=False asks for views, which there are none of")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    axes = [operand(x, "meshgrid", f"xi[{i}]") for i, x in enumerate(xi)]
+    if any(aval_of(x).ndim > 1 for x in axes):
+        raise ValueError(
+            f"meshgrid takes arrays of rank 1, got shapes {[aval_of(x).shape for x in axes]}"
+        )
+    order = list(range(len(axes)))
+    if indexing == "xy" and len(axes) > 1:
+        order[:2] = [1, 0]
+    sizes = [aval_of(x).size for x in axes]
+    full = tuple(sizes[order.index(i)] for i in range(len(axes)))
+    grids = []
+    for i, x in enumerate(axes):
+        alone = tuple(sizes[i] if d == order[i] else 1 for d in range(len(axes)))
+        grid = reshaped(x, alone)
+        grids.append(grid if sparse else broadcast_to(grid, full))
+    return grids
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """The indices of the elements of an array.
+
+    Args:
+        dimensions: shape of that array.
+        dtype: dtype of the result; the default integer if None.
+        sparse: whether to return a tuple of arrays that broadcast to the shape instead.
+
+    Returns:
+        An array with one more dimension in front, which tells the dimensions apart; or a tuple.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.indices((2, 2)))
+        [[[0 0]
+          [1 1]]
+        <BLANKLINE>
+         [[0 1]
+          [0 1]]]
+    """
+    sizes = tuple(integer("indices", "dimensions", n) for n in dimensions)
+    target = requested_dtype("indices", dtype) or dtypes.default_dtype("i")
+    counts = [arange(n, dtype=target) for n in sizes]
+    grids = meshgrid(*counts, sparse=sparse, indexing="ij")
+    if sparse:
+        return tuple(grids)
+    if not grids:
+        return reshaped(arange(0, dtype=target), (0,))
+    return stack(grids)

@@ -1,0 +1,867 @@
+"""Sums, extremes, means and other numbers that stand for many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import convert_element_type
+from dovetail.core.basis.structural import broadcast_in_dim, reduce_sum_p
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.reduction import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+)
+from dovetail.numpy.arguments import (
+    Axis,
+    array_like,
+    broadcast_result,
+    canonical_axes,
+    convert,
+    inexact_dtype,
+    literal,
+    no_out,
+    promoted_pair,
+    refuse_complex,
+    requested_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.selection import as_condition, pick, truth
+
+Shape = tuple[int, ...]
+
+
+# ----------------------------------------------------------------------------- what they share
+
+
+def strong(x: Any) -> Any:
+    """An operand whose dtype is no longer weak: a reduction has used it up."""
+    aval = aval_of(x)
+    return convert_element_type(x, aval.dtype, False) if aval.weak_type else x
+
+
+def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
+    """The operand with the identity of the reduction where a mask is false."""
+    mask = as_condition(function, where, "where")
+    shape = aval_of(x).shape
+    common = broadcast_result(function, (shape, aval_of(mask).shape))
+    if common != shape:
+        x = lax.broadcast_in_dim(x, common, tuple(range(len(common) - len(shape), len(common))))
+    return pick(mask, x, literal(identity, aval_of(x).dtype))
+
+
+def kept(x: Any, shape: Shape, axes: Shape) -> Any:
+    """A reduced operand with dimensions of size one in place of those of `shape` that are gone."""
+    sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
+    return broadcast_in_dim(x, sizes, tuple(d for d in range(len(shape)) if d not in axes))
+
+
+def _finish(x: Any, shape: Shape, axes: Shape, keepdims: bool) -> Any:
+    return kept(x, shape, axes) if keepdims else x
+
+
+def _sum_dtype(dtype: Any, promote_integers: bool) -> Any:
+    kind = dtypes.kind_of(dtype)
+    if kind == "b":
+        return dtypes.default_dtype("i")
+    if promote_integers and kind in ("i", "u"):
+        default = dtypes.default_dtype(kind)
+        return default if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
+    return dtype
+
+
+def _accumulate(
+    function: str,
+    primitive: Any,
+    combine: Callable[[Any, Any], Any],
+    identity: int,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    promote_integers: bool,
+) -> Any:
+    x = array_like(a, function, "a")
+    target = requested_dtype(function, dtype) or _sum_dtype(aval_of(x).dtype, promote_integers)
+    x = value(strong(convert(x, target)))
+    if where is not None:
+        x = masked(function, x, where, identity)
+    shape = aval_of(x).shape
+    axes = canonical_axes(function, axis, len(shape))
+    parameters: dict[str, Any] = {"axes": axes}
+    if primitive is reduce_sum_p:
+        parameters["out_sharding"] = None
+    if dtypes.kind_of(target) == "b":
+        # A sum of booleans in bool is a disjunction, a product a conjunction.
+        primitive, parameters = (reduce_or_p if identity == 0 else reduce_and_p), {"axes": axes}
+        combine = lax.bitwise_or if identity == 0 else lax.bitwise_and
+    result = primitive.bind(x, **parameters) if axes else x
+    if initial is not None:
+        result = combine(_initial(function, initial, target), result)
+    return _finish(result, shape, axes, keepdims)
+
+
+def _initial(function: str, initial: Any, dtype: Any) -> Any:
+    start = array_like(initial, function, "initial")
+    if aval_of(start).shape:
+        raise TypeError(
+            f"{function}: initial must be a scalar, got an array of shape {aval_of(start).shape}"
+        )
+    return convert(start, dtype)
+
+
+# ------------------------------------------------------------------------------ sums and products
+
+
+@compiled_with("axis", "dtype", "keepdims", "promote_integers")
+def sum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The sum of elements along some dimensions.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result, in which the sum is computed.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number with which the sum starts.
+        where: boolean array that broadcasts with `a`: which elements count.
+        promote_integers: whether small integers are added in the default integer type.
+
+    Returns:
+        An array without these dimensions; 0 for no elements.
+
+    Raises:
+        ValueError: a dimension is out of bounds or is named twice.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([[1., 2.], [3., 4.]])
+        >>> print(jnp.sum(x), jnp.sum(x, axis=0), jnp.sum(x, where=x > 1))
+        10.0 [4. 6.] 9.0
+    """
+    no_out("sum", out)
+    return _accumulate(
+        "sum", reduce_sum_p, lax.add, 0, a, axis, dtype, keepdims, initial, where, promote_integers
+    )
+
+
+@compiled_with("axis", "dtype", "keepdims", "promote_integers")
+def prod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The product of elements along some dimensions.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result, in which the product is computed.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number with which the product starts.
+        where: boolean array that broadcasts with `a`: which elements count.
+        promote_integers: whether small integers are multiplied in the default integer type.
+
+    Returns:
+        An array without these dimensions; 1 for no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=1))
+        [ 2 12]
+    """
+    no_out("prod", out)
+    return _accumulate(
+        "prod", reduce_prod_p, lax.mul, 1, a, axis, dtype, keepdims, initial, where, promote_integers
+    )
+
+
+# ------------------------------------------------------------------------------------- extremes
+
+
+def _extreme(
+    function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    largest = function == "max"
+    x = value(strong(array_like(a, function, "a")))
+    shape = aval_of(x).shape
+    axes = canonical_axes(function, axis, len(shape))
+    if where is not None:
+        if initial is None:
+            raise ValueError(
+                f"{function} with where needs initial: the result where no element counts"
+            )
+        x = masked(function, x, where, _worst(aval_of(x).dtype, largest))
+        if aval_of(x).shape != shape:
+            shape = aval_of(x).shape
+            axes = canonical_axes(function, axis, len(shape))
+    elif initial is None and any(shape[d] == 0 for d in axes):
+        raise ValueError(
+            f"{function} of no elements is undefined: an array of shape {shape} is reduced over axes "
+            f"{axes}; give initial to say what the result is"
+        )
+    primitive = reduce_max_p if largest else reduce_min_p
+    result = primitive.bind(x, axes=axes) if axes else x
+    if initial is not None:
+        start, result = promoted_pair(function, array_like(initial, function, "initial"), result)
+        result = (lax.max if largest else lax.min)(start, result)
+    return _finish(result, shape, axes, keepdims)
+
+
+def _worst(dtype: Any, largest: bool) -> Any:
+    """The number that never wins."""
+    kind = dtypes.kind_of(dtype)
+    if kind == "b":
+        return not largest
+    if kind in ("f", "c"):
+        worst = -math.inf if largest else math.inf
+        return complex(worst, worst) if kind == "c" else worst
+    limits = dtypes.iinfo(dtype)
+    return int(limits.min if largest else limits.max)
+
+
+@compiled_with("axis", "keepdims")
+def max(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element along some dimensions; nan where there is one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number that takes part too.
+        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+
+    Returns:
+        An array without these dimensions. Where several elements are largest they share the gradient.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.max(jnp.array([[1, 5], [7, 2]]), axis=1))
+        [5 7]
+    """
+    no_out("max", out)
+    return _extreme("max", a, axis, keepdims, initial, where)
+
+
+@compiled_with("axis", "keepdims")
+def min(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element along some dimensions; nan where there is one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number that takes part too.
+        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+
+    Returns:
+        An array without these dimensions. Where several elements are smallest they share the gradient.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.min(jnp.array([[1, 5], [7, 2]]), axis=1))
+        [1 2]
+    """
+    no_out("min", out)
+    return _extreme("min", a, axis, keepdims, initial, where)
+
+
+@compiled_with("axis", "keepdims")
+def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+    """The difference of the largest and the smallest element along some dimensions.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        An array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ptp(jnp.array([3, 9, 4])))
+        6
+    """
+    no_out("ptp", out)
+    highest = _extreme("max", a, axis, keepdims, None, None)
+    return lax.sub(highest, _extreme("min", a, axis, keepdims, None, None))
+
+
+# ---------------------------------------------------------------------------------------- logic
+
+
+def _logical(
+    function: str, primitive: Any, identity: bool, a: Any, axis: Any, keepdims: bool, where: Any
+) -> Any:
+    x = value(truth(array_like(a, function, "a")))
+    if where is not None:
+        x = masked(function, x, where, identity)
+    shape = aval_of(x).shape
+    axes = canonical_axes(function, axis, len(shape))
+    return _finish(primitive.bind(x, axes=axes) if axes else x, shape, axes, keepdims)
+
+
+@compiled_with("axis", "keepdims")
+def all(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether all elements along some dimensions are true (not zero).
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Returns:
+        A boolean array without these dimensions; True for no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.all(jnp.array([[True, False], [True, True]]), axis=1))
+        [False  True]
+    """
+    no_out("all", out)
+    return _logical("all", reduce_and_p, True, a, axis, keepdims, where)
+
+
+@compiled_with("axis", "keepdims")
+def any(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether any element along some dimensions is true (not zero).
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Returns:
+        A boolean array without these dimensions; False for no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.any(jnp.array([[True, False], [False, False]]), axis=1))
+        [ True False]
+    """
+    no_out("any", out)
+    return _logical("any", reduce_or_p, False, a, axis, keepdims, where)
+
+
+@compiled_with("axis", "keepdims")
+def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """How many elements along some dimensions are not zero.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        An integer array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.count_nonzero(jnp.array([[1, 0], [2, 3]]), axis=0))
+        [2 1]
+    """
+    x = truth(array_like(a, "count_nonzero", "a"))
+    return plain(sum)(x, axis, dtypes.default_dtype("i"), None, keepdims)
+
+
+# ----------------------------------------------------------------------------------------- means
+
+
+def _computed_in(dtype: Any) -> Any:
+    """The dtype in which means are computed: 16-bit floats would lose or overflow."""
+    if dtypes.kind_of(dtype) == "f" and dtypes.itemsize_bits(dtype) < 32:
+        return np.dtype("float32")
+    return dtype
+
+
+def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
+    """How many elements count: an operand of a real dtype, with reduced dimensions of size one."""
+    shape = aval_of(x).shape
+    if where is None:
+        return literal(math.prod(shape[d] for d in axes), dtype)
+    mask = as_condition(function, where, "where")
+    have = aval_of(mask).shape
+    spread = lax.broadcast_in_dim(mask, shape, tuple(range(len(shape) - len(have), len(shape))))
+    counts = reduce_sum_p.bind(convert(spread, dtype), axes=axes, out_sharding=None)
+    return kept(counts, shape, axes)
+
+
+def real_dtype(dtype: Any) -> Any:
+    """The dtype of the parts of complex numbers; others stay."""
+    return dtypes.finfo(dtype).dtype if dtypes.kind_of(dtype) == "c" else dtype
+
+
+def _mean(
+    function: str, x: Any, axes: Shape, where: Any, computed: Any
+) -> Any:
+    """The mean in the dtype `computed`, with reduced dimensions of size one."""
+    x = value(strong(convert(x, computed)))
+    if where is not None:
+        x = masked(function, x, where, 0)
+    shape = aval_of(x).shape
+    total = reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+    count = convert(count_of(function, x, axes, where, real_dtype(computed)), computed)
+    return lax.div(kept(total, shape, axes), count)
+
+
+def _drop(x: Any, axes: Shape, keepdims: bool) -> Any:
+    return x if keepdims or not axes else lax.squeeze(x, axes)
+
+
+@compiled_with("axis", "dtype", "keepdims")
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """The arithmetic mean of elements along some dimensions.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result; a float if None. Means in 16 bits are computed in 32.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Returns:
+        A float or complex array without these dimensions; nan for no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0))
+        [2. 3.]
+    """
+    no_out("mean", out)
+    x = array_like(a, "mean", "a")
+    target = requested_dtype("mean", dtype) or inexact_dtype(aval_of(x).dtype)
+    shape = _common_shape("mean", x, where)
+    axes = canonical_axes("mean", axis, len(shape))
+    result = _drop(_mean("mean", x, axes, where, _computed_in(target)), axes, keepdims)
+    return convert(result, target)
+
+
+def _common_shape(function: str, x: Any, where: Any) -> Shape:
+    shapes = [aval_of(x).shape]
+    if where is not None:
+        shapes.append(aval_of(array_like(where, function, "where")).shape)
+    return broadcast_result(function, shapes)
+
+
+@compiled_with("axis", "dtype", "ddof", "keepdims", "correction")
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """The variance of elements along some dimensions: the mean square of distances from their mean.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result; a float if None.
+        out: not supported, since arrays are immutable.
+        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+        mean: the mean, where it is known, with the reduced dimensions of size one.
+        correction: `ddof` under its name in the array API standard.
+
+    Returns:
+        A float array without these dimensions; nan for no elements.
+
+    Raises:
+        ValueError: both `ddof` and `correction` are given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.var(jnp.array([1., 2., 4.])), jnp.var(jnp.array([1., 2., 4.]), ddof=1))
+        1.5555556 2.3333333
+    """
+    no_out("var", out)
+    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def _variance(
+    function: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    mean: Any,
+    correction: Any,
+    root: bool = False,
+) -> Any:
+    if correction is not None:
+        if ddof != 0:
+            raise ValueError(f"{function}: ddof and correction mean the same; give one of them")
+        ddof = correction
+    x = array_like(a, function, "a")
+    asked = requested_dtype(function, dtype)
+    own = inexact_dtype(aval_of(x).dtype)
+    target = asked or real_dtype(own)
+    if asked is not None and dtypes.kind_of(own) == "c" and dtypes.kind_of(asked) != "c":
+        target = asked
+    computed = _computed_in(dtypes.promote_types(own, target) if asked is not None else own)
+    shape = _common_shape(function, x, where)
+    axes = canonical_axes(function, axis, len(shape))
+    x = value(strong(convert(x, computed)))
+    if mean is None:
+        centre = _mean(function, x, axes, where, computed)
+    else:
+        centre = convert(array_like(mean, function, "mean"), computed)
+    x, centre = promoted_pair(function, x, centre)
+    centred = lax.sub(x, centre)
+    if dtypes.kind_of(computed) == "c":
+        squares = lax.add(lax.square(lax.real(centred)), lax.square(lax.imag(centred)))
+    else:
+        squares = lax.square(centred)
+    if where is not None:
+        squares = masked(function, squares, where, 0)
+    total = reduce_sum_p.bind(squares, axes=axes, out_sharding=None) if axes else squares
+    real = aval_of(squares).dtype
+    count = count_of(function, squares, axes, where, real)
+    divisor = lax.sub(count, literal(ddof, real))
+    divisor = lax.max(divisor, literal(0, real))
+    result = lax.div(kept(total, aval_of(squares).shape, axes), divisor)
+    result = _drop(lax.sqrt(result) if root else result, axes, keepdims)
+    return convert(result, target)
+
+
+@compiled_with("axis", "dtype", "ddof", "keepdims", "correction")
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """The standard deviation of elements along some dimensions: the square root of the variance.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        dtype: dtype of the result; a float if None.
+        out: not supported, since arrays are immutable.
+        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
+        keepdims: whether the dimensions stay, with size one.
+        where: boolean array that broadcasts with `a`: which elements count.
+        mean: the mean, where it is known, with the reduced dimensions of size one.
+        correction: `ddof` under its name in the array API standard.
+
+    Returns:
+        A float array without these dimensions; nan for no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.std(jnp.array([[1., 3.], [2., 6.]]), axis=1))
+        [1. 2.]
+    """
+    no_out("std", out)
+    return _variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction, root=True)
+
+
+@compiled_with("axis", "returned", "keepdims")
+def average(
+    a: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The weighted mean of elements along some dimensions.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        weights: array of the shape of `a`, or a vector along one `axis`; equal weights if None.
+        returned: whether the sum of weights is returned too.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float or complex array without these dimensions, or a pair of that and the sum of weights.
+
+    Raises:
+        ValueError: the weights have a shape that does not fit.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.average(jnp.array([1., 2., 4.]), weights=jnp.array([3., 1., 0.])))
+        1.25
+    """
+    x = array_like(a, "average", "a")
+    shape = aval_of(x).shape
+    axes = canonical_axes("average", axis, len(shape))
+    if weights is None:
+        result = plain(mean)(x, axis, None, None, keepdims)
+        total = lax.full_like(result, math.prod(shape[d] for d in axes))
+        return (result, total) if returned else result
+    w = array_like(weights, "average", "weights")
+    if aval_of(w).shape != shape:
+        if len(axes) != 1 or aval_of(w).shape != (shape[axes[0]],):
+            raise ValueError(
+                f"average: weights of shape {aval_of(w).shape} do not fit an array of shape {shape}: "
+                "they need its shape, or to be a vector along the one axis"
+            )
+        w = lax.broadcast_in_dim(w, shape, axes)
+    x, w = promoted_pair("average", x, w)
+    out = inexact_dtype(x.dtype)
+    x, w = convert(x, out), convert(w, out)
+    total = plain(sum)(w, axis, None, None, keepdims)
+    result = lax.div(plain(sum)(lax.mul(x, w), axis, None, None, keepdims), total)
+    return (result, total) if returned else result
+
+
+# ------------------------------------------------------------------------------ order statistics
+
+
+@compiled_with("axis", "keepdims")
+def median(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The median of elements along some dimensions; the mean of the two middle ones of an even number.
+
+    Args:
+        a: array or scalar of a real dtype.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float array without these dimensions; nan where there is one, and for no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.median(jnp.array([4., 1., 3., 2.])))
+        2.5
+    """
+    no_out("median", out)
+    return _quantile("median", a, literal(0.5, dtypes.default_dtype("f")), axis, "midpoint", keepdims)
+
+
+@compiled_with("axis", "method", "keepdims")
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """Numbers below which a given share of the elements along some dimensions is.
+
+    Args:
+        a: array or scalar of a real dtype.
+        q: share, or array of shares, in [0, 1].
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        method: what to do between two elements: "linear", "lower", "higher", "nearest" or "midpoint".
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float array with the dimensions of `q` in front of those that are left.
+
+    Raises:
+        ValueError: the method is not one of these.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))
+        [0.4 2. ]
+    """
+    no_out("quantile", out)
+    return _quantile("quantile", a, q, axis, method, keepdims)
+
+
+@compiled_with("axis", "method", "keepdims")
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """`quantile` with shares in percent.
+
+    Args:
+        a: array or scalar of a real dtype.
+        q: share, or array of shares, in [0, 100].
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        method: what to do between two elements: "linear", "lower", "higher", "nearest" or "midpoint".
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float array with the dimensions of `q` in front of those that are left.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.percentile(jnp.arange(5.), 25))
+        1.0
+    """
+    no_out("percentile", out)
+    share = array_like(q, "percentile", "q")
+    dtype = inexact_dtype(aval_of(share).dtype)
+    share = lax.div(convert(share, dtype), literal(100, dtype))
+    return _quantile("percentile", a, share, axis, method, keepdims)
+
+
+_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def _quantile(function: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+    if method not in _METHODS:
+        raise ValueError(f"{function}: method must be one of {', '.join(_METHODS)}, got {method!r}")
+    x = array_like(a, function, "a")
+    out = inexact_dtype(aval_of(x).dtype)
+    x = value(strong(convert(x, out)))
+    refuse_complex(function, x)
+    share = array_like(q, function, "q")
+    shape = aval_of(x).shape
+    axes = canonical_axes(function, axis, len(shape))
+    others = tuple(d for d in range(len(shape)) if d not in axes)
+    count = math.prod(shape[d] for d in axes)
+    rest = tuple(shape[d] for d in others)
+    x = lax.reshape(lax.transpose(x, others + axes), (*rest, count))
+    shares = aval_of(share).shape
+    if count == 0:
+        result = lax.full((*shares, *rest), float("nan"), out)
+    else:
+        result = _between(x, share, method, count)
+    if keepdims:
+        sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
+        result = lax.reshape(result, (*shares, *sizes))
+    return convert(result, out)
+
+
+def _between(x: Any, share: Any, method: str, count: int) -> Any:
+    """Quantiles along the last dimension; dimensions of `share` come first in the result."""
+    dtype = aval_of(x).dtype
+    rank = aval_of(x).ndim
+    ordered = lax.sort(x, dimension=rank - 1)
+    nan = reduce_or_p.bind(lax.ne(x, x), axes=(rank - 1,))
+    wide = dtypes.promote_types(_computed_in(dtype), inexact_dtype(aval_of(share).dtype))
+    position = lax.mul(convert(share, wide), literal(count - 1, wide))
+    position = lax.clamp(literal(0, wide), position, literal(count - 1, wide))
+    low, high = lax.floor(position), lax.ceil(position)
+    if method == "lower":
+        high = low
+    elif method == "higher":
+        low = high
+    elif method == "nearest":
+        low = high = lax.round(position, lax.RoundingMethod.TO_NEAREST_EVEN)
+    values = [_at(ordered, convert(p, np.dtype("int32"))) for p in (low, high)]
+    shape = aval_of(values[0]).shape
+    if method == "linear":
+        weight = lax.sub(position, low)
+    elif method == "midpoint":
+        half = literal(0.5, wide)
+        weight = pick(lax.eq(low, high), literal(0, wide), half)
+    else:
+        weight = lax.full_like(position, 0)
+    count_first = aval_of(weight).ndim
+    weight = convert(lax.broadcast_in_dim(weight, shape, tuple(range(count_first))), dtype)
+    lower, upper = values
+    # Infinite neighbours: an element itself where the weight leaves no other.
+    mixed = lax.add(
+        lax.mul(lower, lax.sub(literal(1, dtype), weight)), lax.mul(upper, weight)
+    )
+    result = pick(lax.eq(lower, upper), lower, mixed)
+    result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
+    spread = lax.broadcast_in_dim(nan, shape, tuple(range(count_first, len(shape))))
+    return pick(spread, literal(float("nan"), dtype), result)
+
+
+def _at(x: Any, positions: Any) -> Any:
+    """Elements of the last dimension at positions, whose dimensions come first in the result."""
+    from dovetail.numpy.gathering import take  # deferred: it imports this module
+
+    rank = aval_of(x).ndim
+    moved = lax.transpose(x, (rank - 1, *range(rank - 1)))
+    return take(moved, positions, axis=0, mode="clip")

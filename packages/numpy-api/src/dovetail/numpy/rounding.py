@@ -1,0 +1,196 @@
+"""Rounding."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.numpy.arguments import (
+    array_like,
+    inexact,
+    integer,
+    literal,
+    no_out,
+    refuse_complex,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.selection import pick
+
+
+@compiled
+def floor(x: Any, /) -> Any:
+    """The largest integer that is not greater than each element.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`; integers and booleans stay as they are.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.floor(jnp.array([1.7, -1.2])))
+        [ 1. -2.]
+    """
+    x = array_like(x, "floor")
+    refuse_complex("floor", x)
+    if dtypes.kind_of(x.dtype) != "f":
+        return value(x)
+    return lax.floor(x)
+
+
+@compiled
+def ceil(x: Any, /) -> Any:
+    """The smallest integer that is not smaller than each element.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`; integers and booleans stay as they are.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ceil(jnp.array([1.2, -1.7])))
+        [ 2. -1.]
+    """
+    x = array_like(x, "ceil")
+    refuse_complex("ceil", x)
+    if dtypes.kind_of(x.dtype) != "f":
+        return value(x)
+    return lax.ceil(x)
+
+
+@compiled
+def trunc(x: Any, /) -> Any:
+    """Each element without its fraction: rounded towards zero.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`; integers and booleans stay as they are.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.trunc(jnp.array([1.7, -1.7])))
+        [ 1. -1.]
+    """
+    x = array_like(x, "trunc")
+    refuse_complex("trunc", x)
+    if dtypes.kind_of(x.dtype) != "f":
+        return value(x)
+    return _towards_zero(x)
+
+
+@compiled
+def rint(x: Any, /) -> Any:
+    """The nearest integer to each element, the even one where two are equally near, as a float.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`; complex numbers are rounded in both parts.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.rint(jnp.array([0.5, 1.5, -1.7])))
+        [ 0.  2. -2.]
+    """
+    return _to_nearest(inexact("rint", x))
+
+
+@compiled_with("decimals")
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """Elements rounded to a number of decimals; halves go to the even neighbour.
+
+    Args:
+        a: array or scalar.
+        decimals: how many decimals are kept; a negative number rounds to tens, hundreds ...
+        out: not supported, since arrays are immutable.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.round(jnp.array([1.234, 5.678]), 1), jnp.round(1234, -2))
+        [1.2 5.7] 1200
+    """
+    no_out("round", out)
+    decimals = integer("round", "decimals", decimals)
+    x = array_like(a, "round", "a")
+    dtype = x.dtype
+    kind = dtypes.kind_of(dtype)
+    if kind == "b" and decimals < 0:
+        raise TypeError("round: booleans cannot be rounded to tens; convert them to integers first")
+    if kind in ("b", "i", "u"):
+        if decimals >= 0:
+            return value(x)
+        if 10**-decimals > dtypes.iinfo(dtype).max:
+            return lax.full_like(x, 0)
+        return _round_integers(x, 10**-decimals)
+    if decimals == 0:
+        return _to_nearest(x)
+    if dtypes.itemsize_bits(dtype) == 16:
+        # The scaled value overflows or loses digits in 16 bits.
+        wide = lax.convert_element_type(x, "float32")
+        return lax.convert_element_type(_round_scaled(wide, decimals), dtype)
+    return _round_scaled(x, decimals)
+
+
+def _round_scaled(x: Any, decimals: int) -> Any:
+    factor = literal(10.0 ** builtins.abs(decimals), x.dtype)
+    if decimals > 0:
+        return lax.div(_to_nearest(lax.mul(x, factor)), factor)
+    return lax.mul(_to_nearest(lax.div(x, factor)), factor)
+
+
+def _round_integers(x: Any, unit: int) -> Any:
+    """Integers rounded to multiples of a unit, a power of ten; exactly, without floats."""
+    step, zero, one = (literal(n, x.dtype) for n in (unit, 0, 1))
+    rest = lax.rem(x, step)
+    rest = pick(lax.lt(rest, zero), lax.add(rest, step), rest)
+    down = lax.sub(x, rest)
+    half = literal(unit // 2, x.dtype)
+    odd = lax.ne(lax.rem(lax.div(down, step), literal(2, x.dtype)), zero)
+    up = lax.bitwise_or(lax.gt(rest, half), lax.bitwise_and(lax.eq(rest, half), odd))
+    return pick(up, lax.add(down, step), down)
+
+
+def _to_nearest(x: Any) -> Any:
+    if dtypes.kind_of(x.dtype) == "c":
+        return lax.complex(_to_nearest(lax.real(x)), _to_nearest(lax.imag(x)))
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def _towards_zero(x: Any) -> Any:
+    return pick(lax.lt(x, literal(0, x.dtype)), lax.ceil(x), lax.floor(x))
+
+
+@compiled
+def modf(x: Any, /) -> Any:
+    """The fraction and the integer part of each element, both with its sign.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A tuple of two float arrays of the shape of `x`: fractions and integer parts.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> fraction, whole = jnp.modf(jnp.array([1.5, -2.25]))
+        >>> print(fraction, whole)
+        [ 0.5  -0.25] [ 1. -2.]
+    """
+    x = inexact("modf", x)
+    refuse_complex("modf", x)
+    whole = _towards_zero(x)
+    infinite = lax.eq(lax.abs(x), literal(float("inf"), x.dtype))
+    zero = literal(0, x.dtype)
+    return pick(infinite, zero, lax.sub(x, pick(infinite, zero, whole))), whole

@@ -1,0 +1,167 @@
+"""Dtypes under their names, and what is to be known about them.
+
+`dovetail.numpy.float32` and its like stand for a dtype wherever one is taken, compare equal to NumPy's type of
+that name, and make an array of that dtype when called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.base.dtypes import finfo as finfo
+from dovetail.core.base.dtypes import iinfo as iinfo
+from dovetail.core.base.dtypes import issubdtype as issubdtype
+from dovetail.core.base.dtypes import promote_types as promote_types
+from dovetail.core.base.dtypes import result_type as result_type
+
+
+class ScalarType(type):
+    """The class of scalar types."""
+
+    dtype: np.dtype[Any]
+
+    def __call__(cls, x: Any = 0) -> Any:
+        """An array of the dtype.
+
+        Args:
+            x: array, scalar, or nested sequence.
+        """
+        from dovetail.numpy.creation import array  # deferred: loads the runtime
+
+        return array(x, dtype=cls.dtype)
+
+    def __eq__(cls, other: object) -> bool:
+        if cls is other:
+            return True
+        try:
+            return bool(cls.dtype == np.dtype(other))  # type: ignore[call-overload]
+        except TypeError:
+            return False
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"dovetail.numpy.{cls.__name__}"
+
+
+def _scalar_type(name: str, numpy_type: Any) -> ScalarType:
+    dtype = np.dtype(numpy_type)
+    documentation = f"Arrays of {dtype.name}: the dtype, and a function that makes an array of it."
+    return ScalarType(
+        name,
+        (),
+        {"dtype": dtype, "__module__": __name__, "__doc__": documentation, "__slots__": ()},
+    )
+
+
+bool_ = _scalar_type("bool_", np.bool_)
+int8 = _scalar_type("int8", np.int8)
+int16 = _scalar_type("int16", np.int16)
+int32 = _scalar_type("int32", np.int32)
+int64 = _scalar_type("int64", np.int64)
+uint8 = _scalar_type("uint8", np.uint8)
+uint16 = _scalar_type("uint16", np.uint16)
+uint32 = _scalar_type("uint32", np.uint32)
+uint64 = _scalar_type("uint64", np.uint64)
+float16 = _scalar_type("float16", np.float16)
+float32 = _scalar_type("float32", np.float32)
+float64 = _scalar_type("float64", np.float64)
+complex64 = _scalar_type("complex64", np.complex64)
+complex128 = _scalar_type("complex128", np.complex128)
+bfloat16 = _scalar_type("bfloat16", ml_dtypes.bfloat16)
+int2 = _scalar_type("int2", ml_dtypes.int2)
+int4 = _scalar_type("int4", ml_dtypes.int4)
+uint2 = _scalar_type("uint2", ml_dtypes.uint2)
+uint4 = _scalar_type("uint4", ml_dtypes.uint4)
+float8_e3m4 = _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
+float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
+
+# NumPy's other names. On all platforms the default integers are named int_ and uint.
+single, double = float32, float64
+csingle, cdouble = complex64, complex128
+float_, complex_ = float64, complex128
+int_, uint = int64, uint64
+
+generic = np.generic
+number = np.number
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+inexact = np.inexact
+floating = np.floating
+complexfloating = np.complexfloating
+flexible = np.flexible
+character = np.character
+object_ = np.object_
+dtype = np.dtype
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether values of one dtype may be converted to another under a rule.
+
+    Args:
+        from_: dtype, or array.
+        to: dtype.
+        casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.can_cast("int8", "float32"), jnp.can_cast("float32", "int8")
+        (True, False)
+    """
+    source = getattr(from_, "dtype", from_)
+    return bool(np.can_cast(dtypes.as_dtype(source), dtypes.as_dtype(to), casting=casting))
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind, or of one of several.
+
+    Args:
+        dtype: the dtype.
+        kind: a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating",
+            "complex floating", "numeric", or a tuple of these.
+
+    Raises:
+        ValueError: the kind is none of these.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.isdtype(jnp.float32, "real floating"), jnp.isdtype(jnp.int8, ("bool", jnp.int8))
+        (True, True)
+    """
+    found = dtypes.as_dtype(dtype)
+    for option in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(option, str) and option in _KINDS:
+            if dtypes.kind_of(found) in _KINDS[option]:
+                return True
+        elif isinstance(option, str) and " " in option:
+            raise ValueError(f"isdtype: kind must be one of {', '.join(_KINDS)}, got {option!r}")
+        elif found == dtypes.as_dtype(option):
+            return True
+    return False
+
+
+_KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("b",),
+    "signed integer": ("i",),
+    "unsigned integer": ("u",),
+    "integral": ("i", "u"),
+    "real floating": ("f",),
+    "complex floating": ("c",),
+    "numeric": ("i", "u", "f", "c"),
+}

@@ -1,0 +1,374 @@
+"""Where elements are: extremes, non-zeros, places in a sorted array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axis,
+    convert,
+    integer,
+    literal,
+    no_out,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.creation import host_array
+from dovetail.numpy.gathering import take
+from dovetail.numpy.selection import pick, truth
+from dovetail.numpy.shapes import operand, reshaped
+
+
+def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: Any) -> Any:
+    x = value(array_like(a, function, "a"))
+    shape = aval_of(x).shape
+    if axis is None:
+        flat, dimension = reshaped(x, (math.prod(shape),)), 0
+        sizes = (1,) * len(shape)
+    else:
+        flat, dimension = x, canonical_axis(function, axis, len(shape))
+        sizes = tuple(1 if d == dimension else n for d, n in enumerate(shape))
+    if not aval_of(flat).shape[dimension]:
+        raise ValueError(
+            f"{function} of no elements is undefined: the array has shape {shape}"
+        )
+    result = compute(flat, dimension, dtypes.default_dtype("i"))
+    return reshaped(result, sizes) if keepdims else result
+
+
+@compiled_with("axis", "keepdims")
+def argmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """The position of the largest element, the first of several; of the first nan where there is one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None for the position in row-major order.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        An integer array without the dimension.
+
+    Raises:
+        ValueError: there are no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.argmax(jnp.array([[1, 9], [7, 2]])), jnp.argmax(jnp.array([[1, 9], [7, 2]]), 0))
+        1 [1 0]
+    """
+    no_out("argmax", out)
+    return _argument_extreme("argmax", lax.argmax, a, axis, keepdims)
+
+
+@compiled_with("axis", "keepdims")
+def argmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """The position of the smallest element, the first of several; of the first nan where there is one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None for the position in row-major order.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        An integer array without the dimension.
+
+    Raises:
+        ValueError: there are no elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.argmin(jnp.array([4, 2, 3])))
+        1
+    """
+    no_out("argmin", out)
+    return _argument_extreme("argmin", lax.argmin, a, axis, keepdims)
+
+
+def _nan_argument(function: str, compute: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> Any:
+    x = value(array_like(a, function, "a"))
+    if dtypes.kind_of(aval_of(x).dtype) == "f":
+        filled = pick(lax.ne(x, x), literal(worst, aval_of(x).dtype), x)
+        nothing = plain(_all_nan)(x, axis, keepdims)
+        result = _argument_extreme(function, compute, filled, axis, keepdims)
+        return pick(nothing, literal(-1, aval_of(result).dtype), result)
+    return _argument_extreme(function, compute, x, axis, keepdims)
+
+
+def _all_nan(x: Any, axis: Any, keepdims: Any) -> Any:
+    from dovetail.numpy.reductions import all as all_of  # deferred: needed for nan only
+
+    return plain(all_of)(lax.ne(x, x), axis, None, bool(keepdims))
+
+
+@compiled_with("axis", "keepdims")
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """`argmax` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None for the position in row-major order.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanargmax(jnp.array([1., jnp.nan, 3.])))
+        2
+    """
+    no_out("nanargmax", out)
+    return _nan_argument("nanargmax", lax.argmax, -math.inf, a, axis, keepdims)
+
+
+@compiled_with("axis", "keepdims")
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """`argmin` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
+
+    Args:
+        a: array or scalar.
+        axis: dimension; None for the position in row-major order.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanargmin(jnp.array([1., jnp.nan, 3.])))
+        0
+    """
+    no_out("nanargmin", out)
+    return _nan_argument("nanargmin", lax.argmin, math.inf, a, axis, keepdims)
+
+
+# ------------------------------------------------------------------------------------ non-zeros
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of elements that are not zero, in row-major order.
+
+    Args:
+        a: array of rank 1 or more.
+        size: how many indices are returned; needed where `a` is traced, since the number of results
+            would depend on values otherwise. Further ones are left out.
+        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if None.
+
+    Returns:
+        A tuple of integer vectors, one for each dimension.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> rows, columns = jnp.nonzero(jnp.array([[1, 0], [2, 3]]))
+        >>> print(rows, columns)
+        [0 1 1] [0 0 1]
+        >>> print(jnp.nonzero(jnp.array([5, 0, 6]), size=3, fill_value=-1)[0])
+        [ 0  2 -1]
+    """
+    x = operand(a, "nonzero")
+    if not aval_of(x).ndim:
+        raise ValueError("nonzero needs an array of rank 1 or more; write jnp.atleast_1d(x) first")
+    if size is None:
+        concrete = x.concrete() if isinstance(x, Tracer) else x
+        if concrete is None:
+            raise ConcretizationTypeError(
+                x, "the number of non-zero elements, which is the size of what nonzero (or where with "
+                "one argument) returns; give size="
+            )
+        default = dtypes.default_dtype("i")
+        return tuple(
+            host_array(np.ascontiguousarray(found, default))
+            for found in np.nonzero(np.asarray(concrete))
+        )
+    count = integer("nonzero", "size", size)
+    rank = aval_of(x).ndim
+    fills: tuple[Any, ...]
+    if fill_value is None:
+        fills = (0,) * rank
+    elif isinstance(fill_value, (tuple, list)):
+        fills = tuple(fill_value)
+    else:
+        fills = (fill_value,) * rank
+    if len(fills) != rank:
+        raise ValueError(
+            f"nonzero: fill_value must have one entry for each of the {rank} dimensions, got {len(fills)}"
+        )
+    return tuple(_nonzero(x, fills, count))
+
+
+@compiled_with("size")
+def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
+    default = dtypes.default_dtype("i")
+    shape = aval_of(x).shape
+    count = math.prod(shape)
+    if not count or not size:
+        return [
+            lax.broadcast_in_dim(convert(array_like(f, "nonzero", "fill_value"), default), (size,), ())
+            for f in fills
+        ]
+    test = convert(reshaped(truth(x), (count,)), default)
+    # Each element that counts is sent to the place that its number among them says.
+    ends = lax.cumsum(test)
+    found = value(lax.full((size,), 0, default))
+    steps = found.at[ends].add(1, mode="drop")
+    flat = lax.cumsum(steps)
+    total = lax.index_in_dim(ends, count - 1, keepdims=False)
+    is_real = lax.lt(lax.iota(default, size), lax.broadcast_in_dim(total, (size,), ()))
+    stride = count
+    results = []
+    for n, fill in zip(shape, fills, strict=True):
+        stride //= n
+        place = lax.rem(lax.div(flat, literal(stride, default)), literal(n, default))
+        missing = convert(array_like(fill, "nonzero", "fill_value"), default)
+        results.append(pick(is_real, place, missing))
+    return results
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The positions, in row-major order, of elements that are not zero.
+
+    Args:
+        a: array or scalar.
+        size: how many positions are returned; needed where `a` is traced.
+        fill_value: position that fills up missing ones; 0 if None.
+
+    Returns:
+        An integer vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.flatnonzero(jnp.array([[1, 0], [2, 3]])))
+        [0 2 3]
+    """
+    x = operand(a, "flatnonzero")
+    return nonzero(reshaped(x, (aval_of(x).size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of elements that are not zero, as rows of a matrix.
+
+    Args:
+        a: array or scalar.
+        size: how many rows are returned; needed where `a` is traced.
+        fill_value: index that fills up missing rows; 0 if None.
+
+    Returns:
+        An integer matrix with one column for each dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.argwhere(jnp.array([[1, 0], [2, 3]])))
+        [[0 0]
+         [1 0]
+         [1 1]]
+    """
+    from dovetail.numpy.joining import stack  # deferred: rarely used
+
+    x = operand(a, "argwhere")
+    if not aval_of(x).ndim:
+        # A scalar has no dimensions, and so its rows have no columns.
+        rows = nonzero(reshaped(x, (1,)), size=size, fill_value=fill_value)[0]
+        return lax.slice_in_dim(reshaped(rows, (aval_of(rows).size, 1)), 0, 0, axis=1)
+    return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
+
+
+# ------------------------------------------------------------------------------- sorted arrays
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Where to insert values so that an array stays sorted.
+
+    Args:
+        a: sorted vector.
+        v: array of values.
+        side: "left" for the first place that is right, "right" for the last one.
+        sorter: positions that sort `a`, where it is not sorted itself.
+        method: "scan" (binary search), "scan_unrolled" (the same), "compare_all" (compares with every
+            element, fast for short vectors), "sort" (the same as "scan" here).
+
+    Returns:
+        An integer array of the shape of `v`. nan counts as the largest number.
+
+    Raises:
+        ValueError: `side` or `method` is not one of these, or `a` is not a vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9])))
+        [0 1 3]
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(
+            "searchsorted: method must be 'scan', 'scan_unrolled', 'sort' or 'compare_all', got "
+            f"{method!r}"
+        )
+    x = operand(a, "searchsorted")
+    if aval_of(x).ndim != 1:
+        raise ValueError(f"searchsorted needs a vector to search in, got shape {aval_of(x).shape}")
+    if sorter is not None:
+        x = take(x, sorter, mode="clip")
+    return _searchsorted(x, operand(v, "searchsorted", "v"), side, method == "compare_all")
+
+
+@compiled_with("side", "compare_all")
+def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
+    default = dtypes.default_dtype("i")
+    shape = aval_of(v).shape
+    (count,) = aval_of(x).shape
+    if not count:
+        return lax.full(shape, 0, default)
+    flat = reshaped(v, (math.prod(shape),))
+    x, flat = _same(x, flat)
+    if compare_all or not flat.size:
+        rows = lax.broadcast_in_dim(x, (flat.size, count), (1,))
+        values = lax.broadcast_in_dim(flat, (flat.size, count), (0,))
+        below = _below(rows, values, side)
+        return reshaped(lax.reduce_sum(convert(below, default), (1,)), shape)
+    # Binary search, one bit of the answer a step: the number of elements that are below.
+    found = lax.full((flat.size,), 0, default)
+    for bit in reversed(range(count.bit_length())):
+        tried = lax.add(found, literal(1 << bit, default))
+        inside = lax.le(tried, literal(count, default))
+        position = lax.sub(lax.min(tried, literal(count, default)), literal(1, default))
+        element = take(x, position, mode="promise_in_bounds")
+        found = pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
+    return reshaped(found, shape)
+
+
+def _same(x: Any, y: Any) -> tuple[Any, Any]:
+    a, b = aval_of(x), aval_of(y)
+    dtype, _ = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
+    return convert(x, dtype), convert(y, dtype)
+
+
+def _below(element: Any, number: Any, side: str) -> Any:
+    """Whether elements of the sorted array stand before the place of a number."""
+    below = lax.lt(element, number) if side == "left" else lax.le(element, number)
+    if dtypes.kind_of(aval_of(number).dtype) != "f":
+        return below
+    number_is_nan, element_is_nan = lax.ne(number, number), lax.ne(element, element)
+    if side == "right":
+        return lax.bitwise_or(below, number_is_nan)
+    return lax.bitwise_or(below, lax.bitwise_and(number_is_nan, lax.bitwise_not(element_is_nan)))

@@ -1,0 +1,241 @@
+"""Choosing elements by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.arguments import (
+    array_like,
+    array_sequence,
+    broadcast_ranks,
+    broadcast_result,
+    convert,
+    inexact_dtype,
+    literal,
+    no_out,
+    promoted_pair,
+    value,
+    same_dtype,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+
+_BOOL = np.dtype(bool)
+
+
+def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
+    """Elements of one of two checked operands of one dtype; what is smaller is repeated."""
+    shapes = [aval_of(v).shape for v in (condition, where_true, where_false)]
+    shape = broadcast_result("where", shapes)
+    cases = [spread(v, shape) for v in (where_false, where_true)]
+    # A scalar condition chooses one of two whole arrays.
+    which = spread(condition, shape) if shapes[0] or type(condition) is Literal else condition
+    return lax.select_n_p.bind(which, *cases)
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """A checked operand repeated to a shape that it broadcasts to."""
+    have = aval_of(x).shape
+    if have == shape and type(x) is not Literal:
+        return x
+    missing = len(shape) - len(have)
+    return lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
+
+
+def as_condition(function: str, x: Any, argument: str = "condition") -> Any:
+    """A checked operand as booleans: whether elements differ from zero."""
+    x = array_like(x, function, argument)
+    return truth(x)
+
+
+def truth(x: Any) -> Any:
+    """Whether elements of a checked operand differ from zero."""
+    dtype = aval_of(x).dtype
+    if dtype == _BOOL:
+        return x
+    return lax.ne(x, literal(0, dtype))
+
+
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Elements of `x` where a condition holds, of `y` elsewhere; with a condition alone, `nonzero`.
+
+    The gradient flows to the chosen elements only; but where the other branch has an infinite or undefined
+    derivative, the product of that and zero is nan: make its argument safe with another `where` inside.
+
+    Args:
+        condition: boolean array; numbers count as true where they are not zero.
+        x: array or scalar that broadcasts with the others.
+        y: array or scalar that broadcasts with the others.
+        size: number of places to return, with a condition alone (needed under jit).
+        fill_value: what fills up places, with a condition alone.
+
+    Returns:
+        An array of the common shape, and of the common dtype of `x` and `y`.
+
+    Raises:
+        ValueError: only one of `x` and `y` is given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([-1., 4., -9.])
+        >>> print(jnp.where(x > 0, x, 0))
+        [0. 4. 0.]
+        >>> print(jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1)), 0))
+        [0. 2. 0.]
+    """
+    if x is None and y is None:
+        from dovetail.numpy.searching import nonzero  # deferred: needed without x and y only
+
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where takes either a condition alone, or both x and y")
+    if size is not None or fill_value is not None:
+        raise ValueError("where takes size and fill_value only with a condition alone")
+    return _where(condition, x, y)
+
+
+@compiled
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return chosen(condition, x, y)
+
+
+def chosen(condition: Any, x: Any, y: Any, function: str = "where") -> Any:
+    """`where` of three arrays, for functions that are compiled themselves."""
+    test = as_condition(function, condition)
+    x, y = array_like(x, function, "x"), array_like(y, function, "y")
+    x, y = same_dtype([x, y])
+    test, x, y = broadcast_ranks(function, [test, x, y])
+    return pick(test, x, y)
+
+
+@compiled
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """Elements of the first choice whose condition holds.
+
+    Args:
+        condlist: boolean arrays, in the order in which they are tried.
+        choicelist: as many arrays or scalars.
+        default: what stands where no condition holds.
+
+    Returns:
+        An array of the common shape, and of the common dtype of the choices and the default.
+
+    Raises:
+        ValueError: the lists have different lengths, or are empty.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.arange(6)
+        >>> print(jnp.select([x < 2, x > 3], [x, 10 * x], -1))
+        [ 0  1 -1 -1 40 50]
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError(
+            f"select: there are {len(condlist)} conditions and {len(choicelist)} choices; "
+            "one of each is needed"
+        )
+    if not condlist:
+        raise ValueError("select needs at least one condition")
+    conditions = [as_condition("select", c, f"condlist[{i}]") for i, c in enumerate(condlist)]
+    choices = [array_like(c, "select", f"choicelist[{i}]") for i, c in enumerate(choicelist)]
+    *choices, result = same_dtype([*choices, array_like(default, "select", "default")])
+    count = len(choices)
+    ranked = broadcast_ranks("select", [*conditions, *choices, result])
+    result = ranked[-1]
+    for condition, choice in zip(reversed(ranked[:count]), reversed(ranked[count:-1]), strict=True):
+        result = pick(condition, choice, result)
+    return result
+
+
+@compiled
+def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Elements, or the nearer of two bounds where they are outside of them.
+
+    Args:
+        arr: array or scalar of a real dtype.
+        min: lower bound: array or scalar that broadcasts, or None for none.
+        max: upper bound, likewise; it wins where it is smaller than the lower one.
+
+    Returns:
+        An array of the common shape and dtype. On a bound the gradient is shared with it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.clip(jnp.arange(6), 1, 3))
+        [1 1 2 3 3 3]
+        >>> print(jnp.clip(jnp.array([-1., 5.]), min=0))
+        [0. 5.]
+    """
+    result = array_like(arr, "clip", "arr")
+    for bound, name, extreme in ((min, "min", lax.max_p), (max, "max", lax.min_p)):
+        if bound is None:
+            continue
+        bound = array_like(bound, "clip", name)
+        if dtypes.kind_of(aval_of(result).dtype) == "c" or dtypes.kind_of(aval_of(bound).dtype) == "c":
+            raise TypeError("clip takes no complex numbers: they have no order; clip x.real and x.imag")
+        result, bound = promoted_pair("clip", result, bound)
+        result = extreme.bind(bound, result)
+    return value(result)
+
+
+@compiled
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """Numbers in place of nan and infinities.
+
+    Args:
+        x: array or scalar.
+        copy: has no effect, since arrays are immutable; there for NumPy's sake.
+        nan: what stands for nan.
+        posinf: what stands for infinity; None for the largest number of the dtype.
+        neginf: what stands for minus infinity; None for the smallest number of the dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nan_to_num(jnp.array([1., jnp.nan, jnp.inf]), posinf=9.))
+        [1. 0. 9.]
+    """
+    x = array_like(x, "nan_to_num")
+    dtype = aval_of(x).dtype
+    kind = dtypes.kind_of(dtype)
+    if kind == "c":
+        parts = [
+            plain(nan_to_num)(part, True, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x))
+        ]
+        return lax.complex(*parts)
+    if kind != "f":
+        return value(x)
+    limits = dtypes.finfo(dtype)
+
+    def constant(value: Any, default: Any, name: str) -> Any:
+        return convert(array_like(default if value is None else value, "nan_to_num", name), dtype)
+
+    infinity = literal(float("inf"), dtype)
+    replacements = (
+        (lax.ne(x, x), constant(nan, 0.0, "nan")),
+        (lax.eq(x, infinity), constant(posinf, float(limits.max), "posinf")),
+        (lax.eq(x, lax.neg(infinity)), constant(neginf, float(limits.min), "neginf")),
+    )
+    result = x
+    for test, value in replacements:
+        result = pick(test, value, result)
+    return result

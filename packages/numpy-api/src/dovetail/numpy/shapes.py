@@ -1,0 +1,682 @@
+"""Shapes of arrays: asking for them, and rearranging elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.basis.structural import broadcast_in_dim, reshape_p, transpose_p
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.joining import concatenate_p
+from dovetail.core.ops.shape import rev_p, squeeze_p
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axes,
+    canonical_axis,
+    canonical_shape,
+    integer,
+    shape_of_argument,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with
+
+Shape = tuple[int, ...]
+
+
+def operand(x: Any, function: str, argument: str = "a") -> Any:
+    """A checked argument as a value with a shape: array, tracer or NumPy array."""
+    return value(array_like(x, function, argument))
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions of an array.
+
+    Args:
+        a: array or scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.ndim(jnp.ones((2, 3)))
+        2
+    """
+    return len(shape_of_argument(a, "ndim", "a"))
+
+
+def shape(a: Any) -> Shape:
+    """The shape of an array.
+
+    Args:
+        a: array or scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.shape(jnp.ones((2, 3))), jnp.shape(1.5)
+        ((2, 3), ())
+    """
+    return shape_of_argument(a, "shape", "a")
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements of an array, or along some of its dimensions.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
+        (6, 3)
+    """
+    sizes = shape_of_argument(a, "size", "a")
+    return math.prod(sizes[d] for d in canonical_axes("size", axis, len(sizes)))
+
+
+# ------------------------------------------------------------------------- elements stay in order
+
+
+def reshaped(x: Any, sizes: Shape) -> Any:
+    """A checked operand in another shape."""
+    if aval_of(x).shape == sizes:
+        return x
+    return reshape_p.bind(x, new_sizes=sizes, dimensions=None, sharding=None)
+
+
+def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
+    """A new shape for `count` elements, with the size that is given as -1 worked out.
+
+    Raises:
+        TypeError: the numbers of elements differ.
+    """
+    if type(shape) is int:
+        shape = (shape,)
+    elif not isinstance(shape, (tuple, list)):
+        shape = tuple(shape) if getattr(shape, "ndim", 0) == 1 else (shape,)
+    sizes = [n if type(n) is int else integer(function, "shape", n) for n in shape]
+    unknown = [i for i, n in enumerate(sizes) if n == -1]
+    if len(unknown) > 1:
+        raise TypeError(f"{function}: only one size can be -1, got the shape {tuple(sizes)}")
+    if unknown:
+        known = math.prod(n for n in sizes if n != -1)
+        if known == 0 or count % known:
+            raise TypeError(
+                f"{function}: an array of shape {have} with {count} elements does not go into shape "
+                f"{tuple(sizes)}: the known sizes multiply to {known}, which does not divide {count}"
+            )
+        sizes[unknown[0]] = count // known
+    if any(n < 0 for n in sizes):
+        raise TypeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
+    if math.prod(sizes) != count:
+        raise TypeError(
+            f"{function}: cannot reshape an array of shape {have} with {count} elements into shape "
+            f"{tuple(sizes)} with {math.prod(sizes)}"
+        )
+    return tuple(sizes)
+
+
+def reshape(
+    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Any:
+    """The elements of an array, in their order, in another shape.
+
+    Args:
+        a: array or scalar.
+        shape: a size, or a sequence of them; one may be -1, and is worked out.
+        order: "C" for row-major order of elements, "F" for column-major order.
+        copy: True for memory of its own; False is refused only where NumPy-like views would be needed.
+        out_sharding: not supported.
+
+    Returns:
+        An array of that shape. It is never a view: arrays are immutable.
+
+    Raises:
+        TypeError: the shape has another number of elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.reshape(jnp.arange(6), (2, -1)))
+        [[0 1 2]
+         [3 4 5]]
+    """
+    x = operand(a, "reshape")
+    have = aval_of(x).shape
+    sizes = complete_shape("reshape", shape, math.prod(have), have)
+    if order in ("C", "A"):
+        return reshaped(x, sizes)
+    if order != "F":
+        raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
+    return _transposed(reshaped(_transposed(x), sizes[::-1]))
+
+
+def _transposed(x: Any) -> Any:
+    return permuted(x, tuple(range(aval_of(x).ndim))[::-1])
+
+
+def permuted(x: Any, permutation: Shape) -> Any:
+    """A checked operand with its dimensions permuted."""
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return transpose_p.bind(x, permutation=permutation)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements of an array in one dimension.
+
+    Args:
+        a: array or scalar.
+        order: "C" for row-major order, "F" for column-major order.
+        out_sharding: not supported.
+
+    Returns:
+        An array of rank 1.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F"))
+        [1 3 2 4]
+    """
+    return reshape(a, (-1,), "C" if order in ("K", "A") else order) if size(a) else reshape(a, (0,))
+
+
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+    """New dimensions of size one.
+
+    Args:
+        a: array or scalar.
+        axis: position of the new dimension in the result, or several positions.
+
+    Returns:
+        An array with as many more dimensions.
+
+    Raises:
+        ValueError: a position is out of bounds or is named twice.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
+        (1, 3, 1)
+    """
+    x = operand(a, "expand_dims")
+    have = aval_of(x).shape
+    positions = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
+    rank = len(have) + len(positions)
+    new = set(canonical_axes("expand_dims", positions, rank))
+    kept = tuple(i for i in range(rank) if i not in new)
+    sizes = iter(have)
+    result = tuple(1 if i in new else next(sizes) for i in range(rank))
+    return broadcast_in_dim(x, result, kept)
+
+
+def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """The array without dimensions of size one.
+
+    Args:
+        a: array or scalar.
+        axis: which of them are dropped; all if None.
+
+    Returns:
+        An array with as many fewer dimensions.
+
+    Raises:
+        ValueError: a dimension to drop has another size.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape, jnp.squeeze(jnp.ones((1, 3, 1)), 0).shape
+        ((3,), (3, 1))
+    """
+    x = operand(a, "squeeze")
+    have = aval_of(x).shape
+    if axis is None:
+        axes = tuple(i for i, n in enumerate(have) if n == 1)
+    else:
+        axes = tuple(sorted(canonical_axes("squeeze", axis, len(have))))
+        wrong = [d for d in axes if have[d] != 1]
+        if wrong:
+            raise ValueError(
+                f"squeeze: axis {wrong[0]} of an array of shape {have} has size {have[wrong[0]]}; only "
+                "dimensions of size one can be dropped"
+            )
+    return squeeze_p.bind(x, dimensions=axes) if axes else x
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """The array repeated to a shape, by the rules of broadcasting.
+
+    Args:
+        array: array or scalar.
+        shape: a size, or a sequence of them.
+        out_sharding: not supported.
+
+    Returns:
+        An array of that shape.
+
+    Raises:
+        ValueError: the array does not broadcast to it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.broadcast_to(jnp.arange(2), (2, 2)))
+        [[0 1]
+         [0 1]]
+    """
+    x = array_like(array, "broadcast_to", "array")
+    sizes = canonical_shape("broadcast_to", shape)
+    have = aval_of(x).shape
+    missing = len(sizes) - len(have)
+    if missing < 0 or any(n not in (1, m) for n, m in zip(have, sizes[missing:], strict=True)):
+        raise ValueError(
+            f"broadcast_to: an array of shape {have} cannot be broadcast to shape {sizes}; from the last "
+            "dimension on, its sizes must be 1 or those of the new shape"
+        )
+    if have == sizes and type(x) is not Literal:
+        return x
+    return broadcast_in_dim(x, sizes, tuple(range(missing, len(sizes))))
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """The shape that shapes broadcast to.
+
+    Args:
+        *shapes: sizes, or sequences of them.
+
+    Raises:
+        ValueError: they do not broadcast.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    if not shapes:
+        return ()
+    checked = [canonical_shape("broadcast_shapes", s, "shapes") for s in shapes]
+    try:
+        return broadcast_result("broadcast_shapes", checked)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """Arrays repeated to their common shape.
+
+    Args:
+        *args: arrays or scalars.
+
+    Returns:
+        A tuple of as many arrays, of one shape.
+
+    Raises:
+        ValueError: they do not broadcast.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x, y = jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))
+        >>> x.shape, y.shape
+        ((2, 3), (2, 3))
+    """
+    values = [array_like(a, "broadcast_arrays", f"args[{i}]") for i, a in enumerate(args)]
+    common = broadcast_shapes(*(aval_of(v).shape for v in values))
+    return tuple(broadcast_to(v, common) for v in values)
+
+
+def _at_least(function: str, arrays: tuple[Any, ...], rank: int) -> Any:
+    results = []
+    for i, a in enumerate(arrays):
+        x = operand(a, function, f"arys[{i}]")
+        have = aval_of(x).shape
+        if len(have) < rank:
+            if rank == 3 and have:
+                sizes = (1, *have, 1)[-3:] if len(have) == 1 else (*have, 1)
+            else:
+                sizes = (1,) * (rank - len(have)) + have
+            x = reshaped(x, sizes)
+        results.append(x)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays with at least one dimension.
+
+    Args:
+        *arys: arrays or scalars.
+
+    Returns:
+        One array, or a tuple of them where several are given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.atleast_1d(2.).shape
+        (1,)
+    """
+    return _at_least("atleast_1d", arys, 1)
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays with at least two dimensions; missing ones are put in front.
+
+    Args:
+        *arys: arrays or scalars.
+
+    Returns:
+        One array, or a tuple of them where several are given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.atleast_2d(jnp.ones(3)).shape
+        (1, 3)
+    """
+    return _at_least("atleast_2d", arys, 2)
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays with at least three dimensions: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` ``(m, n, 1)``.
+
+    Args:
+        *arys: arrays or scalars.
+
+    Returns:
+        One array, or a tuple of them where several are given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.atleast_3d(jnp.ones((2, 3))).shape
+        (2, 3, 1)
+    """
+    return _at_least("atleast_3d", arys, 3)
+
+
+# ---------------------------------------------------------------------------- dimensions move
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """The array with its dimensions in another order.
+
+    Args:
+        a: array or scalar.
+        axes: for each dimension of the result, which one of `a` it is; reversed order if None.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: `axes` is not a permutation of the dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.transpose(jnp.array([[1, 2], [3, 4]])))
+        [[1 3]
+         [2 4]]
+    """
+    x = operand(a, "transpose")
+    rank = aval_of(x).ndim
+    if axes is None:
+        return _transposed(x)
+    permutation = canonical_axes("transpose", tuple(axes), rank, "axes")
+    if len(permutation) != rank:
+        raise ValueError(
+            f"transpose: axes {tuple(axes)} must name each of the {rank} dimensions once"
+        )
+    return permuted(x, permutation)
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """`transpose` under its name in the array API standard.
+
+    Args:
+        a: array.
+        axes: for each dimension of the result, which one of `a` it is.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The array with its last two dimensions exchanged.
+
+    Args:
+        x: array of rank 2 or more.
+
+    Raises:
+        ValueError: it has fewer dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
+        (5, 3, 2)
+    """
+    rank = ndim(x)
+    if rank < 2:
+        raise ValueError(f"matrix_transpose needs an array of rank 2 or more, got rank {rank}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """The array with two dimensions exchanged.
+
+    Args:
+        a: array.
+        axis1: one dimension.
+        axis2: the other dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
+        (4, 3, 2)
+    """
+    x = operand(a, "swapaxes")
+    rank = aval_of(x).ndim
+    order = list(range(rank))
+    first = canonical_axis("swapaxes", axis1, rank, "axis1")
+    second = canonical_axis("swapaxes", axis2, rank, "axis2")
+    order[first], order[second] = second, first
+    return permuted(x, tuple(order))
+
+
+def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """The array with dimensions moved to other places; the others keep their order.
+
+    Args:
+        a: array.
+        source: dimension to move, or several.
+        destination: where they go, as many.
+
+    Raises:
+        ValueError: there are not as many destinations as sources, or one is named twice.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
+    x = operand(a, "moveaxis")
+    rank = aval_of(x).ndim
+    sources = canonical_axes("moveaxis", source, rank, "source")
+    destinations = canonical_axes("moveaxis", destination, rank, "destination")
+    if len(sources) != len(destinations):
+        raise ValueError(
+            f"moveaxis: source {source} and destination {destination} must name equally many dimensions"
+        )
+    order = [i for i in range(rank) if i not in sources]
+    for there, here in sorted(zip(destinations, sources, strict=True)):
+        order.insert(there, here)
+    return permuted(x, tuple(order))
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """The array with one dimension moved in front of another; `moveaxis` reads better.
+
+    Args:
+        a: array.
+        axis: the dimension to move.
+        start: the dimension in front of which it goes; the rank for the end.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+        (4, 2, 3)
+    """
+    rank = ndim(a)
+    here = canonical_axis("rollaxis", axis, rank)
+    start = integer("rollaxis", "start", start)
+    if not -rank <= start <= rank:
+        raise ValueError(f"rollaxis: start {start} is out of bounds for an array of rank {rank}")
+    there = start + rank if start < 0 else start
+    return moveaxis(a, here, there - 1 if here < there else there)
+
+
+# ------------------------------------------------------------------------------ elements move
+
+
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """The array with its elements in reverse order along some dimensions.
+
+    Args:
+        m: array or scalar.
+        axis: dimension, or several of them; all if None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.flip(jnp.arange(3)))
+        [2 1 0]
+    """
+    x = operand(m, "flip", "m")
+    axes = canonical_axes("flip", axis, aval_of(x).ndim)
+    return rev_p.bind(x, dimensions=axes) if axes else x
+
+
+def fliplr(m: Any) -> Any:
+    """The array with its columns in reverse order.
+
+    Args:
+        m: array of rank 2 or more.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fliplr(jnp.array([[1, 2], [3, 4]])))
+        [[2 1]
+         [4 3]]
+    """
+    if ndim(m) < 2:
+        raise ValueError(f"fliplr needs an array of rank 2 or more, got rank {ndim(m)}")
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """The array with its rows in reverse order.
+
+    Args:
+        m: array of rank 1 or more.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.flipud(jnp.array([[1, 2], [3, 4]])))
+        [[3 4]
+         [1 2]]
+    """
+    if ndim(m) < 1:
+        raise ValueError("flipud needs an array of rank 1 or more, got a scalar")
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """The array turned by right angles in the plane of two dimensions.
+
+    Args:
+        m: array of rank 2 or more.
+        k: how many times it is turned, from the first of `axes` towards the second.
+        axes: two different dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.rot90(jnp.array([[1, 2], [3, 4]])))
+        [[2 4]
+         [1 3]]
+    """
+    x = operand(m, "rot90", "m")
+    plane = canonical_axes("rot90", tuple(axes), aval_of(x).ndim, "axes")
+    if len(plane) != 2:
+        raise ValueError(f"rot90: axes must be two different dimensions, got {axes}")
+    turns = integer("rot90", "k", k) % 4
+    if turns == 0:
+        return x
+    if turns == 2:
+        return rev_p.bind(x, dimensions=plane)
+    if turns == 1:
+        return swapaxes(rev_p.bind(x, dimensions=(plane[1],)), *plane)
+    return rev_p.bind(swapaxes(x, *plane), dimensions=(plane[1],))
+
+
+def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """The array with its elements moved along dimensions; those that leave one end enter at the other.
+
+    Args:
+        a: array.
+        shift: how far: an integer, one for each of `axis`, or an array of them.
+        axis: dimension, or several of them; None to move the elements in row-major order.
+
+    Returns:
+        An array of the shape of `a`.
+
+    Raises:
+        ValueError: there are not as many shifts as dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.roll(jnp.arange(5), 2))
+        [3 4 0 1 2]
+    """
+    x = operand(a, "roll")
+    have = aval_of(x).shape
+    if axis is None:
+        flat = roll(reshaped(x, (math.prod(have),)), shift, 0)
+        return reshaped(flat, have)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(canonical_axis("roll", d, len(have)) for d in axes)
+    if isinstance(shift, Tracer) and shift.concrete() is None:
+        return _roll_traced(x, shift, axes)
+    shifts = tuple(int(s) for s in np.ravel(np.asarray(shift)))
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    elif len(axes) == 1:
+        axes *= len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: shift {shifts} and axis {axes} must have equal lengths")
+    return _roll(x, shifts, axes)
+
+
+@compiled_with("shifts", "axes")
+def _roll(x: Any, shifts: Shape, axes: Shape) -> Any:
+    for shift, axis in zip(shifts, axes, strict=True):
+        count = aval_of(x).shape[axis]
+        offset = shift % count if count else 0
+        if offset:
+            parts = (
+                slice_dimension(x, count - offset, count, axis),
+                slice_dimension(x, 0, count - offset, axis),
+            )
+            x = concatenate_p.bind(*parts, dimension=axis)
+    return x
+
+
+def _roll_traced(x: Any, shift: Any, axes: Shape) -> Any:
+    from dovetail.numpy.gathering import take  # deferred: needed for traced shifts only
+    from dovetail.numpy.ranges import arange  # deferred: it imports this module
+
+    shifts = broadcast_to(shift, (len(axes),)) if ndim(shift) < 2 else shift
+    for i, axis in enumerate(axes):
+        count = aval_of(x).shape[axis]
+        if count:
+            x = take(x, (arange(count) - shifts[i]) % count, axis=axis)
+    return x

@@ -1,0 +1,142 @@
+"""Sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.creation import iota_p
+from dovetail.core.ops.shape import rev_p
+from dovetail.core.ops.sorting import sort_p
+from dovetail.numpy.arguments import array_like, array_sequence, canonical_axis, literal, value
+from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.shapes import reshaped
+
+
+def _prepared(function: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
+    if kind is not None:
+        raise ValueError(f"{function}: kind cannot be chosen; give stable=True or False instead")
+    if order is not None:
+        raise ValueError(f"{function}: order is for arrays with fields, which there are none of")
+    x = value(array_like(a, function, "a"))
+    if axis is None:
+        return reshaped(x, (aval_of(x).size,)), 0
+    if not aval_of(x).ndim:
+        raise ValueError(f"{function} needs an array of rank 1 or more, got a scalar")
+    return x, canonical_axis(function, axis, aval_of(x).ndim)
+
+
+@compiled_with("axis", "kind", "order", "stable", "descending")
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """The elements along a dimension in growing order, nan last.
+
+    Args:
+        a: array of rank 1 or more. Complex numbers are ordered by real part, then by imaginary part.
+        axis: dimension; None to flatten the array first.
+        kind: must be None.
+        order: must be None.
+        stable: whether equal elements keep their order.
+        descending: whether the order is falling instead, with nan first.
+
+    Returns:
+        An array of the shape of `a`, or a vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sort(jnp.array([3, 1, 2])), jnp.sort(jnp.array([3, 1, 2]), descending=True))
+        [1 2 3] [3 2 1]
+    """
+    x, dimension = _prepared("sort", a, axis, kind, order)
+    (result,) = sort_p.bind(x, dimension=dimension, is_stable=bool(stable), num_keys=1)
+    return rev_p.bind(result, dimensions=(dimension,)) if descending else result
+
+
+@compiled_with("axis", "kind", "order", "stable", "descending")
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """The positions of the elements along a dimension in the order that sorts them.
+
+    Args:
+        a: array of rank 1 or more.
+        axis: dimension; None to flatten the array first.
+        kind: must be None.
+        order: must be None.
+        stable: whether equal elements keep their order.
+        descending: whether the order is falling instead; equal elements still keep theirs.
+
+    Returns:
+        An integer array of the shape of `a`, or a vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.argsort(jnp.array([30, 10, 20])))
+        [1 2 0]
+    """
+    x, dimension = _prepared("argsort", a, axis, kind, order)
+    shape = aval_of(x).shape
+    positions = iota_p.bind(
+        dtype=dtypes.default_dtype("i"), shape=shape, dimension=dimension, sharding=None
+    )
+    keys = x
+    if descending:
+        # Sorted backwards and turned round, so that equal elements keep their order.
+        keys = rev_p.bind(x, dimensions=(dimension,))
+        last = literal(max(shape[dimension] - 1, 0), dtypes.default_dtype("i"))
+        positions = lax.sub(last, positions)
+    _, result = sort_p.bind(
+        keys, positions, dimension=dimension, is_stable=bool(stable), num_keys=1
+    )
+    return rev_p.bind(result, dimensions=(dimension,)) if descending else result
+
+
+@compiled_with("axis")
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions that sort several arrays together, the last of which counts first.
+
+    Args:
+        keys: sequence of arrays of one shape, or an array of them.
+        axis: dimension.
+
+    Returns:
+        An integer array of the shape of one key.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.lexsort((jnp.array([2, 1, 3]), jnp.array([0, 1, 0]))))
+        [0 2 1]
+    """
+    values = [value(k) for k in array_sequence(keys, "lexsort", "keys")]
+    if not values:
+        raise ValueError("lexsort needs at least one key")
+    shape = aval_of(values[0]).shape
+    if any(aval_of(v).shape != shape for v in values):
+        raise ValueError(
+            f"lexsort needs keys of one shape, got {', '.join(str(aval_of(v).shape) for v in values)}"
+        )
+    if not shape:
+        return lax.full((), 0, dtypes.default_dtype("i"))
+    dimension = canonical_axis("lexsort", axis, len(shape))
+    positions = iota_p.bind(
+        dtype=dtypes.default_dtype("i"), shape=shape, dimension=dimension, sharding=None
+    )
+    *_, result = sort_p.bind(
+        *reversed(values), positions, dimension=dimension, is_stable=True, num_keys=len(values)
+    )
+    return result

@@ -1,0 +1,288 @@
+"""Trigonometric and hyperbolic functions, and angles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.numpy.arguments import float_pair, inexact, literal, refuse_complex, weak_of
+from dovetail.numpy.compiled import compiled
+
+
+@compiled
+def sin(x: Any, /) -> Any:
+    """The sine of each element.
+
+    Args:
+        x: array or scalar: angles in radians.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sin(jnp.array([0., jnp.pi / 2])))
+        [0. 1.]
+    """
+    return lax.sin(inexact("sin", x))
+
+
+@compiled
+def cos(x: Any, /) -> Any:
+    """The cosine of each element.
+
+    Args:
+        x: array or scalar: angles in radians.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cos(jnp.array([0., jnp.pi])))
+        [ 1. -1.]
+    """
+    return lax.cos(inexact("cos", x))
+
+
+@compiled
+def tan(x: Any, /) -> Any:
+    """The tangent of each element.
+
+    Args:
+        x: array or scalar: angles in radians.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.tan(jnp.array([0., 1.])))
+        [0.        1.5574077]
+    """
+    return lax.tan(inexact("tan", x))
+
+
+@compiled
+def arcsin(x: Any, /) -> Any:
+    """The angle whose sine is each element; nan for real numbers outside of [-1, 1].
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`: radians in [-pi/2, pi/2].
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arcsin(jnp.array([0., 1.])))
+        [0.        1.5707964]
+    """
+    return lax.asin(inexact("arcsin", x))
+
+
+@compiled
+def arccos(x: Any, /) -> Any:
+    """The angle whose cosine is each element; nan for real numbers outside of [-1, 1].
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`: radians in [0, pi].
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arccos(jnp.array([1., 0.])))
+        [0.        1.5707964]
+    """
+    return lax.acos(inexact("arccos", x))
+
+
+@compiled
+def arctan(x: Any, /) -> Any:
+    """The angle whose tangent is each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`: radians in [-pi/2, pi/2].
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arctan(jnp.array([0., 1.])))
+        [0.        0.7853982]
+    """
+    return lax.atan(inexact("arctan", x))
+
+
+@compiled
+def arctan2(x1: Any, x2: Any, /) -> Any:
+    """The angle of the point with ordinate `x1` and abscissa `x2`.
+
+    Args:
+        x1: array or scalar of a real dtype.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        A float array of the common shape: radians in [-pi, pi].
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arctan2(jnp.array([0., 1.]), jnp.array([1., 0.])))
+        [0.        1.5707964]
+    """
+    x, y = float_pair("arctan2", x1, x2)
+    return lax.atan2(x, y)
+
+
+@compiled
+def sinh(x: Any, /) -> Any:
+    """The hyperbolic sine of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sinh(jnp.array([0., 1.])))
+        [0.        1.1752012]
+    """
+    return lax.sinh(inexact("sinh", x))
+
+
+@compiled
+def cosh(x: Any, /) -> Any:
+    """The hyperbolic cosine of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cosh(jnp.array([0., 1.])))
+        [1.        1.5430807]
+    """
+    return lax.cosh(inexact("cosh", x))
+
+
+@compiled
+def tanh(x: Any, /) -> Any:
+    """The hyperbolic tangent of each element.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.tanh(jnp.array([0., 1.])))
+        [0.        0.7615942]
+    """
+    return lax.tanh(inexact("tanh", x))
+
+
+@compiled
+def arcsinh(x: Any, /) -> Any:
+    """The inverse of the hyperbolic sine.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arcsinh(jnp.array([0., 1.])))
+        [0.         0.88137364]
+    """
+    return lax.asinh(inexact("arcsinh", x))
+
+
+@compiled
+def arccosh(x: Any, /) -> Any:
+    """The inverse of the hyperbolic cosine; nan for real numbers below 1.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arccosh(jnp.array([1., 2.])))
+        [0.        1.3169578]
+    """
+    return lax.acosh(inexact("arccosh", x))
+
+
+@compiled
+def arctanh(x: Any, /) -> Any:
+    """The inverse of the hyperbolic tangent; nan for real numbers outside of [-1, 1].
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.arctanh(jnp.array([0., 0.5])))
+        [0.         0.54930615]
+    """
+    return lax.atanh(inexact("arctanh", x))
+
+
+@compiled
+def deg2rad(x: Any, /) -> Any:
+    """Degrees as radians.
+
+    Args:
+        x: array or scalar of a real dtype: angles in degrees.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.deg2rad(jnp.array([0., 180.])))
+        [0.        3.1415927]
+    """
+    x = inexact("deg2rad", x)
+    refuse_complex("deg2rad", x)
+    return lax.mul(x, literal(_RADIANS_PER_DEGREE, x.dtype, weak_of(x)))
+
+
+@compiled
+def rad2deg(x: Any, /) -> Any:
+    """Radians as degrees.
+
+    Args:
+        x: array or scalar of a real dtype: angles in radians.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.rad2deg(jnp.array([0., jnp.pi])))
+        [  0. 180.]
+    """
+    x = inexact("rad2deg", x)
+    refuse_complex("rad2deg", x)
+    return lax.div(x, literal(_RADIANS_PER_DEGREE, x.dtype, weak_of(x)))
+
+
+_RADIANS_PER_DEGREE = 0.017453292519943295
