@@ -218,6 +218,8 @@ class Extreme(Reduction):
             return out, Zero.of(out)
         if not axes:
             return out, t
+        if not aval_of(x).size:
+            return out, Zero.of(out)
         shape, dtype = shape_of(x), aval_of(x).dtype
         kept = tuple([i for i in range(len(shape)) if i not in axes])
         chosen = eq_p.bind(x, structural.broadcast_in_dim(out, shape, kept))
@@ -264,6 +266,8 @@ def before(context: Builder, x: Any, y: Any, scalar: ShapedArray, direction: str
             context.compare(a, b, "EQ", part), context.compare(c, d, direction, part), truth
         )
         first = context.or_(context.compare(a, b, direction, part), tie, truth)
+        # A number does not come before a NaN whose other part is a number.
+        first = context.and_(first, context.compare(y, y, "EQ", scalar), truth)
     else:
         first = context.compare(x, y, direction, scalar)
     if kind not in "fc":

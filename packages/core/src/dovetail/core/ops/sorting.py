@@ -11,7 +11,7 @@ from dovetail.core.basis import structural
 from dovetail.core.basis.elementwise import dtype_kind, dtype_name
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import batch_size, to_front
-from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.dimensions import canonical_dimension, integers, replaced
 from dovetail.core.ops.indexing import (
@@ -40,6 +40,8 @@ def take_along(x: Any, indices: Any, dimension: int) -> Any:
     They must be in bounds.
     """
     shape = shape_of(x)
+    if not aval_of(x).size:
+        return structural.full(shape_of(indices), 0, aval_of(x).dtype)
     others = tuple([i for i in range(len(shape)) if i != dimension])
     vectors = structural.reshape(indices, (*shape_of(indices), 1))
     numbers = GatherDimensionNumbers(

@@ -28,6 +28,7 @@ SMALL = np.array([[1, 2, 3, 1], [2, 1, 1, 3], [3, 1, 2, 2]])
 NANS = np.array([[1, np.nan, 3], [np.inf, 2, -np.inf], [np.inf, -np.inf, 0]], np.float32)
 TIES = np.array([[3.0, 1, 3, 2], [2, 2, 2, 2], [-0.0, 0.0, -1, 0]], np.float32)
 ZEROS = np.array([[0.0, 2, 3], [0, 0, 1], [1, 2, 3]], np.float32)
+OVERFLOWING = np.array([[1000.0, -1000, 1000], [-np.inf, -np.inf, 1], [np.inf, 1, -np.inf]])
 LONG = np.sin(np.arange(1, 400, dtype=np.float32)).reshape(7, 57)
 
 
@@ -74,7 +75,10 @@ def _extreme() -> list[Sample]:
         ),
         Sample((numbers(3, 4),), _axes(), note="no axes"),
         Sample((np.float32(3),), _axes(), note="scalar"),
-        *across_dtypes(Sample((numbers(0, 3),), _axes(0), note="no elements"), ALL_DTYPES[:-2]),
+        *across_dtypes(
+            Sample((numbers(0, 3),), _axes(0), differentiable=(), note="no elements"),
+            ALL_DTYPES[:-2],
+        ),
         Sample((numbers(0, 3),), _axes(1), note="no results"),
         *_errors(()),
     ]
@@ -117,16 +121,22 @@ def _along(axis: int, reverse: bool = False) -> dict[str, Any]:
     return {"axis": axis, "reverse": reverse}
 
 
-def _cumulative(dtypes: Iterable[Any], linear: tuple[int, ...] = (), **more: Any) -> list[Sample]:
+def _cumulative(
+    dtypes: Iterable[Any],
+    linear: tuple[int, ...] = (),
+    smooth: tuple[int, ...] | None = None,
+    **more: Any,
+) -> list[Sample]:
     return [
-        *across_dtypes(Sample((SMALL,), _along(0), linear=linear, **more), dtypes),
+        *across_dtypes(
+            Sample((SMALL,), _along(0), linear=linear, differentiable=smooth, **more), dtypes
+        ),
         *(
             Sample((numbers(2, n),), _along(1, reverse), linear=linear, **more)
-            for n in (1, 2, 5, 8)
-            for reverse in (False, True)
+            for n, reverse in ((1, False), (2, True), (5, False), (8, True))
         ),
-        Sample((LONG,), _along(1), linear=linear, order=1, absolute=200, derivative_tolerance=1e-4),
-        Sample((NANS,), _along(1), differentiable=(), note="NaN and infinities"),
+        Sample((LONG,), _along(1), differentiable=(), batched=(), absolute=200),
+        Sample((NANS,), _along(1), differentiable=(), batched=(), note="NaN and infinities"),
         Sample((NANS,), _along(0, True), differentiable=(), note="NaN and infinities"),
         Sample((numbers(0, 3),), _along(0), linear=linear, note="empty"),
         Sample((numbers(3, 0),), _along(0), linear=linear, note="empty"),
@@ -147,18 +157,17 @@ SAMPLES: dict[str, list[Sample]] = {
     "argmin": _position(),
     "cumsum": _cumulative(NUMBERS, (0,)),
     "cumprod": [*_cumulative(NUMBERS), Sample((ZEROS,), _along(1), note="zeros")],
-    "cummax": _cumulative(REALS, tolerance=0),
-    "cummin": _cumulative(REALS, tolerance=0),
+    "cummax": _cumulative(REALS, smooth=(), tolerance=0),
+    "cummin": _cumulative(REALS, smooth=(), tolerance=0),
     "cumlogsumexp": [
         *_cumulative(FLOATS, absolute=8),
-        Sample((np.array([[1000.0, -1000, 1000], [-np.inf, -np.inf, 1]]),), _along(1), order=0),
+        Sample((OVERFLOWING,), _along(1), differentiable=(), note="large numbers"),
     ],
     "linear_recurrence": [
         *across_dtypes(Sample((SMALL, SMALL[::-1]), _along(1), linear=(1,)), (*FLOATS, *COMPLEXES)),
         *(
-            Sample((numbers(2, n) / 4, numbers(2, n)), _along(1, reverse), linear=(1,))
-            for n in (1, 2, 5, 8)
-            for reverse in (False, True)
+            Sample((numbers(2, n) / 4, numbers(2, n)), _along(1, reverse), linear=(1,), absolute=8)
+            for n, reverse in ((1, False), (2, True), (5, False), (8, True))
         ),
         Sample((ZEROS, ZEROS.T), _along(0), linear=(1,), note="zeros"),
         Sample((numbers(0, 3), numbers(0, 3)), _along(0), linear=(1,), note="empty"),

@@ -111,7 +111,7 @@ SAMPLES: dict[str, list[Sample]] = {
             )
         ),
         Sample((numbers(2, 3), numbers(0, 3)), {"dimension": 0}, linear=(0, 1), note="empty"),
-        Sample((numbers(2, 3), numbers(2, 3)), {"dimension": 0}, linear=(1,)),
+        Sample((np.zeros((2, 3)), numbers(2, 3, dtype=float)), {"dimension": 0}, linear=(1,)),
         Sample((numbers(3),), {"dimension": 0}, linear=(0,), note="one"),
         Sample((SPECIAL, -SPECIAL), {"dimension": 0}, differentiable=(), note="special values"),
         Sample((numbers(2, 3), numbers(3, 2)), {"dimension": 0}, raises=TypeError),
@@ -121,7 +121,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "stack": [
         *moved(Sample((numbers(2, 3), numbers(2, 3) + 1), {"axis": 1}, linear=(0, 1))),
-        Sample((np.float32(1), np.float32(2)), {"axis": 0}, linear=(0,)),
+        Sample((np.float32(1), np.float32(0)), {"axis": 0}, linear=(0,)),
         Sample((numbers(0, 2),), {"axis": 2}, linear=(0,), note="empty"),
         Sample((numbers(2), numbers(3)), {"axis": 0}, raises=ValueError),
         Sample((numbers(2), numbers(2)), {"axis": 2}, raises=ValueError),

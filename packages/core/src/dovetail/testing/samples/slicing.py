@@ -44,7 +44,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "pad": [
         *moved(Sample((numbers(2, 3), 1), _pad((1, 2, 0), (0, 1, 2)), linear=(0, 1))),
         Sample((numbers(4, 5), np.float32(2)), _pad((-1, 2, 1), (3, -2, 0)), linear=(0, 1)),
-        Sample((numbers(4), np.float32(2)), _pad((-1, -2, 2)), linear=(0,)),
+        Sample((numbers(4), np.float32(0)), _pad((-1, -2, 2)), linear=(0,)),
         Sample((numbers(4), np.float32(2)), _pad((-3, -1, 0)), linear=(1,), note="nothing left"),
         Sample((numbers(0, 2), np.float32(2)), _pad((1, 1, 3), (0, 0, 0)), linear=(0, 1)),
         Sample((numbers(1), np.float32(2)), _pad((0, 0, 3)), linear=(0, 1)),
@@ -85,7 +85,7 @@ SAMPLES: dict[str, list[Sample]] = {
             for s in moved(Sample((numbers(4, 5), numbers(2, 3)), linear=(0, 1), vary=_next))
         ),
         Sample((numbers(4), numbers(2), *_at(9)), linear=(0, 1), vary=_next, note="after"),
-        Sample((numbers(4), numbers(2), *_at(-9, dtype=np.int64)), linear=(1,), note="before"),
+        Sample((np.zeros(4), np.ones(2), *_at(-9, dtype=np.int64)), linear=(1,), note="before"),
         Sample((numbers(4), numbers(2), *_at(1, dtype=np.uint8)), linear=(0, 1), vary=_next),
         Sample((numbers(4), numbers(0), *_at(1)), linear=(0, 1), note="nothing"),
         Sample((np.float32(1), np.float32(2)), linear=(1,)),
