@@ -70,8 +70,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     """
 
     # The one buffer, in the tuple that the C++ jit takes as the children of this node of its
-    # trees. It is unset once the memory is gone, so that any use, the C++ one too, ends in
-    # __getattr__.
+    # trees. It is unset once the memory is gone, and the class becomes one with __getattr__, so
+    # that any use ends there. (A class with __getattr__ pays for it on every access.)
     __slots__ = ("__weakref__", "_children", "_retired")
 
     _children: tuple[Any]
@@ -85,11 +85,6 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             "Array is not called: make an array with dovetail.numpy.array(value), or with "
             "dovetail.device_put(value)"
         )
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_children":
-            raise _deleted_error(self._retired)
-        return super().__getattr__(name)
 
     def _buffer(self) -> Any:
         """The buffer, deleted or not."""
@@ -505,6 +500,27 @@ dispatch_registry.register_node(Array, _parts, wrap)
 dispatch_registry.register_node(KeyArray, _parts, _wrap_keys)
 
 
+class _Deleted:
+    """What an array without memory does when it is used."""
+
+    __slots__ = ()
+
+    _retired: Retired
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_children":
+            raise _deleted_error(self._retired)
+        raise AttributeError(f"an array has no attribute {name!r}")
+
+
+class _DeletedArray(_Deleted, Array):
+    __slots__ = ()
+
+
+class _DeletedKeyArray(_Deleted, KeyArray):
+    __slots__ = ()
+
+
 def retire(array: Array, action: str, traceback: Any = None) -> None:
     """Mark an array whose memory is gone, so that its next use is a clear error.
 
@@ -519,14 +535,15 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
         return
     array._retired = Retired(children[0], action, traceback or get_traceback())
     del array._children
+    array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else _DeletedArray
 
 
 def _deleted_error(retired: Retired) -> DeletedArrayError:
     what = f"this array ({short_type(retired.buffer.aval)})"
     if retired.traceback is None:
         return DeletedArrayError(
-            f"{what} was deleted, or donated to a compiled function, through another reference to "
-            "its memory; use the function's result instead, or keep a copy"
+            f"{what} was deleted, or donated to a compiled function, so it has no value; use the "
+            "function's result instead, or keep a copy"
         )
     where = source.describe(retired.traceback)
     if retired.action.startswith("donated"):

@@ -41,7 +41,12 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
     if dtype in _CANONICAL and type(value) is np.ndarray:
         return value
     canonical = _canonicalize(dtype) if dtype.kind not in "OSUmM" else None
-    if type(value) is np.ndarray and canonical is not None and canonical is dtype and dtypes.kind_of(canonical):
+    if (
+        type(value) is np.ndarray
+        and canonical is not None
+        and canonical is dtype
+        and dtypes.kind_of(canonical)
+    ):
         return value
     if canonical is None or dtypes.kind_of(canonical) is None:
         raise NonArrayArgumentError(_refusal(value, what))

@@ -16,7 +16,7 @@ from dovetail.core.runtime.array import Array, KeyArray, read, retire, wrap, wra
 from dovetail.core.runtime.host import checked_ndarray, host_value
 from dovetail.core.runtime.sharding import as_sharding, default_sharding
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.tracer import Tracer
+from dovetail.core.trace.tracer import ArrayClass, Tracer
 from dovetail.core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def device_get(x: Any) -> Any:
 def _on_host(leaf: Any) -> Any:
     if type(leaf) is Array:
         return read(leaf)
-    if isinstance(leaf, (Tracer, KeyArray)) or hasattr(leaf, "__dovetail_array__"):
+    if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):
         return np.asarray(leaf)
     return leaf
 
@@ -301,9 +301,8 @@ def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a tree are computed.
 
     Args:
-        x: A pytree; leaves that are no arrays are passed over, others with a method of this name
-        have it
-            called.
+        x: A pytree; leaves that are no arrays are passed over, but a method of this name that one
+            has is called.
 
     Returns:
         ``x`` itself.

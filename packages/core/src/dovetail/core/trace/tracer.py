@@ -132,6 +132,8 @@ def load_array_methods() -> bool:
 
     methods = manager().array_methods()
     _loaded = True
+    # A class with __getattr__ pays for it on every access to every attribute.
+    del ArrayClass.__getattr__
     for cls, adapt in _classes:
         _install(cls, adapt, methods)
     return True
