@@ -46,7 +46,8 @@ def assert_value(array, value, dtype=np.float32, weak_type=False):
     assert (array.dtype, array.weak_type) == (dtype, weak_type)
 
 
-# ----------------------------------------------------------------------------------------- primitives
+# -----------------------------------------------------------------------------------------
+# primitives
 
 
 def test_primitives(x):
@@ -115,7 +116,7 @@ def test_errors_of_rules_pass_through(x):
         apply_primitive(add_p, ["a", "b"], {})
 
 
-# ------------------------------------------------------------------------------------ compile_eager
+# ---------------------------------------------------------------------------------- compile_eager
 
 
 def test_a_function_is_traced_once_per_signature(x):
@@ -206,7 +207,7 @@ def test_options_that_affect_tracing_are_part_of_the_key(x):
     assert_value(f.compiled(np.float64(1.5)), 3.0)
 
 
-# --------------------------------------------------------------------------------------- operators
+# ------------------------------------------------------------------------------------- operators
 
 
 class HasAdd:
@@ -276,7 +277,7 @@ def test_operators_of_deleted_arrays(x):
             use()
 
 
-# ------------------------------------------------------------------------------------------- traps
+# ----------------------------------------------------------------------------------------- traps
 
 
 def functions():
@@ -349,7 +350,7 @@ def test_later_writes_do_not_show(kind):
 
 
 def foreign(value):
-    """An array of another framework on jaxlib: a bare buffer with an aval and a sharding of its own."""
+    """An array of another framework on jaxlib: a bare buffer with an aval of its own."""
 
     class Aval:
         shape, dtype, weak_type = value.shape, value.dtype, False
@@ -370,7 +371,8 @@ def test_arrays_of_another_framework(x, kind):
 
 
 def test_without_the_switch_for_64_bits(x, monkeypatch):
-    # As if jax had taken the switch over with another setting: no call with host values is served by C++.
+    # As if jax had taken the switch over with another setting: no call with host values is served
+    # by C++.
     monkeypatch.setattr(fastpath, "_cpp_sees_our_x64", lambda: False)
     f = Counted(lambda a, b: lax.add(a, b))
     for _ in range(2):
@@ -389,7 +391,8 @@ def test_debug_nans(x):
     assert np.isnan(np.asarray(f(x))[0])
 
 
-# ------------------------------------------------------------------------------------------ placement
+# ------------------------------------------------------------------------------------------
+# placement
 
 
 @pytest.mark.parametrize("kind", list(functions()))
@@ -428,7 +431,8 @@ def test_mismatch_names_the_arguments():
         dt.jit(lambda tree, other: lax.add(tree["w"], other))({"w": a}, b)
 
 
-# -------------------------------------------------------------------------------------------- threads
+# --------------------------------------------------------------------------------------------
+# threads
 
 
 def test_many_threads(x):
