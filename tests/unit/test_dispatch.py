@@ -153,7 +153,7 @@ def test_static_arguments(x):
         assert_value(f.compiled(x, 2), [0, 2, 4])
         assert_value(f.compiled(x, 3, sign=-1), [0, -3, -6])
     assert f.calls == 2
-    with pytest.raises(ValueError, match="[Nn]on-hashable"):
+    with pytest.raises(ValueError, match=r"[Nn]on-hashable"):
         f.compiled(x, [1])
 
 
@@ -250,7 +250,7 @@ def test_other_operands_are_not_supported(x, other):
     for _ in range(2):
         with pytest.raises(TypeError, match="unsupported operand"):
             x + other
-        with pytest.raises(TypeError, match="unsupported operand|can only concatenate|concat"):
+        with pytest.raises(TypeError, match=r"unsupported operand|concat"):
             other + x
         assert (x == other) is False
     assert_value(x + x, [0, 2, 4])
