@@ -286,7 +286,7 @@ class TestMethods:
             def call(self, x: Any) -> Any:
                 return x
 
-        with pytest.raises(TypeError, match="Argument self of call is .*Model"):
+        with pytest.raises(TypeError, match=r"Argument self of call is .*Model"):
             Model().call(3)
 
 

@@ -49,8 +49,12 @@ def test_two_arguments_are_a_loop(name: str, axes: tuple[int | None, int | None]
     stacked = {0: B, 1: np.ascontiguousarray(B.T), None: B[1]}
     x, y = stacked[axes[0]], stacked[axes[1]] * 2.0
     pick = lambda array, axis, i: array if axis is None else np.take(array, i, axis)
-    expected = np.stack([function(pick(x, axes[0], i), pick(y, axes[1], i)) for i in range(3)])
-    np.testing.assert_allclose(dt.vmap(function, axes)(x, y), expected, rtol=1e-5)
+    expected = np.stack(
+        [function(jnp.array(pick(x, axes[0], i)), jnp.array(pick(y, axes[1], i))) for i in range(3)]
+    )
+    np.testing.assert_allclose(
+        dt.vmap(function, axes)(jnp.array(x), jnp.array(y)), expected, rtol=1e-5
+    )
 
 
 def test_nested() -> None:
@@ -73,7 +77,7 @@ def test_trees_prefixes_and_keywords() -> None:
 
 
 def test_results_that_do_not_vary() -> None:
-    y, constant = dt.vmap(lambda x: (x, 5.0), out_axes=(0, None))(B)
+    _, constant = dt.vmap(lambda x: (x, 5.0), out_axes=(0, None))(B)
     assert float(constant) == 5.0
     np.testing.assert_array_equal(dt.vmap(lambda x: 5.0)(B), np.full(3, 5.0))
 

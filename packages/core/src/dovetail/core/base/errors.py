@@ -130,7 +130,8 @@ class TracerArrayConversionError(JAXTypeError):
             _about(
                 tracer,
                 "a tracer cannot become a NumPy array: it stands for values that are not known yet",
-                "Use the function of dovetail.numpy instead of the one of numpy, or "
+                "Use the function of dovetail.numpy instead of the one of numpy (and "
+                "dovetail.numpy.asarray(x) for a NumPy array x that is indexed with a tracer), or "
                 "dovetail.pure_callback to call NumPy code when the program runs. If the value "
                 "is needed while tracing, make it a static argument (static_argnums) or compute "
                 "it outside of the transformed function.",

@@ -221,10 +221,13 @@ def aval_of(x: Any) -> Any:
 def is_array_like(x: Any) -> bool:
     """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python
     scalar."""
-    if type(x) in _of_type or isinstance(getattr(x, "aval", None), AbstractValue):
-        return not isinstance(x, AbstractValue)
     if isinstance(x, (np.ndarray, np.generic)):
         return x.dtype.kind not in "OSUmM"
+    if type(x) in _of_type:
+        return True
+    aval = getattr(x, "aval", None)
+    if isinstance(aval, AbstractValue):
+        return not isinstance(x, AbstractValue)
     return isinstance(x, (bool, int, float, complex)) or hasattr(x, "__dovetail_array__")
 
 
