@@ -362,7 +362,7 @@ def test_constant(name: str, kind: str) -> None:
 )
 @pytest.mark.parametrize("shape", [(), (2,)])
 def test_constant_of_a_python_scalar_keeps_its_bits(value: Any, shape: tuple[int, ...]) -> None:
-    rule = lambda c: [c.constant(0.0, c.avals_out[0]), c.constant(value, c.avals_out[0])]  # noqa: E731
+    rule = lambda c: [c.constant(0.0, c.avals_out[0]), c.constant(value, c.avals_out[0])]
     _, found = run(rule, [], [aval(shape), aval(shape)])
     assert same_bits(found, np.full(shape, value, F32))
 
@@ -414,7 +414,7 @@ def test_comparison(name: str, direction: str) -> None:
 def test_comparison_in_total_order() -> None:
     x = np.array([-0.0, 0.0, np.nan, -np.inf], F32)
     y = np.array([0.0, -0.0, np.inf, -np.nan], F32)
-    rule = lambda c, x, y: c.compare(x, y, "LT", c.avals_in[0], total_order=True)  # noqa: E731
+    rule = lambda c, x, y: c.compare(x, y, "LT", c.avals_in[0], total_order=True)
     (found,) = run(rule, [x, y], [aval((4,), bool)])
     np.testing.assert_array_equal(found, [True, False, False, False])
 
@@ -493,7 +493,7 @@ def test_custom_call_text() -> None:
         run(rule, [X], [aval(X.shape)])
     (text,) = texts
     for part in (
-        "@a.target",
+        "a.target",
         "api_version = 4 : i32",
         "count = 3 : i64",
         "mode = 76 : ui8",

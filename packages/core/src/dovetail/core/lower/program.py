@@ -215,15 +215,13 @@ class Program:
 
     def literal(self, literal: Literal, made: dict[Any, Value]) -> Value:
         """The value of a literal, made once for each block of operations."""
-        value = literal.val
-        kind = type(value)
-        if kind is not float and kind is not int and kind is not bool:
-            return self.builder.constant(value, literal.aval)
-        # Zero equals negative zero: the sign has to be part of the key.
-        key = (literal.aval, kind, value, value == 0 and str(value))
+        value, aval = literal.val, literal.aval
+        # Zero equals negative zero, alone or as part of a complex number, and is not the same.
+        has_zero = value == 0 or aval.dtype.kind == "c"
+        key = (aval, value, str(value) if has_zero else "")
         found = made.get(key)
         if found is None:
-            found = made[key] = self.builder.constant(value, literal.aval)
+            found = made[key] = self.builder.constant(value, aval)
             self.builder.literals[id(found)] = {}
         return found
 
