@@ -15,7 +15,7 @@ from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.bitwise import and_p
 from dovetail.core.ops.comparison import gt_p, lt_p
 from dovetail.core.ops.conversion import reduce_precision_p
-from dovetail.core.ops.exponential import exp
+from dovetail.core.ops.exponential import exp, expm1
 from dovetail.core.ops.extrema import min_p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
 from dovetail.core.ops.powers import square_p
@@ -24,8 +24,8 @@ from dovetail.core.ops.selection import select_n_p
 _WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 # Chebyshev coefficients of (1 + 2 x) exp(x**2) erfc(x) in t = (x - 3.75) / (x + 3.75) for x >= 0,
-# computed with 60 digits. The expansion is that of M. M. Shepherd and J. G. Laframboise, Math. Comp.
-# 36 (1981) 249.
+# computed with 60 digits. Source of the expansion: M. M. Shepherd, J. G. Laframboise, Math. Comp. 36
+# (1981), 249.
 _ERFC_COEFFICIENTS: Final = (
     1.1775789345674017541,
     -0.0045900545806464773309,
@@ -92,7 +92,10 @@ class Erfc(ElementaryFunction):
             else {"exponent_bits": 11, "mantissa_bits": 25}
         )
         h = reduce_precision_p.bind(a, **bits)
-        gaussian = mul(exp(neg(square_p.bind(h))), exp(mul(sub_p.bind(h, a), add_p.bind(h, a))))
+        # Not the product of two exponentials, which XLA takes for that of the sum.
+        rough = exp(neg(square_p.bind(h)))
+        correction = expm1(mul(sub_p.bind(h, a), add_p.bind(h, a)))
+        gaussian = add_p.bind(rough, mul(rough, correction))
         center = literal_like(3.75, x)
         t = div_p.bind(sub_p.bind(a, center), add_p.bind(a, center))
         series = _chebyshev(_ERFC_COEFFICIENTS[: 15 if single else None], t)

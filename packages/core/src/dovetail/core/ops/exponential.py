@@ -16,7 +16,7 @@ from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
 from dovetail.core.ops.bitwise import shift_left_p, shift_right_arithmetic_p
 from dovetail.core.ops.comparison import eq_p, gt_p
 from dovetail.core.ops.conversion import bitcast_convert_type_p
-from dovetail.core.ops.extrema import clamp_p
+from dovetail.core.ops.extrema import clamp_p, max_p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
@@ -112,7 +112,8 @@ class Log1p(ElementaryFunction):
         scientist should know about floating-point arithmetic (1991), theorem 4.
         """
         one = literal_like(1, x)
-        u = add_p.bind(x, one)
+        # XLA takes (x + 1) - 1 for x; it does not look through the maximum, which changes nothing.
+        u = max_p.bind(add_p.bind(x, one), literal_like(-1, x))
         quotient = div_p.bind(log(u), sub_p.bind(u, one))
         exact = select_n_p.bind(eq_p.bind(u, one), mul(x, quotient), x)
         # At infinity the quotient is NaN.

@@ -16,7 +16,7 @@ from dovetail.core.basis.elementwise import (
 )
 from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import equal_dtypes, literal_like
-from dovetail.core.basis.structural import broadcast_to
+from dovetail.core.basis.structural import batch_size, broadcast_in_dim, broadcast_to, to_front
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops.arithmetic import sub_p
 from dovetail.core.ops.bitwise import and_p
@@ -121,6 +121,24 @@ class Clamp(Elementwise):
                 chosen = broadcast_to(convert_element_type(condition(), dtype), shape)
                 tangent = add_tangents(tangent, mul(t, chosen))
         return out, tangent
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        low, x, high = args
+        if dims[0] is dims[2] is None and not shape_of(low) and not shape_of(high):
+            return self.bind(low, x, high), dims[1]
+        size = batch_size(args, dims)
+        x = to_front(x, dims[1], size)
+        shape = shape_of(x)
+        limits = []
+        for limit, d in ((low, dims[0]), (high, dims[2])):
+            if d is not None or shape_of(limit):
+                limit = to_front(limit, d, size)
+                if shape_of(limit) != shape:
+                    limit = broadcast_in_dim(limit, shape, (0,))
+            limits.append(limit)
+        return self.bind(limits[0], x, limits[1]), 0
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         return context.clamp(*values, out)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 
+from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import convert_element_type, mul, neg
 from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
@@ -17,6 +19,7 @@ from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.exponential import log, log1p
+from dovetail.core.ops.extrema import max_p
 from dovetail.core.ops.functions import Function
 from dovetail.core.ops.operands import operands
 from dovetail.core.ops.powers import reciprocal, square
@@ -24,18 +27,7 @@ from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.trigonometric import sin, tan
 
-_WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
-_BERNOULLI: Final = (
-    1 / 6,
-    -1 / 30,
-    1 / 42,
-    -1 / 30,
-    5 / 66,
-    -691 / 2730,
-    7 / 6,
-    -3617 / 510,
-    43867 / 798,
-)
+_FLOATS: Final = tuple(np.dtype(t) for t in (np.float16, dtypes.bfloat16, np.float32, np.float64))
 # The zero of the digamma function between 1 and 2.
 _DIGAMMA_ZERO: Final = "1.461632144968362341262659542325721328468196204"
 
@@ -46,6 +38,10 @@ def _polynomial(coefficients: list[float], x: Any) -> Any:
     for coefficient in coefficients[-2::-1]:
         result = add_p.bind(mul(result, x), literal_like(coefficient, x))
     return result
+
+
+def _bernoulli(single: bool) -> list[float]:
+    return [float(b) for b in references.bernoulli(4 if single else 9)]
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
@@ -66,7 +62,7 @@ class Lgamma(Function):
 
     name, hlo, kinds = "lgamma", "chlo.lgamma", "f"
     numpy = references.each(references.lgamma, pole=math.inf)
-    formula_dtypes = _WIDE
+    formula_dtypes = _FLOATS
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return digamma(x)
@@ -95,8 +91,8 @@ class Lgamma(Function):
         small = _where(tiny, sub_p.bind(small, log(z)), small)
         small = _where(low, small, add_p.bind(series, log(product)))
         inverse = reciprocal(z)
-        terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)]
-        tail = mul(inverse, _polynomial(terms[: 4 if single else None], square(inverse)))
+        terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(single), 1)]
+        tail = mul(inverse, _polynomial(terms, square(inverse)))
         stirling = mul(sub_p.bind(z, literal_like(0.5, x)), sub_p.bind(log(z), one))
         constant = literal_like((math.log(2 * math.pi) - 1) / 2, x)
         stirling = add_p.bind(stirling, add_p.bind(constant, tail))
@@ -126,13 +122,13 @@ class Digamma(Function):
 
     name, hlo, kinds = "digamma", "chlo.digamma", "f"
     numpy = references.each(references.digamma)
-    formula_dtypes = _WIDE
+    formula_dtypes = _FLOATS
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return polygamma(literal_like(1, x), x)
 
     def formula(self, x: Any) -> Any:
-        """A Taylor series around the zero at 1.46, reached by recurrence; from 10 on an asymptotic one.
+        """A Taylor series around the zero at 1.46, reached by recurrence; another from 10 on.
 
         Negative arguments by reflection. Source: DLMF 5.5.2, 5.5.4, 5.11.2.
         """
@@ -149,14 +145,16 @@ class Digamma(Function):
             shift = _where(above, add_p.bind(shift, reciprocal(w)), shift)
         # The zero in two parts, so that the distance from it is exact.
         first = dtype.type(float(_DIGAMMA_ZERO))
-        rest = float(np.longdouble(_DIGAMMA_ZERO) - np.longdouble(first))
-        h = sub_p.bind(sub_p.bind(w, literal_like(first, x)), literal_like(rest, x))
+        rest = float(Decimal(_DIGAMMA_ZERO) - Decimal(float(first)))
+        # XLA would add up the parts; it does not look through the maximum, which changes nothing.
+        h = max_p.bind(sub_p.bind(w, literal_like(first, x)), literal_like(-10, x))
+        h = sub_p.bind(h, literal_like(rest, x))
         series = mul(h, _polynomial(_digamma_series(18 if single else 40), h))
         inverse = reciprocal(z)
         small = _where(low, sub_p.bind(series, inverse), add_p.bind(series, shift))
-        terms = [-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
+        terms = [-b / (2 * k) for k, b in enumerate(_bernoulli(single), 1)]
         squared = square(inverse)
-        tail = mul(squared, _polynomial(terms[: 4 if single else None], squared))
+        tail = mul(squared, _polynomial(terms, squared))
         large = add_p.bind(sub_p.bind(log(z), mul(half, inverse)), tail)
         positive = _where(lt_p.bind(z, literal_like(10, x)), small, large)
         pole = literal_like(math.pi, x)

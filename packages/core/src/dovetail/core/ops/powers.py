@@ -40,9 +40,12 @@ class IntegerPow(Unary):
 
     @staticmethod
     def numpy(x: Any, *, y: int) -> Any:
-        """For integers computed modulo two to the number of bits."""
+        """Integers wrap around."""
         if x.dtype.kind in "iu":
-            return np.power(x, np.asarray(y).astype(x.dtype)) if y < 128 else _wrapped(x, y)
+            result = np.ones_like(x)
+            for _ in range(y):
+                result = result * x
+            return result
         return references.wide(lambda a: np.power(a, np.float64(y)))(x)
 
     def tangent(self, t: Any, x: Any, result: Any, *, y: int) -> Any:
@@ -55,13 +58,6 @@ class IntegerPow(Unary):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         return emit_integer_power(context, values[0], params["y"], out)
-
-
-def _wrapped(x: Any, y: int) -> Any:
-    bits = 8 * x.dtype.itemsize
-    flat = [pow(int(a), y, 2**bits) for a in x.reshape(-1)]
-    unsigned = np.array(flat, np.uint64).astype(f"u{x.dtype.itemsize}")
-    return unsigned.view(x.dtype).reshape(x.shape)
 
 
 def emit_integer_power(context: Any, x: Any, exponent: int, out: ShapedArray) -> Any:

@@ -5,8 +5,11 @@ They are slow and meant to be exact: 16-bit and 32-bit arguments are computed in
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -71,40 +74,72 @@ def remainder(x: Any, y: Any) -> Any:
         return np.where(y == 0, x, x - truncated_division(x, y) * y)
 
 
+@functools.cache
+def bernoulli(count: int) -> tuple[Fraction, ...]:
+    """The Bernoulli numbers B(2), B(4), ... B(2 count). Source: DLMF 24.5.3."""
+    numbers = [Fraction(1)]
+    for n in range(1, 2 * count + 1):
+        total = sum((math.comb(n + 1, k) * numbers[k] for k in range(n)), Fraction(0))
+        numbers.append(-total / (n + 1))
+    return tuple(numbers[2::2])
+
+
+def _series(z: Decimal, coefficients: Iterable[Fraction]) -> Decimal:
+    """The sum of c / z, c / z**3, c / z**5, ..."""
+    total, power = Decimal(0), 1 / z
+    for c in coefficients:
+        total += Decimal(c.numerator) / Decimal(c.denominator) * power
+        power /= z * z
+    return total
+
+
 def digamma(x: float) -> float:
     """The logarithmic derivative of the gamma function.
 
-    Source: recurrence and asymptotic expansion, DLMF 5.5.2, 5.5.4 and 5.11.2, in extended
-    precision.
+    Source: recurrence and asymptotic expansion, DLMF 5.5.2, 5.5.4 and 5.11.2, with 40 digits.
     """
     if math.isnan(x) or x == -math.inf or x == 0:
         return math.nan
     if x == math.inf:
         return math.inf
-    z = np.longdouble(x)
-    reflection = np.longdouble(0)
     if x < 0:
-        if x == math.floor(x):
+        distance = x - round(x)
+        if not distance:
             return math.nan
-        pi = np.longdouble("3.14159265358979323846264338327950288")
-        reflection = pi / np.tan(pi * (z - np.rint(z)))
-        z = 1 - z
-    shift = np.longdouble(0)
-    while z < 30:
-        shift -= 1 / z
-        z = z + 1
-    square = 1 / (z * z)
-    bernoulli = ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510))
-    series = np.longdouble(0)
-    for k in range(len(bernoulli), 0, -1):
-        top, bottom = bernoulli[k - 1]
-        series = (series + np.longdouble(top) / bottom / (2 * k)) * square
-    return float(np.log(z) - 1 / (2 * z) - series + shift - reflection)
+        return digamma(-x) - 1 / x - math.pi / math.tan(math.pi * distance)
+    with localcontext(prec=40):
+        z, shift = Decimal(x), Decimal(0)
+        while z < 30:
+            shift += 1 / z
+            z += 1
+        terms = (b / (2 * k) for k, b in enumerate(bernoulli(15), 1))
+        return float(z.ln() - 1 / (2 * z) - _series(z, terms) / z - shift)
 
 
 def lgamma(x: float) -> float:
-    """The logarithm of the absolute value of the gamma function."""
-    return math.inf if math.isinf(x) else math.lgamma(x)
+    """The logarithm of the absolute value of the gamma function.
+
+    Source: recurrence, reflection, Stirling's series, DLMF 5.5.1, 5.5.3, 5.11.1, with 40 digits.
+    """
+    if math.isnan(x):
+        return x
+    if math.isinf(x) or x == 0:
+        return math.inf
+    if x < 0:
+        sine = abs(math.sin(math.pi * (x - round(x))))
+        if not sine:
+            return math.inf
+        return math.log(math.pi / sine) - math.log(-x) - lgamma(-x)
+    with localcontext(prec=40):
+        z, product = Decimal(x), Decimal(1)
+        while z < 30:
+            product *= z
+            z += 1
+        terms = (b / (2 * k * (2 * k - 1)) for k, b in enumerate(bernoulli(15), 1))
+        half_log = Decimal("0.9189385332046727417803297364056176398613974736377834")
+        result = (z - Decimal("0.5")) * z.ln() - z + half_log + _series(z, terms) - product.ln()
+        # What is left of zero at 1 and 2 is the error of these steps.
+        return float(result) if abs(result) > Decimal("1e-34") else 0.0
 
 
 def inverse_erf(x: float) -> float:
@@ -148,9 +183,8 @@ def zeta(s: float, q: float) -> float:
     terms.append(math.pow(z, 1 - s) / (s - 1))
     terms.append(math.pow(z, -s) / 2)
     factor = s * math.pow(z, -s - 1) / 2
-    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-    for k, b in enumerate(bernoulli, 1):
-        terms.append(b * factor)
+    for k, b in enumerate(bernoulli(8), 1):
+        terms.append(float(b) * factor)
         factor *= (s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2)) / (z * z)
     return math.fsum(terms)
 
