@@ -8,7 +8,7 @@ it, the last one does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -23,6 +23,7 @@ from dovetail.core.basis.elementwise import (
     mul_p,
     neg,
 )
+from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import (
     batch_size,
     broadcast_in_dim,
@@ -54,6 +55,9 @@ from dovetail.core.ops.indexing import (
     with_batching,
 )
 from dovetail.core.ops.selection import select_n_p
+from dovetail.core.ops.shape import reverse
+from dovetail.core.ops.slicing import pad_with
+from dovetail.core.ops.sorting import sort_p
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batch_flat, place_batch
@@ -66,7 +70,6 @@ Shape = tuple[int, ...]
 
 _BOOL: Final = np.dtype(bool)
 _UINT32: Final = np.dtype(np.uint32)
-_INT32: Final = np.dtype(np.int32)
 
 
 # A tuple, because parameters are hashed for every equation, and tuples are hashed without running
@@ -126,7 +129,7 @@ class ScatterFamily(Primitive):
     """
 
     accepts_zeros = True
-    combine: ClassVar[Callable[[Any, Any], Any]]
+    combine: ClassVar[Any]
     hlo: ClassVar[str]
 
     def abstract(
@@ -416,14 +419,16 @@ def _quotient(x: Any, y: Any) -> Any:
     return div_p.bind(x, y)
 
 
+def _numbered(shape: Shape) -> Any:
+    """The numbers from 1 on, in a shape."""
+    count = add_p.bind(iota_like(_UINT32, (prod(shape),), 0), literal(1, _UINT32))
+    return reshape(count, shape)
+
+
 def _ordinals(indices: Any, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
     """For each element of the updates the number, from 1, of its index vector."""
-    batch = shape_of(indices)[:-1]
-    count = add_p.bind(
-        iota_like(_UINT32, (prod(batch),), 0), Literal(np.uint32(1), make_aval((), _UINT32))
-    )
     positions = batch_positions(len(updates), numbers.update_window_dims)
-    return broadcast_in_dim(reshape(count, batch), updates, positions)
+    return broadcast_in_dim(_numbered(shape_of(indices)[:-1]), updates, positions)
 
 
 class Winners:
@@ -447,7 +452,7 @@ class Winners:
             indices_are_sorted=params["indices_are_sorted"],
             mode=params["mode"],
         )
-        self.untouched = _equal(winners, Literal(np.uint32(0), make_aval((), _UINT32)))
+        self.untouched = _equal(winners, literal(0, _UINT32))
         self.taken = _equal(read_back(winners, indices, updates, params), ordinals)
 
     def keep_operand(self, x: Any, other: float = 0.0) -> Any:
@@ -623,6 +628,55 @@ class ScatterSub(LinearScatter):
 scatter_sub_p: Final = ScatterSub()
 
 
+def other_factors(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
+    """For each update the product of everything else that its element is multiplied from.
+
+    It is a product and not a quotient, so that it is right where updates are zero, and so are its
+    derivatives.
+    """
+    shape = shape_of(updates)
+    size = prod(shape)
+    present = read_back(operand, indices, shape, params)
+    if params["unique_indices"] or not size:
+        return present
+    whole = shape_of(operand)
+    # The number, from 1, of the element that each update is for; 0 for those that are left out.
+    places = read_back(_numbered(whole), indices, shape, params)
+    factors = _select(_equal(places, literal(0, _UINT32)), _like(updates, 1), updates)
+    # Updates of one element are brought together.
+    place, factor, present, order = sort_p.bind(
+        *(reshape(x, (size,)) for x in (places, factors, present)),
+        iota_like(_UINT32, (size,), 0),
+        dimension=0,
+        is_stable=True,
+        num_keys=1,
+    )
+    before = _running_product(place, factor, size)
+    after = reverse(_running_product(reverse(place, (0,)), reverse(factor, (0,)), size), (0,))
+    others = mul(mul(present, before), after)
+    _, others = sort_p.bind(order, others, dimension=0, is_stable=True, num_keys=1)
+    return reshape(others, shape)
+
+
+def _running_product(place: Any, factor: Any, size: int) -> Any:
+    """For each factor the product of those before it with the same place; equal places adjoin."""
+    one = literal(1, aval_of(factor).dtype)
+    nowhere = literal(np.iinfo(_UINT32).max, _UINT32)
+
+    def earlier(x: Any, distance: int) -> Any:
+        """Of each factor with the same place, `x` of the one so far before it; else 1."""
+        same = eq_p.bind(pad_with(place, nowhere, ((distance, -distance, 0),)), place)
+        moved = pad_with(x, one, ((distance, -distance, 0),))
+        return select_n_p.bind(same, _like(x, 1), moved)
+
+    product = earlier(factor, 1)
+    distance = 1
+    while distance < size:
+        product = mul(product, earlier(product, distance))
+        distance *= 2
+    return product
+
+
 class ScatterMul(ScatterFamily):
     """Elements are multiplied by updates."""
 
@@ -638,42 +692,19 @@ class ScatterMul(ScatterFamily):
         if type(t) is not Zero:
             tangent = self.bind(t, indices, updates, **params)
         if type(s) is not Zero:
-            others = self._others(operand, indices, updates, params)
+            others = other_factors(operand, indices, updates, params)
             zeros = full(shape_of(operand), 0, aval_of(operand).dtype)
             tangent = add_tangents(tangent, add_at(zeros, indices, mul(s, others), params))
         return out, tangent
 
-    def _others(self, operand: Any, indices: Any, updates: Any, params: Any) -> Any:
-        """For each update the product of everything else that its element is multiplied from.
-
-        Where several updates of one element are zero, this is right as a value but not as a
-        function of the updates: derivatives of order two vanish there which need not.
-        """
-        shape = shape_of(updates)
-        if params["unique_indices"]:
-            return read_back(operand, indices, shape, params)
-        one, zero = _like(updates, 1), _like(updates, 0)
-        is_zero = _equal(updates, zero)
-        factors = _select(is_zero, one, updates)
-        product = self.bind(operand, indices, factors, **params)
-        zeros = convert_element_type(is_zero, _INT32)
-        count = add_at(full(shape_of(operand), 0, _INT32), indices, zeros, params)
-        only = _equal(read_back(count, indices, shape, params), zeros)
-        return _select(only, _quotient(read_back(product, indices, shape, params), factors), zero)
-
     def transpose(
         self, ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
     ) -> Sequence[Any]:
-        if is_linear(operand):
-            return (self.bind(ct, indices, updates, **params), None, None)
-        if not params["unique_indices"]:
+        if is_linear(updates):
             raise NotImplementedError(
-                "scatter_mul is linear in its updates only where no element is updated twice: pass "
-                "unique_indices=True if that is so"
+                "scatter-mul is not linear in its updates: elements that take none stay as they are"
             )
-        shape = shape_of(updates)
-        read = [read_back(x, indices, shape, params) for x in (ct, operand)]
-        return (None, None, mul(*read))
+        return (self.bind(ct, indices, updates, **params), None, None)
 
     def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:
         return context.op("and" if scalar.dtype == _BOOL else "multiply", [present, update], scalar)

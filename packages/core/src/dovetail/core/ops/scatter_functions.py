@@ -212,8 +212,7 @@ def scatter_mul(
 ) -> Any:
     """An array with slices at positions known at run time multiplied by updates.
 
-    An element is multiplied by all of its updates. The derivative of order one is right everywhere;
-    that of order two is not where several updates of one element are zero.
+    An element is multiplied by all of its updates.
 
     Args:
         operand: the array; it is not changed.
