@@ -14,7 +14,6 @@ from dovetail.core.base.bindings import get_traceback
 from dovetail.core.base.errors import NonArrayArgumentError, UnexpectedTracerError
 from dovetail.core.base.source import describe
 from dovetail.core.ir.avals import ShapedArray, aval_of
-from dovetail.core.ir.check import check_jaxpr
 from dovetail.core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -132,6 +131,8 @@ class StageTrace(Trace):
             self.constvars, self.invars, outvars, self.eqns, self.effects, self.debug_info
         )
         if config.enable_checks.value:
+            from dovetail.core.ir.check import check_jaxpr  # deferred: rarely asked for
+
             check_jaxpr(jaxpr)
         return jaxpr, self.constants
 
