@@ -286,7 +286,7 @@ class _Printer:
         parts.append(name)
         parts += [Comment(text) for text in self.comments(eqn)]
         if eqn.params:
-            self.calls.append(f"{name}({eqn.params['name']})" if call is not None else name)
+            self.calls.append(f"{name}({eqn.params.get('name', '')})" if call else name)
             parts.append(self.params(eqn))
             self.calls.pop()
         operands: list[Document] = []
