@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -168,3 +171,15 @@ def test_client_is_made_once_under_concurrency():
         thread.join()
     assert len({id(client) for client in found}) == 1
     np.testing.assert_array_equal(np.asarray(dt.device_put(np.arange(3))), [0, 1, 2])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # Python 3.12's own
+def test_forking_with_a_client_is_warned_about():
+    dt.device_put(1)
+    with pytest.warns(RuntimeWarning, match="spawn"):
+        child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    subprocess.run([sys.executable, "-c", ""], check=True)  # warns of nothing

@@ -530,13 +530,13 @@ compilation_cache_dir = Option(
     "compilation_cache_dir",
     _Text(),
     None,
-    "A folder in which compiled programs are kept for later processes.",
+    "The folder for compiled programs that later processes use; in the user's cache folder if None.",
 )
 enable_compilation_cache = Option(
     "enable_compilation_cache",
     BOOL,
     True,
-    "Use the cache on disk, if compilation_cache_dir names one.",
+    "Keep compiled programs on disk for later processes.",
 )
 compilation_cache_max_size = Option(
     "compilation_cache_max_size",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from dovetail.core.base import caches, config
+from dovetail.core.base import caches, config, source
 from dovetail.core.base.bindings import _jax
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins.manager import manager
@@ -38,6 +39,19 @@ _clients: Final[dict[str, Client]] = {}
 _failures: Final[dict[str, BackendUnavailableError]] = {}
 _default_device: Device | None = None
 _clear_functions: Final[list[Callable[[], object]]] = []
+
+
+def _warn_of_fork() -> None:
+    if _clients:
+        source.warn(
+            "this process forks after dovetail has started its threads; if the child computes, it "
+            'may hang. Start processes with multiprocessing.get_context("spawn") instead',
+            RuntimeWarning,
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_warn_of_fork)
 
 
 def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:

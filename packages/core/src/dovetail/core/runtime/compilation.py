@@ -40,8 +40,8 @@ CompilerOptions = Mapping[str, OptionValue]
 
 logger: Final = logging.getLogger("dovetail")
 
-# An executable holds code and constants; programs beyond this number are compiled or loaded again.
-_MAX_EXECUTABLES: Final = 4096
+# Even a small executable takes some 300 kB; programs beyond this number are made again when needed.
+_MAX_EXECUTABLES: Final = 2048
 
 
 @dataclass(slots=True)
@@ -214,9 +214,11 @@ def _once(key: Any, make: Callable[[], Any]) -> Any:
     finally:
         entry.ready.set()
     with _lock:
-        finished = [key for key, other in _table.items() if other.ready.is_set()]
-        for old in finished[: max(0, len(_table) - _MAX_EXECUTABLES)]:
-            del _table[old]
+        excess = len(_table) - _MAX_EXECUTABLES
+        if excess > 0:
+            finished = [key for key, other in _table.items() if other.ready.is_set()]
+            for old in finished[:excess]:
+                del _table[old]
     return entry.executable
 
 

@@ -82,7 +82,7 @@ def compile_jaxpr(
 # primitives
 
 
-@caches.lru_cache(maxsize=16384)
+@caches.lru_cache(maxsize=4096)
 def _primitive_program(
     primitive: Primitive, params: _Params, avals: tuple[Any, ...], key: Any, sharding: Any
 ) -> LoadedProgram:
@@ -221,7 +221,7 @@ class _Static:
         return isinstance(other, _Static) and self._key == other._key
 
 
-@caches.lru_cache(maxsize=16384)
+@caches.lru_cache(maxsize=4096)
 def _function_program(
     eager: _EagerFunction,
     tree: Any,

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail.core.base import bindings, config
+from dovetail.core.base import bindings, caches, config
 from dovetail.core.base.bindings import _jax
 from dovetail.core.base.pytree import dispatch_registry
 from dovetail.core.ir.avals import aval_of, make_aval
@@ -40,7 +40,8 @@ class FastpathData(NamedTuple):
 
 # One cache for all functions: an entry goes when the function does, or when it was not used for
 # long.
-_cache: Final = _jax.PjitFunctionCache(16384)
+_cache: Final = _jax.PjitFunctionCache(8192)
+caches.register(_cache.clear)
 
 
 def pjit_function(
