@@ -530,7 +530,7 @@ compilation_cache_dir = Option(
     "compilation_cache_dir",
     _Text(),
     None,
-    "The folder for compiled programs that later processes use; in the user's cache folder if None.",
+    "The folder for compiled programs that later processes use; in the user's cache if None.",
 )
 enable_compilation_cache = Option(
     "enable_compilation_cache",
