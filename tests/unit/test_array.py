@@ -320,3 +320,10 @@ def test_asynchronous_calls():
     assert x.block_until_ready() is x
     x.copy_to_host_async()
     assert x.tolist() == [1, 1, 1]
+
+
+def test_array_namespace():
+    x = dt.device_put(1.0)
+    assert x.__array_namespace__() is dt.numpy
+    with pytest.raises(ValueError, match="array API standard"):
+        x.__array_namespace__(api_version="3000.01")

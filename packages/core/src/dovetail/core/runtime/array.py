@@ -365,14 +365,15 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return buffer.__cuda_array_interface__
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import dovetail.numpy  # deferred: another distribution, which may be missing
+        import dovetail  # deferred: says what to install if the NumPy API is missing
 
-        versions = getattr(dovetail.numpy, "__array_api_version__", "2024.12")
-        if api_version is not None and api_version > versions:
+        namespace: Any = dovetail.numpy
+        version = getattr(namespace, "__array_api_version__", "2024.12")
+        if api_version is not None and api_version > version:
             raise ValueError(
-                f"dovetail.numpy follows the array API standard {versions}, not {api_version}"
+                f"dovetail.numpy follows the array API standard {version}, not {api_version}"
             )
-        return dovetail.numpy
+        return namespace
 
     def __copy__(self) -> Array:
         self._check()
