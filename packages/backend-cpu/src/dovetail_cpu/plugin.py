@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dovetail.extend import BackendInfo, Client, hookimpl
+from dovetail.extend import BackendInfo, Client, LoweringTable, hookimpl
 from dovetail_cpu.capabilities import CAPABILITIES
 
 
@@ -39,3 +39,11 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
     from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib
 
     return make_client(options)
+
+
+@hookimpl
+def dovetail_lowerings(platform: str) -> LoweringTable:
+    """Lowerings that suit XLA's CPU compiler better than the primitives' own."""
+    from dovetail_cpu.lowerings import LOWERINGS  # deferred: needed once a program is lowered
+
+    return LOWERINGS

@@ -1,0 +1,12 @@
+"""Lowerings that suit XLA's CPU compiler better than the primitives' own, by family."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dovetail.extend import LoweringTable
+from dovetail_cpu.lowerings import reduction, sorting
+
+__all__ = ["LOWERINGS"]
+
+LOWERINGS: Final = LoweringTable([reduction.TABLE, sorting.TABLE])
