@@ -25,7 +25,7 @@ BIT_WIDTHS: Final = (8, 16, 32, 64)
 
 
 class KeyFunctions(Protocol):
-    """What a random generator is, in functions of raw keys (arrays of numbers, of one shape and dtype)."""
+    """A random generator, in functions of raw keys: arrays of numbers, of one shape and dtype."""
 
     def seed(self, value: Any, /) -> Any:
         """The raw key of an integer scalar."""
@@ -91,7 +91,7 @@ class KeyDType(dtypes.ExtendedDType):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype in which references hold keys: one field with the numbers of a raw key."""
+        """The NumPy dtype in which references hold keys: one field with the raw key."""
         return np.dtype([(self.implementation.name, np.uint32, self.implementation.key_shape)])
 
     def __eq__(self, other: object) -> bool:

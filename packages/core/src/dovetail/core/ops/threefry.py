@@ -1,7 +1,8 @@
 """The counter-based random generator Threefry-2x32, as a primitive and as a key implementation.
 
-Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011; 20 rounds, the
-constants of the Random123 library. Streams equal those published as ``threefry2x32`` by JAX for the same seeds.
+Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011; 20
+rounds, the constants of the Random123 library. Streams equal those that JAX publishes as
+``threefry2x32`` for the same seeds.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Threefry2x32(NoGradient, Elementwise):
             return context.op(name, [a, b], out)
 
         schedule = (key1, key2, op("xor", op("xor", key1, key2), constant(PARITY)))
-        # The rounds are written out: XLA:CPU runs a rolled loop over whole arrays eight times slower.
+        # The rounds are written out: XLA:CPU is eight times slower in a loop over whole arrays.
         x1, x2 = op("add", x1, key1), op("add", x2, key2)
         for group in range(5):
             for distance in ROTATIONS[group % 2]:
@@ -100,7 +101,8 @@ def _join(parts: Sequence[Any], dimension: int) -> Any:
 
 def _words(key: Any) -> tuple[Any, Any]:
     """The two words of a raw key, as scalars."""
-    return tuple(reshape(slice_dimension(key, i, i + 1, 0), ()) for i in (0, 1))  # type: ignore[return-value]
+    first, second = (reshape(slice_dimension(key, i, i + 1, 0), ()) for i in (0, 1))
+    return first, second
 
 
 def _as_vector(word: Any) -> Any:
@@ -153,8 +155,8 @@ def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
     size = prod(shape)
     if size > 2**32:
         raise ValueError(
-            f"random numbers of shape {shape}: more than 2**32 in one call; split the key and make them "
-            "in parts"
+            f"random numbers of shape {shape}: more than 2**32 in one call; split the key and "
+            "make them in parts"
         )
     low = reshape(iota_like(UINT32, (size,), 0), shape)
     high, low = threefry2x32_p.bind(*_words(key), literal(0, UINT32), low)

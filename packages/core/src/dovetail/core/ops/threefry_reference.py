@@ -35,11 +35,16 @@ def threefry2x32(key1: Any, key2: Any, x1: Any, x2: Any) -> tuple[NDArray, NDArr
     return x1, x2
 
 
+def _of_counters(key: NDArray, count: int) -> tuple[NDArray, NDArray]:
+    """The two words for each of the counters 0, 1, ... below `count`."""
+    return threefry2x32(key[0], key[1], np.uint32(0), np.arange(count, dtype=np.uint32))
+
+
 def _of_halves(key: NDArray, count: int) -> NDArray:
-    """The words for the counters 0, 1, ... below `count`, the first half of which goes with the second."""
+    """Words for the counters 0, 1, ... below `count`; the first half is paired with the second."""
     counters = np.zeros(count + count % 2, np.uint32)
     counters[:count] = np.arange(count)
-    return np.concatenate(threefry2x32(*key, *np.split(counters, 2)))[:count]
+    return np.concatenate(threefry2x32(key[0], key[1], *np.split(counters, 2)))[:count]
 
 
 def seed(value: NDArray) -> NDArray:
@@ -53,13 +58,12 @@ def split(key: NDArray, shape: Shape) -> NDArray:
     count = prod(shape)
     if not config.threefry_partitionable.value:
         return _of_halves(key, 2 * count).reshape(*shape, 2)
-    words = threefry2x32(*key, np.zeros(count, np.uint32), np.arange(count, dtype=np.uint32))
-    return np.stack(words, axis=-1).reshape(*shape, 2)
+    return np.stack(_of_counters(key, count), axis=-1).reshape(*shape, 2)
 
 
 def fold_in(key: NDArray, data: NDArray) -> NDArray:
     """The raw key for a raw key and a number."""
-    return np.array(threefry2x32(*key, np.uint32(0), data))
+    return np.array(threefry2x32(key[0], key[1], np.uint32(0), data))
 
 
 def random_bits(key: NDArray, bit_width: int, shape: Shape) -> NDArray:
@@ -71,7 +75,7 @@ def random_bits(key: NDArray, bit_width: int, shape: Shape) -> NDArray:
             low, high = words[size:].astype(np.uint64), words[:size].astype(np.uint64)
             return (high << np.uint64(32) | low).reshape(shape)
         return words.astype("<u4").view(dtype)[:size].reshape(shape)
-    high, low = threefry2x32(*key, np.zeros(size, np.uint32), np.arange(size, dtype=np.uint32))
+    high, low = _of_counters(key, size)
     if bit_width == 64:
         bits = high.astype(np.uint64) << np.uint64(32) | low
     else:

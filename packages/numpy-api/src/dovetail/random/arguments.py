@@ -1,0 +1,131 @@
+"""Checks of what every function of random keys takes: the key, a shape, a dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import dtypes, source
+from dovetail.core.base.config import default_prng_impl, legacy_prng_key
+from dovetail.core.base.errors import NonArrayArgumentError
+from dovetail.core.ops import random as core_random
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.arguments import canonical_shape
+
+Shape = tuple[int, ...]
+
+
+def default_implementation() -> core_random.KeyImplementation:
+    """The implementation of keys for which none is named."""
+    return core_random.implementation_of(default_prng_impl.value)
+
+
+def checked_keys(function: str, key: Any) -> tuple[Any, Shape]:
+    """Typed or raw keys as they are, and the shape of the array of keys.
+
+    Raises:
+        TypeError: `key` is neither.
+    """
+    dtype = getattr(key, "dtype", None)
+    if isinstance(dtype, core_random.KeyDType):
+        return key, key.shape
+    if not isinstance(key, (ArrayClass, np.ndarray)):
+        raise NonArrayArgumentError(
+            f"random.{function} takes a random key, got {type(key).__name__}: {key!r:.80}; make "
+            "one "
+            "with random.key(seed)"
+        )
+    return key, _shape_of_raw(function, key, default_implementation())
+
+
+def _shape_of_raw(function: str, key: Any, impl: core_random.KeyImplementation) -> Shape:
+    rank = len(impl.key_shape)
+    shape: Shape = key.shape
+    if key.dtype != np.uint32 or shape[len(shape) - rank :] != impl.key_shape:
+        raise TypeError(
+            f"random.{function} takes a random key, got an array of {key.dtype} of shape {shape}; "
+            "make "
+            f"one with random.key(seed). Raw keys of {impl.name} are arrays of uint32 whose shape "
+            f"ends with {impl.key_shape}"
+        )
+    mode = legacy_prng_key.value
+    if mode != "allow":
+        text = (
+            f"random.{function} was given a raw key, an array of uint32, and legacy_prng_key is "
+            f"{mode!r}; make typed keys with random.key(seed) instead of random.PRNGKey, or with "
+            "random.wrap_key_data"
+        )
+        if mode == "error":
+            raise ValueError(text)
+        source.warn(text)
+    return shape[: len(shape) - rank]
+
+
+def single_key(function: str, key: Any) -> Any:
+    """A typed or raw key as it is.
+
+    Raises:
+        TypeError: `key` is none.
+        ValueError: it is an array of several.
+    """
+    if isinstance(getattr(key, "dtype", None), core_random.KeyDType):
+        shape = key.shape
+    else:
+        key, shape = checked_keys(function, key)
+    if shape:
+        raise ValueError(
+            f"random.{function} accepts a single key, but was given a key array of shape {shape}; "
+            f"write vmap(lambda k: random.{function}(k, ...))(keys) for an array of keys, or "
+            "keys[i] "
+            "for one of them"
+        )
+    return key
+
+
+def typed(key: Any) -> Any:
+    """Checked keys as typed ones."""
+    return key if core_random.is_key(key) else core_random.wrap(key, default_implementation())
+
+
+def like(given: Any, made: Any) -> Any:
+    """Keys in the form, typed or raw, of those that were given."""
+    return made if core_random.is_key(given) else core_random.unwrap(made)
+
+
+def shape_argument(function: str, shape: Any) -> Shape:
+    """A shape as a tuple of ints.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: a size is negative.
+    """
+    if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
+        return shape
+    return canonical_shape(f"random.{function}", shape)
+
+
+def dtype_argument(function: str, dtype: Any, default: str, kinds: str, wanted: str) -> Any:
+    """The canonical form of a requested dtype.
+
+    Args:
+        function: name of the user's function.
+        dtype: what was asked for, or None.
+        default: the kind of the default dtype: f, i or u.
+        kinds: the kinds allowed.
+        wanted: what they are called in messages.
+
+    Raises:
+        ValueError: it is of another kind.
+    """
+    if dtype is None:
+        return dtypes.default_dtype(default)
+    found = dtypes.check_user_dtype(dtype, f"random.{function}")
+    if (dtypes.kind_of(found) or "?") not in kinds:
+        raise ValueError(f"random.{function}: dtype must be {wanted}, got {found}")
+    return found
+
+
+def float_argument(function: str, dtype: Any) -> Any:
+    """The canonical form of a requested dtype of floats."""
+    return dtype_argument(function, dtype, "f", "f", "a float dtype")

@@ -1,0 +1,380 @@
+"""Floats of the distributions that one uniform number for each result gives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import convert_element_type, mul, neg
+from dovetail.core.basis.operands import literal, operand
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail.core.ops.comparison import ge_p
+from dovetail.core.ops.conversion import stop_gradient
+from dovetail.core.ops.error_functions import erf_inv_p, erf_p
+from dovetail.core.ops.exponential import log1p_p, log_p
+from dovetail.core.ops.extrema import max_p, min_p
+from dovetail.core.ops.rounding import nextafter_p
+from dovetail.core.ops.selection import select_n_p
+from dovetail.core.ops.trigonometric import tan_p
+from dovetail.numpy.arguments import broadcast_result
+from dovetail.numpy.compiled import compiled_with
+from dovetail.random.arguments import (
+    Shape,
+    dtype_argument,
+    float_argument,
+    shape_argument,
+    single_key,
+    typed,
+)
+from dovetail.random.intervals import (
+    between,
+    converted,
+    no_sharding,
+    pair_of_keys,
+    rows,
+    spread,
+    unit_interval,
+)
+
+
+def _log(x: Any) -> Any:
+    return log_p.bind(x, accuracy=None)
+
+
+def _log1p(x: Any) -> Any:
+    return log1p_p.bind(x, accuracy=None)
+
+
+def _above(key: Any, shape: Shape, dtype: Any, low: Any) -> Any:
+    """Floats from `low`, a number, to below 1."""
+    return between(key, shape, dtype, literal(low, dtype), literal(1, dtype))
+
+
+def _above_minus_one(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Floats between -1 and 1, neither of which is reached."""
+    minus_one, zero = (np.asarray(x, dtype) for x in (-1, 0))
+    return _above(key, shape, dtype, np.nextafter(minus_one, zero))
+
+
+def _draws(function: str, key: Any, shape: Any, dtype: Any) -> tuple[Any, Shape, Any]:
+    """The checked arguments of a function that makes floats."""
+    checked = single_key(function, key)
+    return checked, shape_argument(function, shape), float_argument(function, dtype)
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Numbers of the standard normal distribution.
+
+    Complex ones have independent normal parts with variance 1/2 each.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float or complex dtype; the default float dtype if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not a float or complex dtype.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.normal(random.key(0), (10000,))
+        >>> abs(float(x.mean())) < 0.05, abs(float(x.std()) - 1) < 0.05
+        (True, True)
+    """
+    key = single_key("normal", key)
+    no_sharding("normal", out_sharding)
+    dtype = dtype_argument("normal", dtype, "f", "fc", "a float or complex dtype")
+    return _normal(key, shape_argument("normal", shape), dtype)
+
+
+@compiled_with("shape", "dtype")
+def _normal(key: Any, shape: Any, dtype: Any) -> Any:
+    key = typed(key)
+    if dtypes.kind_of(dtype) == "f":
+        return real_normal(key, shape, dtype)
+    real_dtype = np.dtype(f"float{dtype.itemsize * 4}")
+    real, imaginary = (
+        convert_element_type(real_normal(k, shape, real_dtype), dtype) for k in pair_of_keys(key)
+    )
+    together = add_p.bind(real, mul(literal(1j, dtype), imaginary))
+    return div_p.bind(together, literal(np.sqrt(np.asarray(2, real_dtype)), dtype))
+
+
+def real_normal(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Floats of the standard normal distribution, by its inverse distribution function."""
+    return _normal_of_error(_above_minus_one(key, shape, dtype), dtype)
+
+
+def _normal_of_error(x: Any, dtype: Any) -> Any:
+    return mul(literal(math.sqrt(2), dtype), erf_inv_p.bind(x))
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Numbers of the exponential distribution with mean 1.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float dtype; the default one if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.exponential(random.key(0), (10000,))
+        >>> abs(float(x.mean()) - 1) < 0.05
+        True
+    """
+    no_sharding("exponential", out_sharding)
+    return _exponential(*_draws("exponential", key, shape, dtype))
+
+
+@compiled_with("shape", "dtype")
+def _exponential(key: Any, shape: Any, dtype: Any) -> Any:
+    # 1 - u is above 0 for u from [0, 1).
+    return neg(_log1p(neg(unit_interval(typed(key), shape, dtype))))
+
+
+def gumbel(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Numbers of the standard Gumbel distribution, that of the largest of many.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float dtype; the default one if None.
+        mode: "low" (the default), or "high" for large results of a finer resolution.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or `mode` is
+            unknown.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.gumbel(random.key(0), (10000,))
+        >>> abs(float(x.mean()) - 0.5772) < 0.05
+        True
+    """
+    no_sharding("gumbel", out_sharding)
+    mode = gumbel_mode("gumbel", mode)
+    return _gumbel(*_draws("gumbel", key, shape, dtype), mode)
+
+
+def gumbel_mode(function: str, mode: Any) -> str:
+    """The mode in which Gumbel numbers are made.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    if mode is None:
+        return "low"
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.{function}: mode must be 'low', 'high' or None, got {mode!r}")
+    return str(mode)
+
+
+@compiled_with("shape", "dtype", "mode")
+def _gumbel(key: Any, shape: Any, dtype: Any, mode: Any) -> Any:
+    return gumbel_numbers(typed(key), shape, dtype, mode)
+
+
+def gumbel_numbers(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
+    """Numbers of the Gumbel distribution, by its inverse distribution function."""
+    limits = dtypes.finfo(dtype)
+    if mode == "low":
+        return neg(_log(neg(_log(_above(key, shape, dtype, limits.tiny)))))
+    coarse, fine = rows(unit_interval(key, (2, *shape), dtype))
+    # Below one half floats are closer together than the numbers drawn; fill the gaps.
+    fine = add_p.bind(coarse, mul(literal(limits.eps, dtype), fine))
+    fine = add_p.bind(fine, literal(limits.tiny, dtype))
+    x = select_n_p.bind(ge_p.bind(coarse, literal(0.5, dtype)), fine, coarse)
+    return neg(_log(neg(_log1p(neg(x)))))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Numbers of the standard logistic distribution.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float dtype; the default one if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.logistic(random.key(0), (10000,))
+        >>> abs(float(x.mean())) < 0.05
+        True
+    """
+    no_sharding("logistic", out_sharding)
+    return _logistic(*_draws("logistic", key, shape, dtype))
+
+
+@compiled_with("shape", "dtype")
+def _logistic(key: Any, shape: Any, dtype: Any) -> Any:
+    x = _above(typed(key), shape, dtype, dtypes.finfo(dtype).tiny)
+    return sub_p.bind(_log(x), _log1p(neg(x)))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Numbers of the standard Laplace distribution: exponential ones of either sign.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float dtype; the default one if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.laplace(random.key(0), (10000,))
+        >>> abs(float(abs(x).mean()) - 1) < 0.05
+        True
+    """
+    no_sharding("laplace", out_sharding)
+    return _laplace(*_draws("laplace", key, shape, dtype))
+
+
+@compiled_with("shape", "dtype")
+def _laplace(key: Any, shape: Any, dtype: Any) -> Any:
+    x = _above_minus_one(typed(key), shape, dtype)
+    return mul(sign_p.bind(x), _log1p(neg(abs_p.bind(x))))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Numbers of the standard Cauchy distribution, which has no mean.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float dtype; the default one if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not a float dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail import random
+        >>> x = random.cauchy(random.key(0), (10000,))
+        >>> abs(float((abs(x) < 1).mean()) - 0.5) < 0.05
+        True
+    """
+    no_sharding("cauchy", out_sharding)
+    return _cauchy(*_draws("cauchy", key, shape, dtype))
+
+
+@compiled_with("shape", "dtype")
+def _cauchy(key: Any, shape: Any, dtype: Any) -> Any:
+    x = _above(typed(key), shape, dtype, dtypes.finfo(dtype).eps)
+    centred = sub_p.bind(x, literal(0.5, dtype))
+    return tan_p.bind(mul(literal(math.pi, dtype), centred), accuracy=None)
+
+
+def truncated_normal(
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Numbers of the standard normal distribution that lie between two bounds.
+
+    Args:
+        key: a key, typed or raw.
+        lower: lower bounds; a scalar or an array that can be broadcast to `shape`.
+        upper: upper bounds, the same.
+        shape: shape of the result; that to which the bounds are broadcast together if None.
+        dtype: a float dtype; the default one if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype, strictly between the bounds.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a bound does
+            not fit the shape.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.truncated_normal(random.key(0), -1.0, 2.0, (1000,))
+        >>> bool((x > -1).all() and (x < 2).all())
+        True
+    """
+    key = single_key("truncated_normal", key)
+    no_sharding("truncated_normal", out_sharding)
+    dtype = float_argument("truncated_normal", dtype)
+    bounds = {"lower": lower, "upper": upper}
+    avals = []
+    for name, x in bounds.items():
+        avals.append(aval_of(operand(x, "random.truncated_normal", name)))
+        if dtypes.kind_of(avals[-1].dtype) not in ("b", "i", "u", "f"):
+            raise TypeError(
+                f"random.truncated_normal: {name} must be a real number, got {avals[-1].dtype}"
+            )
+    if shape is None:
+        shape = broadcast_result("random.truncated_normal", [a.shape for a in avals])
+    shape = shape_argument("truncated_normal", shape)
+    return _truncated_normal(key, lower, upper, shape, dtype)
+
+
+@compiled_with("shape", "dtype")
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Any, dtype: Any) -> Any:
+    root = literal(math.sqrt(2), dtype)
+    errors, limits = [], []
+    for name, x, inward in (("lower", lower, math.inf), ("upper", upper, -math.inf)):
+        value = operand(x, "random.truncated_normal", name)
+        bound = spread("truncated_normal", name, converted(value, dtype), shape)
+        errors.append(erf_p.bind(div_p.bind(bound, root)))
+        still = bound if type(bound) is Literal else stop_gradient(bound)
+        limits.append(nextafter_p.bind(still, literal(inward, dtype)))
+    x = _normal_of_error(between(typed(key), shape, dtype, *errors), dtype)
+    return min_p.bind(limits[1], max_p.bind(limits[0], x))

@@ -1,0 +1,451 @@
+"""Random bits, and numbers with equal chances: in an interval, of integers, of two outcomes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import convert_element_type, mul
+from dovetail.core.basis.operands import literal, operand
+from dovetail.core.basis.structural import broadcast_in_dim
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops import bitwise, comparison
+from dovetail.core.ops import random as core_random
+from dovetail.core.ops.arithmetic import add_p, rem_p, sub_p
+from dovetail.core.ops.conversion import bitcast_convert_type_p
+from dovetail.core.ops.extrema import max_p, min_p
+from dovetail.core.ops.selection import select_n_p
+from dovetail.core.ops.shape import squeeze_dimensions
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.numpy.arguments import with_rank
+from dovetail.numpy.compiled import compiled_with
+from dovetail.random.arguments import (
+    Shape,
+    dtype_argument,
+    float_argument,
+    shape_argument,
+    single_key,
+    typed,
+)
+
+_BOOL = np.dtype(bool)
+_INT32 = np.dtype(np.int32)
+
+
+# ---------------------------------------------------------------------------------- parts of others
+
+
+def converted(x: Any, dtype: Any) -> Any:
+    """An operand in a dtype; a scalar of the host first takes the dtype that it has as an array."""
+    if type(x) is Literal:
+        with np.errstate(over="ignore"):
+            return literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
+    return convert_element_type(x, dtype)
+
+
+def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
+    """An operand with as many dimensions as `shape`, to which it can be broadcast; a scalar as it
+    is.
+
+    Raises:
+        ValueError: it cannot be broadcast to `shape`.
+    """
+    have: Shape = aval_of(x).shape
+    aligned = shape[len(shape) - len(have) :]
+    if len(have) > len(shape) or any(n not in (1, m) for n, m in zip(have, aligned, strict=True)):
+        raise ValueError(
+            f"random.{function}: {argument} of shape {have} cannot be broadcast to shape {shape}"
+        )
+    return with_rank(x, have, len(shape))
+
+
+def pair_of_keys(key: Any) -> tuple[Any, Any]:
+    """Two keys made from a typed one."""
+    return rows(core_random.split(key, (2,)))
+
+
+def rows(x: Any) -> tuple[Any, Any]:
+    """The two rows of an array of two."""
+    first, second = (squeeze_dimensions(slice_dimension(x, i, i + 1, 0), (0,)) for i in (0, 1))
+    return first, second
+
+
+def unit_interval(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Floats from 0 to below 1, multiples of the dtype's epsilon."""
+    limits = dtypes.finfo(dtype)
+    width, mantissa = int(limits.bits), int(limits.nmant)
+    if width not in core_random.BIT_WIDTHS:
+        raise TypeError(f"random numbers of dtype {dtype} cannot be made: its elements are packed")
+    # Where few bits are wanted fewer are drawn, and lie in the low half of the word.
+    drawn = 8 if mantissa < 8 else width
+    unsigned = np.dtype(f"uint{width}")
+    bits = convert_element_type(core_random.random_bits(key, drawn, shape), unsigned)
+    fraction = bitwise.shift_right_logical_p.bind(bits, literal(drawn - mantissa, unsigned))
+    one = np.ones((), dtype).view(unsigned)[()]
+    # The bits of a float from 1 to below 2.
+    floats = bitcast_convert_type_p.bind(
+        bitwise.or_p.bind(fraction, literal(one, unsigned)), new_dtype=dtype
+    )
+    return sub_p.bind(floats, literal(1, dtype))
+
+
+def _difference(high: Any, low: Any, dtype: Any) -> Any:
+    if type(high) is Literal and type(low) is Literal:
+        with np.errstate(all="ignore"):
+            return literal(np.asarray(high.val, dtype) - np.asarray(low.val, dtype), dtype)
+    return sub_p.bind(high, low)
+
+
+def between(key: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
+    """Floats from `low` to below `high`, which are operands of that dtype and of fit shapes."""
+    unit = unit_interval(key, shape, dtype)
+    scaled = add_p.bind(mul(unit, _difference(high, low, dtype)), low)
+    # Rounding must not lead below the interval.
+    return max_p.bind(low, scaled)
+
+
+# ----------------------------------------------------------------------------------- for users
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Unsigned integers of uniformly random bits.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a dtype of unsigned integers; uint32 by default, uint64 where 64-bit types are on.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` is not one of unsigned integers.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.bits(random.key(0), (3,)).tolist()
+        [4070199207, 4202968722, 1427181096]
+    """
+    key = single_key("bits", key)
+    no_sharding("bits", out_sharding)
+    dtype = dtype_argument("bits", dtype, "u", "u", "a dtype of unsigned integers")
+    return _bits(key, shape_argument("bits", shape), dtype)
+
+
+def no_sharding(function: str, out_sharding: Any) -> None:
+    """Refuse the argument `out_sharding`."""
+    if out_sharding is not None:
+        raise NotImplementedError(
+            f"random.{function} does not take out_sharding yet: arrays lie on one device"
+        )
+
+
+@compiled_with("shape", "dtype")
+def _bits(key: Any, shape: Any, dtype: Any) -> Any:
+    width = dtypes.itemsize_bits(dtype)
+    drawn = core_random.random_bits(typed(key), max(width, 8), shape)
+    return convert_element_type(drawn, dtype)
+
+
+def uniform(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Floats uniformly distributed from `minval` (included) to `maxval` (excluded).
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a float dtype; the default one if None.
+        minval: lower end; a scalar or an array that can be broadcast to `shape`.
+        maxval: upper end, the same. Where it is not above `minval`, the result is `minval`.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype. Rounding can make results equal to `maxval` where the
+        interval is short or far from zero.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, `dtype` is not a float dtype, or a bound does
+            not fit the shape.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.uniform(random.key(0), (1000,), minval=2.0, maxval=3.0)
+        >>> bool((x >= 2).all() and (x < 3).all())
+        True
+    """
+    key = single_key("uniform", key)
+    no_sharding("uniform", out_sharding)
+    dtype = float_argument("uniform", dtype)
+    shape = shape_argument("uniform", shape)
+    if type(minval) is float and type(maxval) is float and minval == 0 and maxval == 1:
+        return _unit(key, shape, dtype)
+    low, high = _bound("minval", minval), _bound("maxval", maxval)
+    return _uniform(key, low, high, shape, dtype)
+
+
+def _bound(argument: str, x: Any) -> Any:
+    aval = aval_of(operand(x, "random.uniform", argument))
+    if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
+        raise TypeError(f"random.uniform: {argument} must be a real number, got {aval.dtype}")
+    return x
+
+
+@compiled_with("shape", "dtype")
+def _unit(key: Any, shape: Any, dtype: Any) -> Any:
+    return unit_interval(typed(key), shape, dtype)
+
+
+@compiled_with("shape", "dtype")
+def _uniform(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
+    low, high = (
+        spread("uniform", name, converted(operand(x, "random.uniform", name), dtype), shape)
+        for name, x in (("minval", minval), ("maxval", maxval))
+    )
+    return between(typed(key), shape, dtype, low, high)
+
+
+def randint(
+    key: Any,
+    shape: Any,
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Integers uniformly distributed from `minval` (included) to `maxval` (excluded).
+
+    Their chances differ by less than one in 2**32 (for 64-bit dtypes 2**64) over the number of
+    them.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        minval: lower end; a scalar or an array that can be broadcast to `shape`. What the dtype
+            cannot hold is moved to the nearest number that it can.
+        maxval: upper end, the same; one more than the dtype's largest number is meant as such.
+            Where it is not above `minval`, the result is `minval`.
+        dtype: an integer dtype; the default one if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key, `shape` no shape, or `dtype` no integer dtype.
+        ValueError: `key` is an array of several keys, or a bound does not fit the shape.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.randint(random.key(0), (5,), 0, 10).tolist()
+        [9, 0, 2, 3, 1]
+    """
+    key = single_key("randint", key)
+    no_sharding("randint", out_sharding)
+    dtype = (
+        dtypes.default_dtype("i") if dtype is None else dtypes.check_user_dtype(dtype, "randint")
+    )
+    if dtypes.kind_of(dtype) not in ("i", "u"):
+        raise TypeError(f"random.randint makes integers, and the dtype asked for is {dtype}")
+    shape = shape_argument("randint", shape)
+    work = dtype if dtypes.itemsize_bits(dtype) >= 32 else _INT32
+    limits = dtypes.iinfo(dtype)
+    smallest, largest = int(limits.min), int(limits.max)
+    past = False
+    minval, maxval = _integer_bound("minval", minval), _integer_bound("maxval", maxval)
+    if type(minval) is int:
+        minval = np.asarray(min(max(minval, smallest), largest), work)[()]
+    if type(maxval) is int:
+        top = largest + (work is not dtype)
+        past = maxval > top
+        maxval = np.asarray(min(max(maxval, smallest), top), work)[()]
+    return _randint(key, minval, maxval, shape, dtype, past)
+
+
+def _integer_bound(argument: str, x: Any) -> Any:
+    """A bound: Python's integer where it is known, else the array."""
+    if isinstance(x, (bool, int, np.integer, np.bool_)):
+        return int(x)
+    value = operand(x, "random.randint", argument)
+    kind = dtypes.kind_of(value.dtype)
+    if kind not in ("b", "i", "u", "f"):
+        raise TypeError(f"random.randint: {argument} must be an integer, got {value.dtype}")
+    if type(value) is Literal and math.isfinite(value.val):
+        return int(value.val)
+    return x
+
+
+def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
+    """Integers moved into an interval, in another dtype; and whether they were above it."""
+    aval = aval_of(x)
+    limits = dtypes.iinfo(aval.dtype)
+    above: Any = literal(False, _BOOL)
+    if limits.min < low:
+        x = max_p.bind(x, literal(low, aval.dtype))
+    if limits.max > high:
+        top = literal(high, aval.dtype)
+        above = comparison.gt_p.bind(x, top)
+        x = min_p.bind(x, top)
+    return convert_element_type(x, work), above
+
+
+@compiled_with("shape", "dtype", "past")
+def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: Any) -> Any:
+    bounds = []
+    for name, x in (("minval", minval), ("maxval", maxval)):
+        value = spread("randint", name, operand(x, "random.randint", name), shape)
+        if dtypes.kind_of(value.dtype) not in ("i", "u"):
+            value = converted(value, dtypes.default_dtype("i"))
+        bounds.append(value)
+    width = max(dtypes.itemsize_bits(dtype), 32)
+    work = dtype if dtypes.itemsize_bits(dtype) >= 32 else _INT32
+    unsigned = np.dtype(f"uint{width}")
+    limits = dtypes.iinfo(dtype)
+    narrow = work is not dtype
+    low, _ = _held(bounds[0], int(limits.min), int(limits.max), work)
+    high, above = _held(bounds[1], int(limits.min), int(limits.max) + narrow, work)
+    if past:
+        above = literal(True, _BOOL)
+    first, second = (core_random.random_bits(k, width, shape) for k in pair_of_keys(typed(key)))
+    one = literal(1, unsigned)
+    count = convert_element_type(sub_p.bind(high, low), unsigned)
+    nonempty = comparison.gt_p.bind(high, low)
+    nonempty, count = _of_one_shape(nonempty, count)
+    count = select_n_p.bind(nonempty, _filled(one, count), count)
+    if not narrow and (type(above) is not Literal or past):
+        # The upper end is one more than the largest number: all numbers from the lower end on.
+        more = add_p.bind(count, one)
+        extend = bitwise.and_p.bind(nonempty, above)
+        extend, count = _of_one_shape(extend, count)
+        more = _filled(more, count)
+        count = select_n_p.bind(extend, count, more)
+    # A word of twice the width modulo `count`, from its two halves: 2**width is the square of
+    # `half`.
+    half = rem_p.bind(literal(2 ** (width // 2), unsigned), count)
+    factor = rem_p.bind(mul(half, half), count)
+    upper = mul(rem_p.bind(first, count), factor)
+    offset = rem_p.bind(add_p.bind(upper, rem_p.bind(second, count)), count)
+    return convert_element_type(add_p.bind(low, convert_element_type(offset, work)), dtype)
+
+
+def _filled(x: Any, like: Any) -> Any:
+    """An operand of the rank of another, or of rank 0, in the other's shape."""
+    have, shape = aval_of(x).shape, aval_of(like).shape
+    if have == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if have else ())
+
+
+def _of_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands, of one rank or of rank 0, in their common shape."""
+    first, second = aval_of(x).shape, aval_of(y).shape
+    if first == second:
+        return x, y
+    shape = np.broadcast_shapes(first, second)
+    return tuple(  # type: ignore[return-value]
+        broadcast_in_dim(v, shape, tuple(range(len(shape))) if s else ())
+        for v, s in ((x, first), (y, second))
+    )
+
+
+def bernoulli(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: None = None
+) -> Any:
+    """True with chance `p`, else False.
+
+    Args:
+        key: a key, typed or raw.
+        p: chances; a scalar or an array of floats that can be broadcast to `shape`.
+        shape: shape of the result; that of `p` if None.
+        mode: "low", or "high" for a resolution of chances beyond that of one float.
+        out_sharding: None.
+
+    Returns:
+        A boolean array of that shape.
+
+    Raises:
+        TypeError: `key` is no key, `shape` no shape, or `p` is not of a float dtype.
+        ValueError: `key` is an array of several keys, `p` does not fit the shape, or `mode` is
+            unknown.
+
+    Example:
+        >>> from dovetail import random
+        >>> x = random.bernoulli(random.key(0), 0.25, (1000,))
+        >>> 200 < int(x.sum()) < 300
+        True
+    """
+    key = single_key("bernoulli", key)
+    no_sharding("bernoulli", out_sharding)
+    value = operand(p, "random.bernoulli", "p")
+    if dtypes.kind_of(value.dtype) != "f":
+        raise TypeError(
+            f"random.bernoulli: p must be of a float dtype, got {value.dtype}; write p={p}.0"
+            if type(p) is int
+            else f"random.bernoulli: p must be of a float dtype, got {value.dtype}"
+        )
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
+    shape = aval_of(value).shape if shape is None else shape_argument("bernoulli", shape)
+    return _bernoulli(key, p, shape, mode)
+
+
+@compiled_with("shape", "mode")
+def _bernoulli(key: Any, p: Any, shape: Any, mode: Any) -> Any:
+    p = operand(p, "random.bernoulli", "p")
+    dtype = aval_of(p).dtype
+    p = spread("bernoulli", "p", converted(p, dtype), shape)
+    key = typed(key)
+    if mode == "low":
+        return comparison.lt_p.bind(unit_interval(key, shape, dtype), p)
+    coarse, fine = rows(unit_interval(key, (2, *shape), dtype))
+    fine = mul(fine, literal(dtypes.finfo(dtype).eps, dtype))
+    return comparison.lt_p.bind(fine, sub_p.bind(p, coarse))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Signs: 1 or -1 with equal chances.
+
+    Args:
+        key: a key, typed or raw.
+        shape: shape of the result.
+        dtype: a dtype of signed numbers; the default integer dtype if None.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `key` is no key or `shape` no shape.
+        ValueError: `key` is an array of several keys, or `dtype` holds no -1.
+
+    Example:
+        >>> from dovetail import random
+        >>> sorted(set(random.rademacher(random.key(0), (100,)).tolist()))
+        [-1, 1]
+    """
+    key = single_key("rademacher", key)
+    no_sharding("rademacher", out_sharding)
+    dtype = dtype_argument("rademacher", dtype, "i", "ifc", "one of signed numbers")
+    return _rademacher(key, shape_argument("rademacher", shape), dtype)
+
+
+@compiled_with("shape", "dtype")
+def _rademacher(key: Any, shape: Any, dtype: Any) -> Any:
+    float_dtype = dtypes.default_dtype("f")
+    unit = unit_interval(typed(key), shape, float_dtype)
+    heads = convert_element_type(comparison.lt_p.bind(unit, literal(0.5, float_dtype)), dtype)
+    return sub_p.bind(mul(literal(2, dtype), heads), literal(1, dtype))

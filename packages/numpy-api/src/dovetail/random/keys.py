@@ -1,0 +1,341 @@
+"""Making, splitting and unpacking random keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.base.config import random_seed_offset
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.operands import literal, operand
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops import random as core_random
+from dovetail.core.ops.arithmetic import add_p
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.random.arguments import (
+    checked_keys,
+    default_implementation,
+    like,
+    shape_argument,
+    single_key,
+    typed,
+)
+
+_UINT32 = np.dtype(np.uint32)
+
+
+def _implementation(impl: Any, dtype: Any = None) -> core_random.KeyImplementation:
+    if dtype is not None:
+        if impl is not None:
+            raise TypeError("random.key takes impl or dtype, not both")
+        return core_random.implementation_of(dtype)
+    return default_implementation() if impl is None else core_random.implementation_of(impl)
+
+
+def _seed(function: str, seed: Any) -> Any:
+    """A seed as an integer scalar of a dtype that arrays have."""
+    offset = random_seed_offset.value
+    if type(seed) is int or isinstance(seed, (bool, int)):
+        seed = int(seed) + offset
+        if not -(2**63) <= seed < 2**63:
+            raise OverflowError(
+                f"random.{function}: the seed {seed} does not fit 64 bits; take it modulo 2**63"
+            )
+        return np.int64(seed).astype(dtypes.default_dtype("i"))
+    if isinstance(seed, ArrayClass):
+        value = seed
+    elif isinstance(seed, (np.ndarray, np.generic)):
+        # The lowest bits count, so that a seed gives one key wherever 64 bits are off.
+        value = np.asarray(seed).astype(dtypes.canonicalize_dtype(seed.dtype))
+    else:
+        value = operand(seed, f"random.{function}", "seed")
+    aval = aval_of(value)
+    if isinstance(aval.dtype, core_random.KeyDType):
+        raise TypeError(
+            f"random.{function} makes a key from an integer, and was given one that is a key "
+            "already"
+        )
+    if aval.shape:
+        raise TypeError(
+            f"random.{function} accepts a scalar seed, but was given an array of shape "
+            f"{aval.shape}; "
+            f"write vmap(random.{function})(seeds) for an array of keys"
+        )
+    if dtype_kind(aval.dtype) not in ("i", "u"):
+        raise TypeError(
+            f"random.{function}: the seed must be an integer, got {aval.dtype}: {seed!r:.80}"
+        )
+    return add_p.bind(value, literal(offset, aval.dtype)) if offset else value
+
+
+@compiled_with("impl")
+def _key_of_seed(seed: Any, impl: Any) -> Any:
+    return core_random.seed(operand(seed, "random.key", "seed"), impl)
+
+
+@compiled_with("impl")
+def _raw_key_of_seed(seed: Any, impl: Any) -> Any:
+    return core_random.unwrap(_key_of_seed(seed, impl))
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """A random key made from a seed.
+
+    Args:
+        seed: an integer. Of more than 32 bits only the low ones count unless ``enable_x64`` is on.
+        impl: the name of the generator; the option ``default_prng_impl`` by default.
+        dtype: a key dtype, as another way to name the generator.
+
+    Returns:
+        An array of rank 0 whose dtype is that of the generator's keys.
+
+    Raises:
+        TypeError: `seed` is not an integer scalar.
+        ValueError: there is no generator of that name.
+        OverflowError: `seed` has more than 64 bits.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.key(0)
+        Array((), dtype=key<fry>) overlaying:
+        [0 0]
+    """
+    return _key_of_seed(_seed("key", seed), _implementation(impl, dtype))
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """A raw random key made from a seed: an array of numbers, as keys were before they had dtypes.
+
+    Args:
+        seed: an integer. Of more than 32 bits only the low ones count unless ``enable_x64`` is on.
+        impl: the name of the generator; the option ``default_prng_impl`` by default.
+
+    Returns:
+        A uint32 array, of shape (2,) for ``threefry2x32``.
+
+    Raises:
+        TypeError: `seed` is not an integer scalar.
+        ValueError: there is no generator of that name.
+        OverflowError: `seed` has more than 64 bits.
+
+    Example:
+        >>> from dovetail import random
+        >>> print(random.PRNGKey(42))
+        [ 0 42]
+    """
+    return _raw_key_of_seed(_seed("PRNGKey", seed), _implementation(impl))
+
+
+def key_dtype(impl: Any = None) -> Any:
+    """The dtype of the keys of a generator.
+
+    Args:
+        impl: its name; the option ``default_prng_impl`` by default.
+
+    Returns:
+        A dtype, below `dovetail.dtypes.prng_key`.
+
+    Raises:
+        ValueError: there is no generator of that name.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.key_dtype()
+        key<fry>
+    """
+    return core_random.key_dtype(_implementation(impl))
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator that keys are for.
+
+    Args:
+        keys: typed keys; raw ones are taken to be for the generator of ``default_prng_impl``.
+
+    Returns:
+        The name, which `key` and `wrap_key_data` take.
+
+    Raises:
+        TypeError: `keys` are no keys.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.key_impl(random.key(0))
+        'threefry2x32'
+    """
+    found, _ = checked_keys("key_impl", keys)
+    implementation = getattr(found.dtype, "implementation", None) or default_implementation()
+    return str(implementation.name)
+
+
+def key_data(keys: Any) -> Any:
+    """The numbers that keys are made of: raw keys.
+
+    Args:
+        keys: keys, of any shape; raw ones are returned as they are.
+
+    Returns:
+        A uint32 array, of shape ``(*keys.shape, 2)`` for ``threefry2x32``.
+
+    Raises:
+        TypeError: `keys` are no keys.
+
+    Example:
+        >>> from dovetail import random
+        >>> print(random.key_data(random.key(42)))
+        [ 0 42]
+    """
+    found, _ = checked_keys("key_data", keys)
+    return _data(found)
+
+
+@compiled
+def _data(key: Any) -> Any:
+    return core_random.unwrap(typed(key))
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
+    """Typed keys made of raw ones.
+
+    Args:
+        key_bits_array: a uint32 array whose shape ends with that of a raw key, (2,) for
+            ``threefry2x32``.
+        impl: the name of the generator; the option ``default_prng_impl`` by default.
+
+    Returns:
+        An array of keys.
+
+    Raises:
+        TypeError: the array is of another dtype or shape.
+        ValueError: there is no generator of that name.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.wrap_key_data(random.PRNGKey(42))
+        Array((), dtype=key<fry>) overlaying:
+        [ 0 42]
+    """
+    implementation = _implementation(impl)
+    raw = key_bits_array
+    if isinstance(getattr(raw, "dtype", None), core_random.KeyDType):
+        raise TypeError("random.wrap_key_data takes raw keys, and was given typed ones")
+    if not isinstance(raw, (ArrayClass, np.ndarray)):
+        raise TypeError(
+            f"random.wrap_key_data takes an array of uint32, got {type(raw).__name__}: {raw!r:.80}"
+        )
+    rank, shape = len(implementation.key_shape), raw.shape
+    if raw.dtype != _UINT32 or shape[len(shape) - rank :] != implementation.key_shape:
+        raise TypeError(
+            f"random.wrap_key_data: raw keys of {implementation.name} are arrays of uint32 whose "
+            "shape "
+            f"ends with {implementation.key_shape}, got {raw.dtype} of shape {shape}"
+        )
+    return _wrapped(raw, implementation)
+
+
+@compiled_with("impl")
+def _wrapped(raw: Any, impl: Any) -> Any:
+    return core_random.wrap(raw, impl)
+
+
+def clone(key: Any) -> Any:
+    """The same key, to say that using it again is meant.
+
+    Args:
+        key: keys, typed or raw.
+
+    Returns:
+        `key` itself.
+
+    Raises:
+        TypeError: `key` is no key.
+
+    Example:
+        >>> from dovetail import random
+        >>> bool(random.clone(random.key(3)) == random.key(3))
+        True
+    """
+    return checked_keys("clone", key)[0]
+
+
+def split(key: Any, num: Any = 2) -> Any:
+    """Several new keys made from one, which should not be used again.
+
+    Args:
+        key: a key, typed or raw.
+        num: how many, or the shape of the array of new keys.
+
+    Returns:
+        New keys, typed or raw as `key` is; of shape ``(num,)``, or `num` if that is a tuple.
+
+    Raises:
+        TypeError: `key` is no key, or `num` is no integer or shape.
+        ValueError: `key` is an array of several keys, or `num` is negative.
+
+    Example:
+        >>> from dovetail import random
+        >>> first, second = random.split(random.key(0))
+        >>> random.split(first, (2, 3)).shape
+        (2, 3)
+    """
+    return _split(single_key("split", key), shape_argument("split", num))
+
+
+@compiled_with("shape")
+def _split(key: Any, shape: Any) -> Any:
+    return like(key, core_random.split(typed(key), shape))
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key made from one and a number, such as the number of a step or of a device.
+
+    Args:
+        key: a key, typed or raw.
+        data: an integer of 32 bits; of integers of another kind the low 32 bits count.
+
+    Returns:
+        A new key, typed or raw as `key` is. It differs for different `data`.
+
+    Raises:
+        TypeError: `key` is no key, or `data` is no integer scalar.
+        ValueError: `key` is an array of several keys.
+        OverflowError: `data` is a Python integer that is negative or does not fit 32 bits.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.key_data(random.fold_in(random.key(0), 7)).tolist()
+        [2716826189, 292468403]
+    """
+    return _fold_in(single_key("fold_in", key), _folded_number(data))
+
+
+def _folded_number(data: Any) -> Any:
+    if type(data) is int or isinstance(data, (bool, int)):
+        if not 0 <= data < 2**32:
+            raise OverflowError(
+                f"random.fold_in: data must be from 0 to 2**32 - 1, got {data}; write data % "
+                "2**32, "
+                "or fold twice"
+            )
+        return np.uint32(data)
+    value = operand(data, "random.fold_in", "data")
+    aval = aval_of(value)
+    if aval.shape:
+        raise TypeError(
+            f"random.fold_in accepts a scalar, but was given an array of shape {aval.shape}; write "
+            "vmap(random.fold_in, in_axes=(None, 0))(key, data) for an array of keys"
+        )
+    if dtype_kind(aval.dtype) not in ("i", "u"):
+        raise TypeError(f"random.fold_in: data must be an integer, got {aval.dtype}: {data!r:.80}")
+    if isinstance(value, ArrayClass):
+        return value
+    return np.asarray(data).astype(_UINT32)
+
+
+@compiled
+def _fold_in(key: Any, data: Any) -> Any:
+    number = convert_element_type(operand(data, "random.fold_in", "data"), _UINT32)
+    return like(key, core_random.fold_in(typed(key), number))

@@ -1,0 +1,350 @@
+"""Random orders, and random choices among given things."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import convert_element_type, mul
+from dovetail.core.basis.operands import literal, operand
+from dovetail.core.basis.structural import move_dimension, reshape
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops import random as core_random
+from dovetail.core.ops.arithmetic import add_p, sub_p
+from dovetail.core.ops.creation import iota_like
+from dovetail.core.ops.cumulative import cumsum
+from dovetail.core.ops.exponential import log_p
+from dovetail.core.ops.reduction import argmax
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.core.ops.sorting import sort_p, top_k
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.arguments import canonical_axis, inexact, integer, value, with_rank
+from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.gathering import take
+from dovetail.numpy.searching import searchsorted
+from dovetail.random.arguments import Shape, shape_argument, single_key, typed
+from dovetail.random.continuous import gumbel_mode, gumbel_numbers
+from dovetail.random.intervals import no_sharding, pair_of_keys, randint, unit_interval
+
+_LARGEST_WORD = 2**32 - 1
+
+
+def _taken(x: Any, positions: Any, axis: int) -> Any:
+    return take(x, positions, axis=axis, mode="promise_in_bounds")
+
+
+def _array(function: str, argument: str, x: Any) -> Any:
+    """An argument that has to be an array, as primitives take it."""
+    if not isinstance(x, (ArrayClass, np.ndarray)):
+        raise TypeError(
+            f"random.{function} takes an array as {argument}, got {type(x).__name__}; write "
+            f"dovetail.numpy.asarray({argument}) first"
+        )
+    return operand(x, f"random.{function}", argument)
+
+
+# ------------------------------------------------------------------------------------- permutation
+
+
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: None = None
+) -> Any:
+    """An array in random order, or the numbers below an integer.
+
+    Args:
+        key: a key, typed or raw.
+        x: an array, or an integer that stands for the vector of the numbers below it.
+        axis: the dimension along which the order is random.
+        independent: whether each vector along `axis` gets an order of its own; otherwise whole
+            slices are moved.
+        out_sharding: None.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `key` is no key, or `x` is neither an array with dimensions nor an integer.
+        ValueError: `key` is an array of several keys, `x` is negative, or `axis` is out of bounds.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.permutation(random.key(0), 5).tolist()
+        [0, 1, 4, 3, 2]
+    """
+    key = single_key("permutation", key)
+    no_sharding("permutation", out_sharding)
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        size = int(x)
+        if size < 0:
+            raise ValueError(f"random.permutation: there are no numbers below {size}")
+        canonical_axis("random.permutation", axis, 1)
+        return _permuted_numbers(key, size)
+    array = _array("permutation", "x", x)
+    aval = aval_of(array)
+    if not aval.ndim:
+        if dtypes.kind_of(aval.dtype) not in ("i", "u"):
+            raise TypeError(
+                "random.permutation: x must be an integer or an array with dimensions, got "
+                f"{aval.short_name()}"
+            )
+        return permutation(key, integer("random.permutation", "x", x), axis)
+    axis = canonical_axis("random.permutation", axis, aval.ndim)
+    return _permutation(key, x, axis, bool(independent))
+
+
+@compiled_with("size")
+def _permuted_numbers(key: Any, size: Any) -> Any:
+    return permuted_numbers(typed(key), size)
+
+
+def permuted_numbers(key: Any, size: int) -> Any:
+    """The numbers below `size` in random order."""
+    return _shuffled(key, iota_like(dtypes.default_dtype("i"), (size,), 0), 0)
+
+
+@compiled_with("axis", "independent")
+def _permutation(key: Any, x: Any, axis: Any, independent: Any) -> Any:
+    return permuted(typed(key), value(operand(x, "random.permutation", "x")), axis, independent)
+
+
+def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
+    """An array in random order along one dimension."""
+    aval = aval_of(x)
+    number = isinstance(aval.dtype, np.dtype)
+    if (aval.ndim == 1 and number) or (independent and number):
+        return _shuffled(key, x, axis)
+    if not independent or aval.ndim == 1:
+        return _taken(x, permuted_numbers(key, aval.shape[axis]), axis)
+    # Values that cannot be sorted along are found by their positions.
+    flat = reshape(x, (aval.size,))
+    count = iota_like(dtypes.default_dtype("i"), (aval.size,), 0)
+    order = _shuffled(key, reshape(count, aval.shape), axis)
+    return _taken(flat, order, 0)
+
+
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
+    """Sort by random words; repeated, so that equal words hardly matter for long arrays."""
+    aval = aval_of(x)
+    rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(_LARGEST_WORD))
+    for _ in range(rounds):
+        key, subkey = pair_of_keys(key)
+        words = core_random.random_bits(subkey, 32, aval.shape)
+        _, x = sort_p.bind(words, x, dimension=axis, is_stable=True, num_keys=1)
+    return x
+
+
+# ------------------------------------------------------------------------------------- categories
+
+
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Categories with chances in proportion to the exponentials of given numbers.
+
+    Args:
+        key: a key, typed or raw.
+        logits: logarithms of the chances, up to a constant; an array of floats.
+        axis: the dimension of the categories.
+        shape: shape of the result: any dimensions, then those of `logits` without `axis` (or what
+            these can be broadcast to); only the latter if None.
+        replace: whether a category can be drawn again, for the same batch element.
+        mode: "low" (the default), or "high" for rare categories of a finer resolution.
+        out_sharding: None.
+
+    Returns:
+        An integer array of that shape.
+
+    Raises:
+        TypeError: `key` is no key, `logits` no array of floats, or `shape` no shape.
+        ValueError: `key` is an array of several keys, `shape` does not go with `logits`, there are
+            fewer categories than draws without replacement, or `mode` is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import random
+        >>> logits = np.log(np.array([0.5, 0.25, 0.25], np.float32))
+        >>> x = random.categorical(random.key(0), logits, shape=(1000,))
+        >>> [400 < int((x == 0).sum()) < 600, 150 < int((x == 2).sum()) < 350]
+        [True, True]
+    """
+    key = single_key("categorical", key)
+    no_sharding("categorical", out_sharding)
+    mode = gumbel_mode("categorical", mode)
+    aval = aval_of(_array("categorical", "logits", logits))
+    if dtypes.kind_of(aval.dtype) != "f":
+        raise TypeError(
+            f"random.categorical: logits must be of a float dtype, got {aval.dtype}; for chances p "
+            "write log(p)"
+        )
+    axis = canonical_axis("random.categorical", axis, aval.ndim)
+    batch = aval.shape[:axis] + aval.shape[axis + 1 :]
+    count = aval.shape[axis]
+    if shape is None:
+        shape = batch
+    else:
+        shape = shape_argument("categorical", shape)
+        have = shape[len(shape) - len(batch) :]
+        if len(shape) < len(batch) or any(
+            n not in (1, m) for n, m in zip(batch, have, strict=True)
+        ):
+            raise ValueError(
+                f"random.categorical: logits of shape {aval.shape} have the shape {batch} without "
+                "their "
+                f"axis {axis}, which cannot be broadcast to the last dimensions of shape {shape}"
+            )
+    draws = math.prod(shape[: len(shape) - len(batch)])
+    if not count and math.prod(shape):
+        raise ValueError(f"random.categorical: there are no categories in logits {aval.shape}")
+    if not replace and draws > count:
+        raise ValueError(
+            f"random.categorical: {draws} draws without replacement cannot be made from {count} "
+            "categories"
+        )
+    return _categorical(key, logits, axis, shape, bool(replace), mode)
+
+
+@compiled_with("axis", "shape", "replace", "mode")
+def _categorical(key: Any, logits: Any, axis: Any, shape: Any, replace: Any, mode: Any) -> Any:
+    key, logits = typed(key), operand(logits, "random.categorical", "logits")
+    aval = aval_of(logits)
+    extra = len(shape) - (aval.ndim - 1)
+    prefix, batch = shape[:extra], shape[extra:]
+    full = (*batch[:axis], aval.shape[axis], *batch[axis:])
+    if replace:
+        noise = gumbel_numbers(key, (*prefix, *full), aval.dtype, mode)
+        scores = add_p.bind(noise, with_rank(logits, aval.shape, len(shape) + 1))
+        return argmax(scores, extra + axis, dtypes.default_dtype("i"))
+    scores = add_p.bind(logits, gumbel_numbers(key, full, aval.dtype, mode))
+    positions = _largest(scores, math.prod(prefix), axis)
+    return reshape(move_dimension(positions, len(batch), 0), shape)
+
+
+def _largest(x: Any, count: int, axis: int) -> Any:
+    """Positions of the largest elements along a dimension, which becomes the last."""
+    last = len(aval_of(x).shape) - 1
+    return top_k(move_dimension(x, axis, last), count)[1]
+
+
+# ------------------------------------------------------------------------------------------ choice
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Random elements of an array, or random numbers below an integer.
+
+    Args:
+        key: a key, typed or raw.
+        a: an array, of which slices along `axis` are chosen, or an integer that stands for the
+            numbers below it.
+        shape: shape of the choices.
+        replace: whether an element can be chosen again.
+        p: chances of the elements, a vector; equal ones if None.
+        axis: the dimension of the elements.
+        mode: how Gumbel numbers are made for choices with chances and without replacement: "low"
+            (the default) or "high".
+
+    Returns:
+        An array of shape `shape` for an integer; for an array its shape with `shape` in place of
+        `axis`.
+
+    Raises:
+        TypeError: `key` is no key, `a` neither array nor integer, or `shape` no shape.
+        ValueError: `key` is an array of several keys, there is nothing to choose from, or too
+            little without replacement, `p` has another size, or `axis` is out of bounds.
+
+    Example:
+        >>> from dovetail import random
+        >>> random.choice(random.key(0), 5, (3,), replace=False).tolist()
+        [0, 1, 4]
+    """
+    key = single_key("choice", key)
+    shape = shape_argument("choice", shape)
+    mode = gumbel_mode("choice", mode)
+    if isinstance(a, (int, np.integer)) and not isinstance(a, bool):
+        size, axis, source = int(a), 0, None
+    else:
+        aval = aval_of(_array("choice", "a", a))
+        if aval.ndim:
+            axis = canonical_axis("random.choice", axis, aval.ndim)
+            size, source = aval.shape[axis], a
+        else:
+            size, axis, source = integer("random.choice", "a", a), 0, None
+    draws = math.prod(shape)
+    if draws and size <= 0:
+        raise ValueError(
+            "random.choice: there is nothing to choose from, "
+            + (f"a is {size}" if source is None else f"a has shape {source.shape}")
+        )
+    if not replace and draws > max(size, 0):
+        raise ValueError(
+            f"random.choice: {draws} draws without replacement cannot be made from {size} elements"
+        )
+    if p is not None:
+        chances = aval_of(_array("choice", "p", p))
+        if chances.shape != (size,) or dtypes.kind_of(chances.dtype) not in ("b", "i", "u", "f"):
+            raise ValueError(
+                f"random.choice: p must be a vector of {size} real numbers, one for each element, "
+                "got "
+                f"{chances.short_name()}"
+            )
+    return _choice(key, source, p, max(size, 0), shape, axis, bool(replace), mode)
+
+
+@compiled_with("size", "shape", "axis", "replace", "mode")
+def _choice(
+    key: Any, a: Any, p: Any, size: Any, shape: Any, axis: Any, replace: Any, mode: Any
+) -> Any:
+    key = typed(key)
+    draws = math.prod(shape)
+    if a is not None:
+        a = value(operand(a, "random.choice", "a"))
+    if not draws:
+        positions = iota_like(dtypes.default_dtype("i"), (0,), 0)
+    elif p is None and replace:
+        positions = randint(key, shape, 0, size)
+    elif p is None:
+        if a is not None:
+            found = slice_dimension(permuted(key, a, axis), 0, draws, axis)
+            return _in_place(found, shape, axis)
+        positions = slice_dimension(permuted_numbers(key, size), 0, draws, 0)
+    else:
+        positions = _weighted(key, inexact("random.choice", p), draws, shape, replace, mode)
+    if a is None:
+        return reshape(positions, shape)
+    return _in_place(_taken(a, reshape(positions, (draws,)), axis), shape, axis)
+
+
+def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: str) -> Any:
+    """Positions with chances in proportion to a vector."""
+    dtype, size = p.dtype, p.size
+    integers = dtypes.default_dtype("i")
+    if not replace:
+        scores = add_p.bind(gumbel_numbers(key, (size,), dtype, mode), log_p.bind(p, accuracy=None))
+        return convert_element_type(top_k(scores, draws)[1], integers)
+    sums = cumsum(p)
+    total = reshape(slice_dimension(sums, size - 1, size, 0), ())
+    places = mul(total, sub_p.bind(literal(1, dtype), unit_interval(key, shape, dtype)))
+    return searchsorted(sums, places)
+
+
+def _in_place(x: Any, shape: Shape, axis: int) -> Any:
+    """An array with one of its dimensions taken apart."""
+    have = aval_of(x).shape
+    return reshape(x, (*have[:axis], *shape, *have[axis + 1 :]))
