@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dovetail.core.base import source
 from dovetail.core.base.errors import JaxprTypeError
@@ -21,6 +21,9 @@ from dovetail.core.ir.printer import NameTable, print_eqn
 from dovetail.core.ir.walk import is_call, jaxprs_and_closed_jaxprs
 
 __all__ = ["check_jaxpr"]
+
+#: How much of an equation an error shows: enough to find it, where a call holds thousands.
+_SHOWN_LINES: Final = 20
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -78,7 +81,7 @@ def _check_one(jaxpr: Jaxpr) -> None:
 
     def fail(eqn: JaxprEqn, problem: str) -> JaxprTypeError:
         return JaxprTypeError(
-            f"{problem}\n  equation: {print_eqn(eqn, names=names)}\n"
+            f"{problem}\n  equation: {_beginning(print_eqn(eqn, names=names))}\n"
             f"  where:    {source.describe(eqn.traceback)}{_of(jaxpr)}"
         )
 
@@ -118,6 +121,13 @@ def _check_one(jaxpr: Jaxpr) -> None:
             raise JaxprTypeError(
                 f"result number {number}, {names[v]}:{_show(v.aval)}, is not bound{_of(jaxpr)}"
             )
+
+
+def _beginning(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= _SHOWN_LINES:
+        return text
+    return "\n".join([*lines[:_SHOWN_LINES], f"... ({len(lines) - _SHOWN_LINES} more lines)"])
 
 
 def _problem_with(eqn: JaxprEqn) -> str | None:

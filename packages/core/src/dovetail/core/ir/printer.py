@@ -327,8 +327,9 @@ class _Printer:
             return
         used: set[str] = set()
         for inner, outer in (
-            *zip(called.invars, eqn.invars, strict=True),
-            *zip(called.outvars, eqn.outvars, strict=True),
+            # What is not well formed is printed too, above all in the error that says so.
+            *zip(called.invars, eqn.invars, strict=False),
+            *zip(called.outvars, eqn.outvars, strict=False),
         ):
             if type(inner) is Literal or type(outer) is Literal or inner in self.names:
                 continue
@@ -391,7 +392,9 @@ def _name_first(key: str) -> tuple[bool, str]:
 
 
 def _literal_text(value: Any) -> str:
-    return str(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
+    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
+        return str(value.item())
+    return str(value)
 
 
 def _parameter_text(value: Any) -> str:
