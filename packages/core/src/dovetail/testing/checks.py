@@ -352,7 +352,9 @@ def batch_is_loop(primitive: Primitive, samples: Sequence[Sample], size: int = 3
     wanted: list[tuple[Sample, Any, list[NDArray]]] = []
     for sample in _valid(samples):
         arrays = sample.arrays()
-        key = (tuple(a.shape for a in arrays), str(sorted(sample.params.items(), key=str)))
+        # Sizes matter to batching only as far as they are zero, one or more.
+        sizes = tuple(tuple(min(n, 2) for n in a.shape) for a in arrays)
+        key = (sizes, str(sorted(sample.params.items(), key=str)))
         if key in seen or not sample.batched_positions():
             continue
         seen.add(key)
