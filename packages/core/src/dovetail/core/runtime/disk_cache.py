@@ -166,7 +166,7 @@ class DiskCache:
     Args:
         folder: The folder; it is made when the first program is stored.
         max_bytes: The size above which the least recently used programs are removed; -1 for no
-        limit.
+            limit.
     """
 
     def __init__(self, folder: Path, max_bytes: int = -1) -> None:

@@ -162,8 +162,7 @@ def to_capsule(
 
     Raises:
         BufferError: If the array's dtype or device has no place in DLPack, or a copy would be
-        needed and is
-            forbidden.
+            needed and is forbidden.
     """
     array._check()
     if not is_supported_dtype(array.dtype):
@@ -231,7 +230,7 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
     Raises:
         TypeError: If ``external`` is no such object.
         BufferError: If its dtype or device is not supported, or ``copy=False`` and sharing is
-        impossible.
+            impossible.
 
     Example:
         >>> import numpy as np

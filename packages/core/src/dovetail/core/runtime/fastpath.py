@@ -59,10 +59,9 @@ def pjit_function(
         name: The function's name, in profiles.
         fun: What is called in its place while ``disable_jit`` is on. Entries go when it goes.
         cache_miss: Called with the arguments of a call that C++ cannot serve; returns the result,
-        data for
-            the fast path or None, and whether nothing is to be remembered. Where it raises, it must
-            have called ``_clear_cache()`` of this function first: else calls of that signature
-            never become fast.
+            data for the fast path or None, and whether nothing is to be remembered. Where it
+            raises, it must have called ``_clear_cache()`` of this function first: else calls of
+            that signature never become fast.
         static_argnums: Numbers of the arguments that are compared by value.
         static_argnames: Names of such keyword arguments.
         key: Tells functions apart that share ``fun``; not None.
@@ -112,8 +111,7 @@ def fastpath(
     Args:
         program: The program that was run.
         leaves: The flat dynamic arguments, in the order in which C++ flattens them: positional
-        ones, then
-            keyword arguments by name.
+            ones, then keyword arguments by name.
         result: What the call returned: a pytree of arrays.
         committed: Whether results stick to the device.
         describe: Gives a phrase for an argument by its number, for messages of later calls.

@@ -112,8 +112,7 @@ class LoadedProgram:
 
         Args:
             leaves: One array, NumPy value or Python scalar for each argument of the function, those
-            that
-                the program dropped included.
+                that the program dropped included.
             committed: Whether the results stick to the device.
             describe: Gives a phrase for an argument by its number, for messages.
         """

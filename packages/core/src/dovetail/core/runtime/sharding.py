@@ -99,8 +99,7 @@ class SingleDeviceSharding(_SingleDevice):
     Args:
         device: The device.
         memory_kind: The device's memory, such as ``"device"`` or ``"pinned_host"``; its default one
-        if
-            None.
+            if None.
 
     Raises:
         TypeError: If ``device`` is no device.
@@ -109,8 +108,9 @@ class SingleDeviceSharding(_SingleDevice):
     Example:
         >>> import dovetail
         >>> from dovetail.sharding import SingleDeviceSharding
-        >>> SingleDeviceSharding(dovetail.devices()[0]) is
-        SingleDeviceSharding(dovetail.devices()[0]) True
+        >>> device = dovetail.devices()[0]
+        >>> SingleDeviceSharding(device) is SingleDeviceSharding(device)
+        True
     """
 
     # C slots, which the C++ jit calls without a Python frame.

@@ -188,8 +188,7 @@ def device_put(
     Args:
         x: An array, a NumPy value, a number, or a pytree of them.
         device: A device (from `dovetail.devices`), a sharding, or a tree of them whose structure is
-        the
-            beginning of that of ``x``.
+            the beginning of that of ``x``.
         src: Where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
             what ``x`` says.
         donate: Whether the memory of an array that moves may be freed; a bool, or a tree of them.
