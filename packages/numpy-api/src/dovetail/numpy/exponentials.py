@@ -23,8 +23,8 @@ def exp(x: Any, /) -> Any:
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.exp(jnp.array([0., 1.])))
-        [1.        2.7182817]
+        >>> print(f"{jnp.exp(1.):.4f}")
+        2.7183
     """
     return lax.exp(inexact("exp", x))
 
@@ -77,8 +77,8 @@ def log(x: Any, /) -> Any:
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.log(jnp.array([1., 10.])))
-        [0.        2.3025851]
+        >>> print(f"{jnp.log(10.):.4f}")
+        2.3026
     """
     return lax.log(inexact("log", x))
 
@@ -152,8 +152,8 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.logaddexp(1000., jnp.array([1000., -jnp.inf])))
-        [1000.6931 1000.    ]
+        >>> print(f"{jnp.logaddexp(1000., 1000.):.3f}")
+        1000.693
     """
     x, y = inexact_pair("logaddexp", x1, x2)
     if dtypes.kind_of(x.dtype) == "c":
@@ -228,8 +228,8 @@ def sinc(x: Any, /) -> Any:
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.sinc(jnp.array([0., 0.5])))
-        [1.        0.6366198]
+        >>> print(f"{jnp.sinc(0.5):.4f}")
+        0.6366
     """
     x = inexact("sinc", x)
     scaled = lax.mul(x, literal(_PI, x.dtype))

@@ -221,7 +221,7 @@ def _extreme(
         if aval_of(x).shape != shape:
             shape = aval_of(x).shape
             axes = canonical_axes(function, axis, len(shape))
-    elif initial is None and any(shape[d] == 0 for d in axes):
+    elif initial is None and 0 in [shape[d] for d in axes]:
         raise ValueError(
             f"{function} of no elements is undefined: an array of shape {shape} is reduced over axes "
             f"{axes}; give initial to say what the result is"

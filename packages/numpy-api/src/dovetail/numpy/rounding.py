@@ -118,8 +118,8 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.round(jnp.array([1.234, 5.678]), 1), jnp.round(1234, -2))
-        [1.2 5.7] 1200
+        >>> print(jnp.round(jnp.array([1.234, 2.71]), 1), jnp.round(1234, -2))
+        [1.2 2.7] 1200
     """
     no_out("round", out)
     decimals = integer("round", "decimals", decimals)

@@ -1,0 +1,538 @@
+"""Activation functions, applied to each element.
+
+At a corner the derivative is that of the flat, or left, side: that of `relu` at 0 is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axis,
+    inexact,
+    literal,
+    promoted_pair,
+    refuse_complex,
+    value,
+    weak_of,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.exponentials import logaddexp
+from dovetail.numpy.selection import pick
+
+
+def _real(function: str, x: Any) -> Any:
+    x = inexact(function, x)
+    refuse_complex(function, x)
+    return x
+
+
+def _number(value: float, x: Any) -> Any:
+    return literal(value, aval_of(x).dtype, weak_of(x))
+
+
+def _parameter(function: str, name: str, given: Any, x: Any) -> tuple[Any, Any]:
+    """The operand and a parameter of the function, in one dtype."""
+    return promoted_pair(function, x, array_like(given, function, name))
+
+
+@compiled
+def identity(x: Any) -> Any:
+    """Each element as it is.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.identity(jnp.array([-1., 2.])))
+        [-1.  2.]
+    """
+    return value(array_like(x, "identity"))
+
+
+@compiled
+def relu(x: Any) -> Any:
+    """The positive part: ``max(x, 0)``, with the derivative 0 at 0.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.relu(jnp.array([-1., 0., 2.])))
+        [0. 0. 2.]
+    """
+    x = array_like(x, "relu")
+    refuse_complex("relu", x)
+    if dtypes.kind_of(aval_of(x).dtype) == "b":
+        return value(x)
+    zero = _number(0, x)
+    # Not a maximum, whose derivative at 0 would be shared.
+    return pick(lax.le(x, zero), zero, x)
+
+
+@compiled
+def relu6(x: Any) -> Any:
+    """The positive part up to 6: ``min(max(x, 0), 6)``, with the derivative 0 at 0 and 6.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.relu6(jnp.array([-1., 2., 9.])))
+        [0. 2. 6.]
+    """
+    x = array_like(x, "relu6")
+    refuse_complex("relu6", x)
+    six = _number(6, x)
+    return pick(lax.ge(x, six), six, plain(relu)(x))
+
+
+@compiled
+def sigmoid(x: Any) -> Any:
+    """The logistic function, ``1 / (1 + exp(-x))``.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.sigmoid(jnp.array([-jnp.inf, 0., jnp.inf])))
+        [0.  0.5 1. ]
+    """
+    return lax.logistic(inexact("sigmoid", x))
+
+
+@compiled
+def softplus(x: Any) -> Any:
+    """``log(1 + exp(x))``, a smooth `relu`, without overflow.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.softplus(0.):.4f} {dovetail.nn.softplus(1000.):.1f}")
+        0.6931 1000.0
+    """
+    x = inexact("softplus", x)
+    return plain(logaddexp)(x, _number(0, x))
+
+
+@compiled
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, ``(x + 1)**2 / 4`` between -1 and 1, `x` above: a smooth `relu` of finite reach.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.sparse_plus(jnp.array([-2., 0., 2.])))
+        [0.   0.25 2.  ]
+    """
+    x = _real("sparse_plus", x)
+    one = _number(1, x)
+    middle = lax.mul(_number(0.25, x), lax.square(lax.add(x, one)))
+    below = lax.le(x, _number(-1, x))
+    return pick(below, _number(0, x), pick(lax.ge(x, one), x, middle))
+
+
+@compiled
+def sparse_sigmoid(x: Any) -> Any:
+    """0 below -1, ``(x + 1) / 2`` between -1 and 1, 1 above: the derivative of `sparse_plus`.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.sparse_sigmoid(jnp.array([-2., 0., 2.])))
+        [0.  0.5 1. ]
+    """
+    x = _real("sparse_sigmoid", x)
+    half = _number(0.5, x)
+    return _limited(lax.mul(half, lax.add(x, _number(1, x))), _number(0, x), _number(1, x))
+
+
+def _limited(x: Any, low: Any, high: Any) -> Any:
+    """Elements between bounds; derivatives are zero on the bounds."""
+    return pick(lax.le(x, low), low, pick(lax.ge(x, high), high, x))
+
+
+@compiled
+def soft_sign(x: Any) -> Any:
+    """``x / (1 + abs(x))``.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.soft_sign(jnp.array([-1., 0., 3.])))
+        [-0.5   0.    0.75]
+    """
+    x = _real("soft_sign", x)
+    zero, one = _number(0, x), _number(1, x)
+    # Not abs, whose derivative at 0 is 0: the function has the derivative 1 there.
+    magnitude = pick(lax.ge(x, zero), x, lax.neg(x))
+    return lax.div(x, lax.add(one, magnitude))
+
+
+@compiled
+def silu(x: Any) -> Any:
+    """``x * sigmoid(x)``, also known as swish.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.silu(1.):.4f}")
+        0.7311
+    """
+    x = inexact("silu", x)
+    return lax.mul(x, lax.logistic(x))
+
+
+@compiled
+def mish(x: Any) -> Any:
+    """``x * tanh(softplus(x))``.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.mish(1.):.4f}")
+        0.8651
+    """
+    x = inexact("mish", x)
+    return lax.mul(x, lax.tanh(plain(softplus)(x)))
+
+
+@compiled
+def log_sigmoid(x: Any) -> Any:
+    """The logarithm of `sigmoid`, without underflow.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.log_sigmoid(-1000.):.1f}")
+        -1000.0
+    """
+    return lax.neg(plain(softplus)(lax.neg(inexact("log_sigmoid", x))))
+
+
+@compiled
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` for positive elements, ``alpha * (exp(x) - 1)`` for others.
+
+    Args:
+        x: array or scalar of a real dtype.
+        alpha: scalar or array.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.elu(jnp.array([-jnp.inf, 0., 2.])))
+        [-1.  0.  2.]
+    """
+    x, a = _parameter("elu", "alpha", alpha, _real("elu", x))
+    zero = _number(0, x)
+    positive = lax.gt(x, zero)
+    # The exponential sees no large number, whose derivative would be infinite.
+    return pick(positive, x, lax.mul(*promoted_pair("elu", a, lax.expm1(pick(positive, zero, x)))))
+
+
+@compiled
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """`x` for positive elements, ``alpha * (exp(x / alpha) - 1)`` for others.
+
+    Args:
+        x: array or scalar of a real dtype.
+        alpha: scalar or array.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.celu(jnp.array([-jnp.inf, 0., 2.]), alpha=0.5))
+        [-0.5  0.   2. ]
+    """
+    x, a = _parameter("celu", "alpha", alpha, _real("celu", x))
+    zero = _number(0, x)
+    positive = lax.gt(x, zero)
+    safe = pick(positive, zero, x)
+    return pick(positive, x, lax.mul(a, lax.expm1(lax.div(safe, a))))
+
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@compiled
+def selu(x: Any) -> Any:
+    """`elu` with constants that keep mean 0 and variance 1 from layer to layer.
+
+    The constants are those of Klambauer et al., Self-Normalizing Neural Networks (2017).
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.selu(1.):.4f}")
+        1.0507
+    """
+    x = _real("selu", x)
+    return lax.mul(_number(_SELU_SCALE, x), plain(elu)(x, _number(_SELU_ALPHA, x)))
+
+
+@compiled
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+    """`x` for elements that are not negative, ``negative_slope * x`` for others.
+
+    Args:
+        x: array or scalar of a real dtype.
+        negative_slope: scalar or array.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.leaky_relu(jnp.array([-1., 2.]), 0.5))
+        [-0.5  2. ]
+    """
+    x, slope = _parameter("leaky_relu", "negative_slope", negative_slope, _real("leaky_relu", x))
+    return pick(lax.ge(x, _number(0, x)), x, lax.mul(slope, x))
+
+
+@compiled
+def hard_tanh(x: Any) -> Any:
+    """Elements limited to [-1, 1].
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.hard_tanh(jnp.array([-2., 0.5, 2.])))
+        [-1.   0.5  1. ]
+    """
+    x = array_like(x, "hard_tanh")
+    refuse_complex("hard_tanh", x)
+    if dtypes.kind_of(aval_of(x).dtype) == "u":
+        return lax.min(x, _number(1, x))
+    return pick(
+        lax.gt(x, _number(1, x)), _number(1, x), pick(lax.lt(x, _number(-1, x)), _number(-1, x), x)
+    )
+
+
+@compiled
+def hard_sigmoid(x: Any) -> Any:
+    """``relu6(x + 3) / 6``, a `sigmoid` of straight lines.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.hard_sigmoid(jnp.array([-4., 0., 4.])))
+        [0.  0.5 1. ]
+    """
+    x = _real("hard_sigmoid", x)
+    return lax.div(plain(relu6)(lax.add(x, _number(3, x))), _number(6, x))
+
+
+@compiled
+def hard_silu(x: Any) -> Any:
+    """``x * hard_sigmoid(x)``, also known as hard swish.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.hard_silu(jnp.array([-4., 1.5, 4.])))
+        [-0.     1.125  4.   ]
+    """
+    x = _real("hard_silu", x)
+    return lax.mul(x, plain(hard_sigmoid)(x))
+
+
+@compiled
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """``(x + sqrt(x**2 + b)) / 2``, a smooth `relu`.
+
+    Args:
+        x: array or scalar of a real dtype.
+        b: smoothness: scalar or array.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.squareplus(jnp.array([-1.5, 0., 1.5])))
+        [0.5 1.  2. ]
+    """
+    x, b = _parameter("squareplus", "b", b, _real("squareplus", x))
+    root = lax.sqrt(lax.add(lax.square(x), b))
+    return lax.mul(lax.add(x, root), _number(0.5, x))
+
+
+@compiled_with("approximate")
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """`x` times the probability that a standard normal number is smaller.
+
+    Args:
+        x: array or scalar of a real dtype.
+        approximate: whether to use ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``, of
+            Hendrycks and Gimpel, Gaussian Error Linear Units (2016), instead of the error function.
+
+    Returns:
+        A float array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.gelu(1.):.4f} {dovetail.nn.gelu(1., approximate=False):.4f}")
+        0.8412 0.8413
+    """
+    x = _real("gelu", x)
+    half, one = _number(0.5, x), _number(1, x)
+    if approximate:
+        inner = lax.add(x, lax.mul(_number(0.044715, x), lax.integer_pow(x, 3)))
+        share = lax.tanh(lax.mul(_number(math.sqrt(2 / math.pi), x), inner))
+        return lax.mul(x, lax.mul(half, lax.add(one, share)))
+    # The complementary function keeps its precision for large negative numbers.
+    share = lax.erfc(lax.mul(x, _number(-math.sqrt(0.5), x)))
+    return lax.mul(lax.mul(half, x), share)
+
+
+@compiled_with("axis")
+def glu(x: Any, axis: int = -1) -> Any:
+    """One half of the elements along a dimension, times the `sigmoid` of the other half.
+
+    Args:
+        x: array of an even size along the dimension.
+        axis: dimension.
+
+    Returns:
+        A float or complex array of half the size along the dimension.
+
+    Raises:
+        ValueError: the size is odd.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.glu(jnp.array([1., 2., 0., jnp.inf])))
+        [0.5 2. ]
+    """
+    x = value(inexact("glu", x))
+    dimension = canonical_axis("glu", axis, aval_of(x).ndim)
+    size = aval_of(x).shape[dimension]
+    if size % 2:
+        raise ValueError(f"glu needs an even size along axis {dimension}, got {size}")
+    first, second = lax.split(x, (size // 2, size // 2), dimension)
+    return lax.mul(first, lax.logistic(second))
+
+
+@compiled
+def log1mexp(x: Any) -> Any:
+    """``log(1 - exp(-x))`` for positive elements, accurate near both ends.
+
+    The two formulas and the place where they meet are those of Maechler, Accurately Computing
+    log(1 - exp(-|a|)) (2012).
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`: -inf at 0, nan below.
+
+    Example:
+        >>> import dovetail.nn
+        >>> print(f"{dovetail.nn.log1mexp(1.):.4f}")
+        -0.4587
+    """
+    x = _real("log1mexp", x)
+    small = lax.lt(x, _number(math.log(2), x))
+    one = _number(1, x)
+    near = lax.log(lax.neg(lax.expm1(lax.neg(pick(small, x, one)))))
+    far = lax.log1p(lax.neg(lax.exp(lax.neg(pick(small, one, x)))))
+    return pick(small, near, far)

@@ -1,0 +1,368 @@
+"""Logarithms of sums of exponentials, softmax, standardising, one-hot vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.basis.structural import reduce_sum_p
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.creation import iota_p
+from dovetail.core.ops.reduction import reduce_max_p
+from dovetail.numpy.arguments import (
+    Axis,
+    array_like,
+    broadcast_result,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    inexact,
+    integer,
+    literal,
+    promoted_pair,
+    requested_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.reductions import count_of, kept, strong
+from dovetail.numpy.reductions import mean as mean_of
+from dovetail.numpy.selection import as_condition, pick
+from dovetail.numpy.shapes import expand_dims, operand
+
+Shape = tuple[int, ...]
+
+
+def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
+    """A float operand and a mask (or None), both of the common shape."""
+    x = value(strong(inexact(function, x)))
+    if where is None:
+        return x, None
+    mask = as_condition(function, where, "where")
+    shape = broadcast_result(function, (aval_of(x).shape, aval_of(mask).shape))
+    rank = len(shape)
+    spread = [
+        lax.broadcast_in_dim(v, shape, tuple(range(rank - aval_of(v).ndim, rank))) for v in (x, mask)
+    ]
+    return spread[0], spread[1]
+
+
+def _largest(x: Any, mask: Any, axes: Shape) -> Any:
+    """The largest real part along dimensions, which keep size one: finite, and without a gradient."""
+    real = lax.real(x) if dtypes.kind_of(aval_of(x).dtype) == "c" else x
+    real = lax.stop_gradient(real)
+    dtype = aval_of(real).dtype
+    if mask is not None:
+        real = pick(mask, real, literal(-math.inf, dtype))
+    shape = aval_of(real).shape
+    largest = kept(reduce_max_p.bind(real, axes=axes), shape, axes)
+    return pick(lax.is_finite(largest), largest, literal(0, dtype))
+
+
+def _sum(x: Any, axes: Shape) -> Any:
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+
+
+def _shifted(x: Any, shift: Any) -> Any:
+    return lax.sub(*promoted_pair("logsumexp", x, convert(shift, aval_of(x).dtype)))
+
+
+@compiled_with("axis", "keepdims", "return_sign")
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """The logarithm of a sum of exponentials along some dimensions, without overflow.
+
+    Args:
+        a: array or scalar: the exponents.
+        axis: dimension, or several of them; all if None.
+        b: factors of the exponentials: array that broadcasts with `a`.
+        keepdims: whether the dimensions stay, with size one.
+        return_sign: whether the sign of the sum is returned too, and its magnitude used; nan is the
+            logarithm of a negative sum otherwise.
+        where: boolean array that broadcasts with `a`: which elements count.
+
+    Returns:
+        A float or complex array without these dimensions, or a pair of that and the sign; -inf for no
+        elements, and for elements that are all -inf.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(f"{dovetail.nn.logsumexp(jnp.array([1000., 1000.])):.3f}")
+        1000.693
+    """
+    if b is not None:
+        first, factors = promoted_pair(
+            "logsumexp", inexact("logsumexp", a, "a"), array_like(b, "logsumexp", "b")
+        )
+        shape = broadcast_result("logsumexp", (aval_of(first).shape, aval_of(factors).shape))
+        rank = len(shape)
+        first, factors = (
+            lax.broadcast_in_dim(v, shape, tuple(range(rank - aval_of(v).ndim, rank)))
+            for v in (first, factors)
+        )
+        x, mask = _prepared("logsumexp", first, where)
+        factors, _ = _prepared("logsumexp", factors, where)
+        # A factor of zero leaves its element out, even an infinite one.
+        counts = lax.ne(factors, literal(0, aval_of(factors).dtype))
+        mask = counts if mask is None else lax.bitwise_and(mask, counts)
+    else:
+        x, mask = _prepared("logsumexp", a, where)
+        factors = None
+    shape = aval_of(x).shape
+    dtype = aval_of(x).dtype
+    axes = canonical_axes("logsumexp", axis, len(shape))
+    shift = _largest(x, mask, axes)
+    zero = literal(0, dtype)
+    if mask is not None:
+        x = pick(mask, x, zero)
+    terms = lax.exp(_shifted(x, shift))
+    if factors is not None:
+        terms = lax.mul(terms, factors)
+    if mask is not None:
+        terms = pick(mask, terms, zero)
+    total = kept(_sum(terms, axes), shape, axes)
+    shift = convert(shift, dtype)
+    if return_sign:
+        sign = lax.sign(total)
+        magnitude = lax.abs(total)
+        result = lax.add(lax.log(magnitude), lax.real(shift) if aval_of(magnitude).dtype != dtype else shift)
+    else:
+        sign = None
+        result = lax.add(lax.log(total), shift)
+    if not keepdims and axes:
+        result = lax.squeeze(result, axes)
+        sign = None if sign is None else lax.squeeze(sign, axes)
+    return result if sign is None else (result, sign)
+
+
+@compiled_with("axis", "keepdims")
+def logmeanexp(
+    x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False
+) -> Any:
+    """The logarithm of a mean of exponentials along some dimensions, without overflow.
+
+    Args:
+        x: array or scalar: the exponents.
+        axis: dimension, or several of them; all if None.
+        where: boolean array that broadcasts with `x`: which elements count.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float or complex array without these dimensions.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(f"{dovetail.nn.logmeanexp(jnp.array([1000., 1000.])):.3f}")
+        1000.000
+    """
+    x, mask = _prepared("logmeanexp", x, where)
+    axes = canonical_axes("logmeanexp", axis, aval_of(x).ndim)
+    total = plain(logsumexp)(x, axes, None, True, False, mask)
+    dtype = aval_of(total).dtype
+    count = convert(count_of("logmeanexp", x, axes, mask, np.dtype("float32")), dtype)
+    result = lax.sub(total, lax.log(count))
+    return result if keepdims or not axes else lax.squeeze(result, axes)
+
+
+@compiled_with("axis")
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """Exponentials divided by their sum along some dimensions: positive numbers that add up to 1.
+
+    Args:
+        x: array.
+        axis: dimension, or several of them; all if None.
+        where: boolean array that broadcasts with `x`: which elements count; the others become 0.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.softmax(jnp.array([1000., 1000., -jnp.inf])))
+        [0.5 0.5 0. ]
+    """
+    x, mask = _prepared("softmax", x, where)
+    shape = aval_of(x).shape
+    if not shape and axis == -1:
+        axis = ()
+    axes = canonical_axes("softmax", axis, len(shape))
+    zero = literal(0, aval_of(x).dtype)
+    shift = _largest(x, mask, axes)
+    if mask is not None:
+        x = pick(mask, x, zero)
+    terms = lax.exp(_shifted(x, shift))
+    if mask is not None:
+        terms = pick(mask, terms, zero)
+    total = kept(_sum(terms, axes), shape, axes)
+    if mask is None:
+        return lax.div(terms, total)
+    # Where no element counts at all, zeros rather than 0 / 0.
+    return lax.div(terms, pick(lax.eq(total, zero), literal(1, aval_of(x).dtype), total))
+
+
+@compiled_with("axis")
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """The logarithm of `softmax`, without overflow or underflow.
+
+    Args:
+        x: array.
+        axis: dimension, or several of them; all if None.
+        where: boolean array that broadcasts with `x`: which elements count; the others become -inf.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.log_softmax(jnp.array([0., 1000.])))
+        [-1000.     0.]
+    """
+    x, mask = _prepared("log_softmax", x, where)
+    shape = aval_of(x).shape
+    if not shape and axis == -1:
+        axis = ()
+    axes = canonical_axes("log_softmax", axis, len(shape))
+    dtype = aval_of(x).dtype
+    shift = _largest(x, mask, axes)
+    if mask is not None:
+        x = pick(mask, x, literal(0, dtype))
+    shifted = _shifted(x, shift)
+    terms = lax.exp(shifted)
+    if mask is not None:
+        terms = pick(mask, terms, literal(0, dtype))
+    total = kept(lax.log(_sum(terms, axes)), shape, axes)
+    result = lax.sub(shifted, total)
+    return result if mask is None else pick(mask, result, literal(-math.inf, dtype))
+
+
+@compiled_with("axis", "algorithm")
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-05,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """Elements shifted and scaled to mean 0 and variance 1 along some dimensions.
+
+    Args:
+        x: array.
+        axis: dimension, or several of them; all if None.
+        mean: the mean, where it is known, with the dimensions of size one.
+        variance: the variance, where it is known, likewise.
+        epsilon: number that is added to the variance.
+        where: boolean array that broadcasts with `x`: which elements count for mean and variance.
+        algorithm: how the variance is computed: "fast" as the mean of squares less the square of the mean,
+            "stable" as the mean of squares of distances.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Raises:
+        ValueError: `algorithm` is not one of these.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.standardize(jnp.array([1., 3.]), epsilon=0.))
+        [-1.  1.]
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
+    x, mask = _prepared("standardize", x, where)
+    axes = canonical_axes("standardize", axis, aval_of(x).ndim)
+
+    def average(values: Any) -> Any:
+        return plain(mean_of)(values, axes, None, None, True, where=mask)
+
+    centre = average(x) if mean is None else operand(mean, "standardize", "mean")
+    if variance is None:
+        if algorithm == "fast":
+            squares = _square(x)
+            spread = lax.sub(*promoted_pair("standardize", average(squares), _square(centre)))
+            # Rounding can make the difference of two large numbers negative.
+            spread = pick(
+                lax.lt(spread, literal(0, aval_of(spread).dtype)),
+                literal(0, aval_of(spread).dtype),
+                spread,
+            )
+        else:
+            spread = average(_square(lax.sub(*promoted_pair("standardize", x, centre))))
+    else:
+        spread = operand(variance, "standardize", "variance")
+    first, second = promoted_pair("standardize", x, centre)
+    difference = lax.sub(first, second)
+    noise = lax.add(*promoted_pair("standardize", spread, array_like(epsilon, "standardize", "epsilon")))
+    return lax.mul(*promoted_pair("standardize", difference, lax.rsqrt(noise)))
+
+
+def _square(x: Any) -> Any:
+    if dtypes.kind_of(aval_of(x).dtype) == "c":
+        return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
+    return lax.square(x)
+
+
+def one_hot(
+    x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1, out_sharding: Any = None
+) -> Any:
+    """Vectors with a one at a given position, and zeros elsewhere.
+
+    Args:
+        x: integer array of positions; one that is out of bounds gives zeros only.
+        num_classes: size of the vectors.
+        dtype: dtype of the result; the default float if None.
+        axis: position of the new dimension in the result.
+        out_sharding: not supported.
+
+    Returns:
+        An array with one more dimension.
+
+    Example:
+        >>> import dovetail.nn
+        >>> import dovetail.numpy as jnp
+        >>> print(dovetail.nn.one_hot(jnp.array([0, 2]), 3))
+        [[1. 0. 0.]
+         [0. 0. 1.]]
+    """
+    count = integer("one_hot", "num_classes", num_classes)
+    if count < 0:
+        raise ValueError(f"one_hot: num_classes must not be negative, got {count}")
+    target = requested_dtype("one_hot", dtype) or dtypes.default_dtype("f")
+    if isinstance(x, (list, tuple)):
+        from dovetail.numpy.creation import asarray  # deferred: needed for lists only
+
+        x = asarray(x)
+    return _one_hot(x, count, target, axis)
+
+
+@compiled_with("num_classes", "dtype", "axis")
+def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
+    positions = operand(x, "one_hot", "x")
+    rank = aval_of(positions).ndim + 1
+    dimension = canonical_axis("one_hot", axis, rank)
+    kind = aval_of(positions).dtype
+    if dtypes.kind_of(kind) not in ("i", "u", "f"):
+        positions = convert(positions, dtypes.default_dtype("i"))
+    elif dtypes.kind_of(kind) in ("i", "u") and num_classes - 1 > dtypes.iinfo(kind).max:
+        # The classes have to fit the dtype that they are compared in.
+        positions = convert(positions, dtypes.default_dtype("i"))
+    kind = aval_of(positions).dtype
+    shape = tuple(num_classes if d == dimension else 1 for d in range(rank))
+    classes = iota_p.bind(dtype=kind, shape=shape, dimension=dimension, sharding=None)
+    return convert(lax.eq(expand_dims(positions, dimension), classes), dtype)

@@ -1,0 +1,43 @@
+"""Every example in the documentation of the NumPy API runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import dovetail.nn
+import dovetail.numpy
+
+MODULES = [
+    f"{package.__name__}.{module.name}"
+    for package in (dovetail.numpy, dovetail.nn)
+    for module in pkgutil.iter_modules(package.__path__)
+]
+
+
+def examples() -> list[doctest.DocTest]:
+    found = []
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for attribute, value in vars(module).items():
+            # Compiled functions are no Python functions, so that doctest would not find them by itself.
+            function = getattr(value, "__wrapped__", value)
+            if getattr(function, "__module__", None) == name and getattr(value, "__doc__", None):
+                found += finder.find(
+                    function, f"{name}.{attribute}", module=False, globs={"__name__": "__main__"}
+                )
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize(
+    "example", examples(), ids=lambda test: test.name.removeprefix("dovetail.")
+)
+def test_example(example: doctest.DocTest) -> None:
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    output: list[str] = []
+    result = runner.run(example, out=output.append)
+    assert result.failed == 0, "".join(output)
