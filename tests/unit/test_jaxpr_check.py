@@ -26,6 +26,7 @@ from dovetail.core.ir.jaxpr import (
     Literal,
     Var,
 )
+from dovetail.core.ops.call import jit_p
 from dovetail.core.trace.primitive import RuntimePrimitive, primitive
 
 F32 = np.dtype(np.float32)
@@ -54,7 +55,14 @@ def eqn(
     name: str, operands: list[Any], out: Any, /, effects: Any = frozenset(), **params: Any
 ) -> Any:
     outs = out if isinstance(out, list) else [out]
-    return JaxprEqn(operands, outs, primitive(name), params, effects, get_traceback())
+    return JaxprEqn(
+        operands,
+        outs,
+        jit_p if name == "jit" else primitive(name),
+        params,
+        effects,
+        get_traceback(),
+    )
 
 
 def neg(x: Any, y: Any) -> JaxprEqn:

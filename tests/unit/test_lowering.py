@@ -19,6 +19,7 @@ from dovetail.core.ir.avals import make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail.core.lower.donation import match_donations
 from dovetail.core.lower.lowering import LoweredModule, lower_jaxpr
+from dovetail.core.ops.call import jit_p
 from dovetail.core.trace.primitive import RuntimePrimitive, primitive
 
 F32 = np.dtype(np.float32)
@@ -202,7 +203,7 @@ def test_a_closed_jaxpr_with_large_constants_inside_a_call() -> None:
     body = dovetail.make_jaxpr(lambda x: lax.mul(x, constant))(constant)
     assert body.consts
     x, y, z = (Var(make_aval((5000,), F32)) for _ in range(3))
-    call = primitive("jit")
+    call = jit_p
     eqns = [
         JaxprEqn([x], [y], call, {"jaxpr": body, "name": "g"}),
         JaxprEqn([y], [z], call, {"jaxpr": body, "name": "g"}),
@@ -267,9 +268,9 @@ def chain_of_calls(depth: int, *, shared: bool = False) -> ClosedJaxpr:
     for _ in range(depth):
         a, b, c = Var(VECTOR), Var(VECTOR), Var(VECTOR)
         params = {"jaxpr": closed, "name": "g"}
-        eqns = [JaxprEqn([a], [b], primitive("jit"), params)]
+        eqns = [JaxprEqn([a], [b], jit_p, params)]
         if shared:
-            eqns.append(JaxprEqn([b], [c], primitive("jit"), params))
+            eqns.append(JaxprEqn([b], [c], jit_p, params))
         closed = ClosedJaxpr(Jaxpr([], [a], [c if shared else b], eqns), [])
     return closed
 
@@ -489,7 +490,7 @@ def test_tokens_order_effects_in_functions() -> None:
     a, b, c, d = (Var(VECTOR) for _ in range(4))
     eqns = [
         JaxprEqn([a], [b], made, {}, effects),
-        JaxprEqn([b], [c], primitive("jit"), {"jaxpr": body, "name": "g"}, effects),
+        JaxprEqn([b], [c], jit_p, {"jaxpr": body, "name": "g"}, effects),
         JaxprEqn([c], [d], made, {}, effects),
     ]
     lowered = lower_jaxpr(ClosedJaxpr(Jaxpr([], [a], [d], eqns, effects), []), name="f")
