@@ -17,7 +17,7 @@ def loss(weights: object, x: object, y: object) -> object:
 
 key = dovetail.random.key(0)
 x = dovetail.random.normal(key, (16, 4))
-y = jnp.sum(x, axis=1, keepdims=True)
+y = dovetail.nn.relu(jnp.sum(x, axis=1, keepdims=True))
 weights = jnp.ones((4, 1)) * 0.5
 step = dt.jit(lambda weights, x, y: weights - 0.1 * dt.grad(loss)(weights, x, y))
 before = float(loss(weights, x, y))
