@@ -286,12 +286,17 @@ class _EagerFunction:
         ]
 
     def inline(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself; under a trace, and while ``disable_jit`` is on."""
+        """The function itself: what C++ calls while ``disable_jit`` is on."""
         if self.is_operator and not all(map(_is_operand, args)):
             return NotImplemented
         return self.function(*args, **kwargs)
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Missed:
+        if state.trace is not evaluation_trace:
+            # Nothing is remembered of such a call, so that an error of it pins nothing either.
+            if self.is_operator and not all(map(_is_operand, args)):
+                return NotImplemented, None, True
+            return self.function(*args, **kwargs), None, True
         try:
             return self.evaluate(args, kwargs)
         except _NotSupported:
@@ -302,8 +307,6 @@ class _EagerFunction:
             raise
 
     def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
-        if state.trace is not evaluation_trace:
-            return self.inline(*args, **kwargs), None, True
         if self.is_operator and not all(map(_is_operand, args)):
             return NotImplemented, None, True
         numbers, names = self.static_argnums, self.static_argnames
