@@ -436,8 +436,7 @@ def _both_orders(primitive: Primitive, sample: Sample, dims: tuple[int | None, .
             full = list(args)
             for position, value in zip(positions, moving, strict=True):
                 full[position] = value
-            mapped = vmap(lambda *a: apply(primitive, sample, a), in_axes=dims)
-            return [o for o in mapped(*full) if is_inexact(o)]
+            return [o for o in _mapped(primitive, sample, dims)(*full) if is_inexact(o)]
 
         outside = jvp(all_at_once, tuple(args[p] for p in positions), tuple(ts))[1]
         return inside, outside, cotangents, outs

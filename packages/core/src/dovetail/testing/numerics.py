@@ -22,8 +22,8 @@ def widened(x: Any) -> NDArray:
     """`x` in the dtype of 64 bits (for each part) if it is floating point or complex."""
     x = np.asarray(x)
     if x.dtype in COMPLEXES:
-        return x.astype(np.complex128)
-    return x.astype(np.float64) if x.dtype in FLOATS else x
+        return np.asarray(x.astype(np.complex128))
+    return np.asarray(x.astype(np.float64)) if x.dtype in FLOATS else np.asarray(x)
 
 
 def difference(

@@ -127,7 +127,7 @@ def across_dtypes(sample: Sample, dtypes: Iterable[Any], *positions: int) -> lis
 def _cast(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     x = np.asarray(x)
     with np.errstate(over="ignore"):
-        return (np.abs(x) if dtype in UNSIGNED else x).astype(dtype)
+        return np.asarray((np.abs(x) if dtype in UNSIGNED else x).astype(dtype))
 
 
 def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sample]:

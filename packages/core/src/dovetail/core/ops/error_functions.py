@@ -24,8 +24,8 @@ from dovetail.core.ops.selection import select_n_p
 _WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 # Chebyshev coefficients of (1 + 2 x) exp(x**2) erfc(x) in t = (x - 3.75) / (x + 3.75) for x >= 0,
-# computed with 60 digits. Source of the expansion: M. M. Shepherd, J. G. Laframboise, Math. Comp. 36
-# (1981), 249.
+# computed with 60 digits. Source of the expansion: Shepherd and Laframboise, Math. Comp. 36 (1981),
+# 249.
 _ERFC_COEFFICIENTS: Final = (
     1.1775789345674017541,
     -0.0045900545806464773309,

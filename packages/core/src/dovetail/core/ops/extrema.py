@@ -20,7 +20,7 @@ from dovetail.core.basis.structural import batch_size, broadcast_in_dim, broadca
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops.arithmetic import sub_p
 from dovetail.core.ops.bitwise import and_p
-from dovetail.core.ops.comparison import eq_p, gt_p, lt_p
+from dovetail.core.ops.comparison import eq_p, ge_p, lt_p
 from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.trace.zeros import Zero
 
@@ -110,23 +110,17 @@ class Clamp(Elementwise):
         out = self.bind(low, x, high)
         dtype, shape = aval_of(out).dtype, shape_of(out)
         tangent: Any = Zero.of(out)
-        # At a limit the result is taken to be the limit, which is then constant in x.
-        conditions = (
-            lambda: and_p.bind(gt_p.bind(low, x), lt_p.bind(low, high)),
-            lambda: and_p.bind(lt_p.bind(low, x), lt_p.bind(x, high)),
-            lambda: _not_below(low, x, high),
-        )
-        for t, condition in zip(tangents, conditions, strict=True):
+        for t, which in zip(tangents, (_low_wins, _x_wins, _high_wins), strict=True):
             if type(t) is not Zero:
-                chosen = broadcast_to(convert_element_type(condition(), dtype), shape)
-                tangent = add_tangents(tangent, mul(t, chosen))
+                chosen = convert_element_type(which(low, x, high), dtype)
+                tangent = add_tangents(tangent, mul(t, broadcast_to(chosen, shape)))
         return out, tangent
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
         low, x, high = args
-        if dims[0] is dims[2] is None and not shape_of(low) and not shape_of(high):
+        if dims[0] is None and dims[2] is None and not shape_of(low) and not shape_of(high):
             return self.bind(low, x, high), dims[1]
         size = batch_size(args, dims)
         x = to_front(x, dims[1], size)
@@ -144,9 +138,19 @@ class Clamp(Elementwise):
         return context.clamp(*values, out)
 
 
-def _not_below(low: Any, x: Any, high: Any) -> Any:
-    """Whether the upper limit is the result."""
-    return gt_p.bind(max_p.bind(low, x), high)
+# Whose derivative is that of the result. At a limit it is the limit's, so that it is zero in x.
+
+
+def _low_wins(low: Any, x: Any, high: Any) -> Any:
+    return and_p.bind(ge_p.bind(low, x), lt_p.bind(low, high))
+
+
+def _x_wins(low: Any, x: Any, high: Any) -> Any:
+    return and_p.bind(lt_p.bind(low, x), lt_p.bind(x, high))
+
+
+def _high_wins(low: Any, x: Any, high: Any) -> Any:
+    return ge_p.bind(max_p.bind(low, x), high)
 
 
 clamp_p: Final = Clamp()

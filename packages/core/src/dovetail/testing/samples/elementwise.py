@@ -164,7 +164,7 @@ SHIFTS = [
         for d in INTEGERS
         for _d in [np.array([0, 1, 7, 8 * d.itemsize - 1, 8 * d.itemsize, 120])]
     ),
-    Sample((np.int32([5, -5]), np.int32([-1, -31])), note="negative distance"),
+    Sample((np.array([5, -5], np.int32), np.array([-1, -31], np.int32)), note="negative distance"),
     Sample((counts((2, 3), -9, 9).astype(np.int32), np.int32(2))),
 ]
 
@@ -217,14 +217,19 @@ BINARY: dict[str, list[Sample]] = {
         for d in (np.int8, np.int32, np.int64)
     ]
     + [
-        Sample((np.float32([-2, 1.5, 0, 3]), np.array([2, 3, 0, 5], d)), differentiable=())
+        Sample(
+            (np.array([-2, 1.5, 0, 3], np.float32), np.array([2, 3, 0, 5], d)), differentiable=()
+        )
         for d in INTEGERS
     ]
     + across_dtypes(Sample((values((4,), 0.5, 2), np.array([2, -3, 0, 5]))), FLOATS[2:], 0)
     + [Sample((turned(values((3,), 0.5, 2)), np.array([2, -1, 3], np.int32)), tolerance=16)]
     + [
         Sample(
-            (np.float32([-1, 1, 1.0000001]), np.int32([2**24 + 1, 2**30, 2**24 + 1])),
+            (
+                np.array([-1, 1, 1.0000001], np.float32),
+                np.array([2**24 + 1, 2**30, 2**24 + 1], np.int32),
+            ),
             differentiable=(),
             note="large exponents",
         )
@@ -289,11 +294,11 @@ SELECTION: dict[str, list[Sample]] = {
         Sample((np.array(0.0), np.array(0.5), np.array(1.0))),
         Sample((np.array(0.0), np.ones((0,)), np.array(1.0))),
         Sample(
-            (np.float32(-1), np.float32([NAN, INF, -INF, 0.5, -0.0]), np.float32(1)),
+            (np.float32(-1), np.array([NAN, INF, -INF, 0.5, -0.0], np.float32), np.float32(1)),
             differentiable=(),
         ),
         Sample(
-            (np.float32(3), np.float32([1, 2, 3, 4]), np.float32(2)),
+            (np.float32(3), np.array([1, 2, 3, 4], np.float32), np.float32(2)),
             differentiable=(),
             note="crossed",
         ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from dovetail.core.base import dtypes
 from dovetail.core.ops.functions import AccuracyMode, Tolerance
 from dovetail.core.ops.rounding import RoundingMethod
 from dovetail.testing.sample import (
@@ -62,7 +62,7 @@ def at(*points: float, special: Sequence[float] = SPECIAL, **options: Any) -> li
     for dtype in FLOATS:
         with np.errstate(all="ignore"):
             held = every.astype(dtype)
-        small = float(ml_dtypes.finfo(dtype).smallest_normal)
+        small = float(dtypes.finfo(dtype).smallest_normal)
         fine = ~(np.isinf(held.astype(float)) & np.isfinite(every))
         fine &= (np.abs(every) >= small) | (every == 0) | np.isnan(every)
         made.append(Sample((held[fine],), differentiable=(), note="special values", **options))
@@ -202,7 +202,7 @@ SIMPLE: dict[str, list[Sample]] = {
     + [Sample((extremes(d),), {"y": y}) for d in INTEGERS for y in (0, 1, 3, 200)]
     + at(params={"y": 2})
     + at(params={"y": -1})
-    + [Sample((np.int32([2]),), {"y": -1}, raises=TypeError)]
+    + [Sample((np.array([2], np.int32),), {"y": -1}, raises=TypeError)]
     + refused("iufc", 1, y=2),
     "real": linear(COMPLEX_PARTS, (0,)) + refused("c"),
     "imag": linear(COMPLEX_PARTS, (0,)) + refused("c"),
@@ -280,18 +280,28 @@ def conversions() -> list[Sample]:
 
 def reinterpretations() -> list[Sample]:
     """The same bits in dtypes of the same, more and fewer bits."""
-    x = np.float32([1.5, -0.0, NAN, 3e38])
+    x = np.array([1.5, -0.0, NAN, 3e38], np.float32)
     return [
         Sample((x,), {"new_dtype": np.dtype(np.int32)}, differentiable=()),
         Sample((x,), {"new_dtype": np.dtype(np.uint8)}, differentiable=()),
         Sample((x,), {"new_dtype": np.dtype(np.float32)}, differentiable=()),
         Sample((x.view(np.uint16).reshape(4, 2),), {"new_dtype": np.dtype(np.float32)}),
-        Sample((np.float64([1.5, -2]),), {"new_dtype": np.dtype(np.uint64)}, differentiable=()),
+        Sample(
+            (np.array([1.5, -2], np.float64),),
+            {"new_dtype": np.dtype(np.uint64)},
+            differentiable=(),
+        ),
         Sample((np.float64(1.5),), {"new_dtype": np.dtype(np.int16)}, differentiable=()),
         Sample((np.array([True]),), {"new_dtype": np.dtype(bool)}),
-        Sample((np.complex64([1j]),), {"new_dtype": np.dtype(np.complex64)}, differentiable=()),
+        Sample(
+            (np.array([1j], np.complex64),),
+            {"new_dtype": np.dtype(np.complex64)},
+            differentiable=(),
+        ),
         Sample((np.array([True]),), {"new_dtype": np.dtype(np.int8)}, raises=TypeError),
-        Sample((np.complex64([1j]),), {"new_dtype": np.dtype(np.float32)}, raises=TypeError),
+        Sample(
+            (np.array([1j], np.complex64),), {"new_dtype": np.dtype(np.float32)}, raises=TypeError
+        ),
         Sample((np.zeros(3, np.uint8),), {"new_dtype": np.dtype(np.float32)}, raises=ValueError),
     ]
 
