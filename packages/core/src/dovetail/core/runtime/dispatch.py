@@ -170,6 +170,11 @@ def _eager_primitive(primitive: Primitive, key: Any, types: Any) -> Any:
     return _EagerPrimitive(primitive, _Params(dict(key))).compiled
 
 
+# The functions of primitives without parameters, which are most of them.
+_plain: Final[dict[Primitive, Any]] = {}
+caches.register(_plain.clear)
+
+
 def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate a primitive on values; `EvaluationTrace` calls this.
 
@@ -178,18 +183,27 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         args: Arrays, NumPy values, literals.
         params: Its parameters.
     """
-    evaluate = getattr(primitive, "evaluate", None)
-    if evaluate is not None:
-        return evaluate(*args, **params)
+    compiled = None if params else _plain.get(primitive)
+    if compiled is None:
+        evaluate = getattr(primitive, "evaluate", None)
+        if evaluate is not None:
+            return evaluate(*args, **params)
+        compiled = _compiled_primitive(primitive, params)
+    return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
+
+
+def _compiled_primitive(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
     try:
-        compiled = _eager_primitive(
+        compiled: Callable[..., Any] = _eager_primitive(
             primitive, tuple(params.items()), tuple([type(value) for value in params.values()])
         )
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        compiled = _EagerPrimitive(primitive, _Identity(params)).evaluate
-    return compiled(*[literal_value(arg) if type(arg) is Literal else arg for arg in args])
+        return _EagerPrimitive(primitive, _Identity(params)).evaluate
+    if not params:
+        _plain[primitive] = compiled
+    return compiled
 
 
 set_evaluator(apply_primitive)
