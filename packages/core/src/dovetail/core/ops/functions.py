@@ -10,7 +10,9 @@ import numpy as np
 
 from dovetail.core.basis.elementwise import mul
 from dovetail.core.basis.families import Unary
+from dovetail.core.basis.operands import literal_like
 from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.ops.arithmetic import add_p
 from dovetail.core.trace.zeros import Zero
 
 
@@ -135,3 +137,11 @@ class ElementaryFunction(Function):
         else:
             chosen = context.result_accuracy(accuracy.name)
         return context.op(self.hlo, values, out, {"result_accuracy": chosen})
+
+
+def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    """A polynomial by Horner's rule, from the constant coefficient on, for formulas."""
+    result: Any = literal_like(coefficients[-1], x)
+    for coefficient in coefficients[-2::-1]:
+        result = add_p.bind(mul(result, x), literal_like(coefficient, x))
+    return result

@@ -20,7 +20,7 @@ from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.exponential import log, log1p
 from dovetail.core.ops.extrema import max_p
-from dovetail.core.ops.functions import Function
+from dovetail.core.ops.functions import Function, polynomial
 from dovetail.core.ops.operands import operands
 from dovetail.core.ops.powers import reciprocal, square
 from dovetail.core.ops.rounding import RoundingMethod, round_p
@@ -30,14 +30,6 @@ from dovetail.core.ops.trigonometric import sin, tan
 _FLOATS: Final = tuple(np.dtype(t) for t in (np.float16, dtypes.bfloat16, np.float32, np.float64))
 # The zero of the digamma function between 1 and 2.
 _DIGAMMA_ZERO: Final = "1.461632144968362341262659542325721328468196204"
-
-
-def _polynomial(coefficients: list[float], x: Any) -> Any:
-    """A polynomial by Horner's rule, from the constant coefficient on."""
-    result = literal_like(coefficients[-1], x)
-    for coefficient in coefficients[-2::-1]:
-        result = add_p.bind(mul(result, x), literal_like(coefficient, x))
-    return result
 
 
 def _bernoulli(single: bool) -> list[float]:
@@ -86,13 +78,13 @@ class Lgamma(Function):
         tiny = lt_p.bind(z, literal_like(0.5, x))
         low = lt_p.bind(z, literal_like(1.5, x))
         t = _where(low, _where(tiny, z, sub_p.bind(z, one)), sub_p.bind(w, literal_like(2, x)))
-        series = mul(t, _polynomial(_log_gamma_series(13 if single else 28), t))
+        series = mul(t, polynomial(_log_gamma_series(13 if single else 28), t))
         small = sub_p.bind(series, log1p(t))
         small = _where(tiny, sub_p.bind(small, log(z)), small)
         small = _where(low, small, add_p.bind(series, log(product)))
         inverse = reciprocal(z)
         terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(single), 1)]
-        tail = mul(inverse, _polynomial(terms, square(inverse)))
+        tail = mul(inverse, polynomial(terms, square(inverse)))
         stirling = mul(sub_p.bind(z, literal_like(0.5, x)), sub_p.bind(log(z), one))
         constant = literal_like((math.log(2 * math.pi) - 1) / 2, x)
         stirling = add_p.bind(stirling, add_p.bind(constant, tail))
@@ -149,12 +141,12 @@ class Digamma(Function):
         # XLA would add up the parts; it does not look through the maximum, which changes nothing.
         h = max_p.bind(sub_p.bind(w, literal_like(first, x)), literal_like(-10, x))
         h = sub_p.bind(h, literal_like(rest, x))
-        series = mul(h, _polynomial(_digamma_series(18 if single else 40), h))
+        series = mul(h, polynomial(_digamma_series(18 if single else 40), h))
         inverse = reciprocal(z)
         small = _where(low, sub_p.bind(series, inverse), add_p.bind(series, shift))
         terms = [-b / (2 * k) for k, b in enumerate(_bernoulli(single), 1)]
         squared = square(inverse)
-        tail = mul(squared, _polynomial(terms, squared))
+        tail = mul(squared, polynomial(terms, squared))
         large = add_p.bind(sub_p.bind(log(z), mul(half, inverse)), tail)
         positive = _where(lt_p.bind(z, literal_like(10, x)), small, large)
         pole = literal_like(math.pi, x)
