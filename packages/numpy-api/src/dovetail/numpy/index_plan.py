@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
-from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, mul_p
+from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import broadcast_in_dim
 from dovetail.core.ir.avals import aval_of, make_aval, shape_of
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops.arithmetic import add_p
 from dovetail.core.ops.comparison import lt_p
+from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.extrema import min_p
 from dovetail.core.ops.indexing import GatherDimensionNumbers
 from dovetail.core.ops.joining import concatenate_p
@@ -89,8 +92,7 @@ class Plan:
                     if type(item.start) is not int or item.start or item.size != operand[-1]:
                         components.append((axis, item.start, True, ()))
                 else:
-                    places = _spaced(item)
-                    components.append((axis, places, True, (len(batch),)))
+                    components.append((axis, item, True, (len(batch),)))
                     batch.append(item.size)
                     collapsed.append(axis)
                     sizes.append(1)
@@ -121,19 +123,7 @@ class Plan:
         self.out_shape = tuple(out)
         end = (group_at or 0) + len(group)
         self._components = [
-            (
-                axis,
-                value,
-                wrapped,
-                tuple(range(end - len(np.shape(value)), end)) if dims is None else dims,
-            )
-            if type(value) in (int, np.ndarray)
-            else (
-                axis,
-                value,
-                wrapped,
-                tuple(range(end - value.ndim, end)) if dims is None else dims,
-            )
+            (axis, value, wrapped, _last_dims(value, end) if dims is None else dims)
             for axis, value, wrapped, dims in components
         ]
         self.numbers = GatherDimensionNumbers(
@@ -160,11 +150,15 @@ class Plan:
         parts = self._components
         batch = self.batch_shape
         dtype = index_dtype(self.shape, [c[1] for c in parts])
-        if not parts:
+        count = len(parts)
+        if not count:
             return np.zeros((*batch, 0), dtype)
-        if len(parts) > 1 and all(type(c[1]) in (int, np.ndarray) for c in parts):
-            host = np.empty((*batch, len(parts)), dtype)
+        small = count > 1 and count * prod(batch) <= _SMALL
+        if small and all(_of_host(c[1]) for c in parts):
+            host = np.empty((*batch, count), dtype)
             for number, (_, value, _, dims) in enumerate(parts):
+                if type(value) is Span:
+                    value = np.arange(value.size, dtype=np.int64) * value.step + value.start
                 spread = np.ones(len(batch), int)
                 spread[list(dims)] = np.shape(value)
                 host[..., number] = np.reshape(clipped(value, dtype), spread)
@@ -175,18 +169,28 @@ class Plan:
                 value = Literal(clipped(value, dtype)[()], make_aval((), dtype))
             elif type(value) is np.ndarray:
                 value = clipped(value, dtype)
+                if value.shape == batch:
+                    columns.append(value.reshape(*batch, 1))
+                    continue
+            elif type(value) is Span:
+                value = _spaced(value, dtype)
             else:
                 value = normalized(value, self.shape[axis], wrapped, dtype)
-            if type(value) is np.ndarray:
-                spread = np.ones(len(batch) + 1, int)
-                spread[list(dims)] = value.shape
-                value = np.broadcast_to(value.reshape(spread), (*batch, 1))
-            else:
-                value = broadcast_in_dim(value, (*batch, 1), dims)
-            columns.append(value)
-        return (
-            columns[0] if len(columns) == 1 else concatenate_p.bind(*columns, dimension=len(batch))
-        )
+            columns.append(broadcast_in_dim(value, (*batch, 1), dims))
+        return columns[0] if count == 1 else concatenate_p.bind(*columns, dimension=len(batch))
+
+
+def _last_dims(value: Any, end: int) -> tuple[int, ...]:
+    """The dimensions before `end` that positions run over, of those of all arrays in the index."""
+    return () if type(value) is int else tuple(range(end - value.ndim, end))
+
+
+#: Up to how many numbers static positions are a constant of the program.
+_SMALL: Final = 256
+
+
+def _of_host(value: Any) -> bool:
+    return type(value) in (int, np.ndarray) or (type(value) is Span and type(value.start) is int)
 
 
 def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
@@ -194,6 +198,8 @@ def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
     if max(shape, default=0) > HIGHEST:
         return INT64
     for value in values:
+        if type(value) is Span:
+            value = value.start
         if type(value) is not int and type(value) is not np.ndarray and value.dtype.itemsize == 8:
             return INT64
     return INT32
@@ -204,29 +210,30 @@ def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
     given = aval_of(value).dtype
     if dtype_kind(given) == "u":
         if given.itemsize >= dtype.itemsize:
-            largest = np.iinfo(dtype).max
-            value = min_p.bind(value, Literal(given.type(largest), make_aval((), given)))
-        return convert_element_type(value, dtype)
-    value = convert_element_type(value, dtype)
+            value = min_p.bind(value, literal(np.iinfo(dtype).max, given))
+        return in_dtype(value, dtype)
+    value = in_dtype(value, dtype)
     if wrapped:
         return value
-    scalar = make_aval((), dtype)
-    negative = lt_p.bind(value, Literal(dtype.type(0), scalar))
-    return select_n_p.bind(negative, value, add_p.bind(value, Literal(dtype.type(size), scalar)))
+    negative = lt_p.bind(value, literal(0, dtype))
+    return select_n_p.bind(negative, value, add_p.bind(value, literal(size, dtype)))
 
 
-def _spaced(span: Span) -> Any:
+def in_dtype(value: Any, dtype: Any) -> Any:
+    """Traced positions in a dtype; whether they are weakly typed does not matter."""
+    return value if value.dtype == dtype else convert_element_type(value, dtype)
+
+
+def _spaced(span: Span, dtype: Any) -> Any:
     """The positions of a span as an array."""
-    places = np.arange(span.size, dtype=np.int64) * span.step
+    places = iota_like(dtype, (span.size,), 0)
+    if span.step != 1:
+        places = mul_p.bind(places, literal(span.step, dtype))
     if type(span.start) is int:
-        return places + span.start
-    dtype = aval_of(span.start).dtype
-    start = broadcast_in_dim(convert_element_type(span.start, dtype), (span.size,), ())
-    return add_p.bind(start, places.astype(dtype))
+        return add_p.bind(places, literal(span.start, dtype)) if span.start else places
+    return add_p.bind(places, in_dtype(span.start, dtype))
 
 
 def typed_start(start: Any, dtype: Any) -> Any:
     """The first position of a slice as a scalar of a dtype."""
-    if type(start) is int:
-        return Literal(dtype.type(start), make_aval((), dtype))
-    return convert_element_type(start, dtype)
+    return literal(start, dtype) if type(start) is int else in_dtype(start, dtype)

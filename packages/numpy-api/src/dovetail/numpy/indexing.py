@@ -311,6 +311,8 @@ def getitem(x: Any, index: Any) -> Any:
                 return found(x, span.start)
         elif isinstance(index, ArrayClass) and dtype_kind(index.dtype) in ("i", "u"):
             return _elements(x, index)
+        elif isinstance(index, np.integer):
+            return getitem(x, int(index))
         return _eager_get(x, index, True, {})
     return take(x, parse(index, shape_of(x)))
 
