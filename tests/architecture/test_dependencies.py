@@ -82,3 +82,13 @@ def test_every_import_is_a_declared_dependency(root, source_tree):
             tops = {i.module.partition(".")[0] for i in source_tree.imports(module)}
             missing |= {f"{module.label}: {top}" for top in tops - allowed - declared - own}
     assert not missing, "\n".join(sorted(missing))
+
+
+def test_mypy_checks_every_package(root):
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    numpy_api = root / "packages" / "numpy-api" / "src" / "dovetail"
+    below = {
+        f"dovetail.{path.name}" for path in numpy_api.iterdir() if (path / "py.typed").exists()
+    }
+    backends = {path.name for path in root.glob("packages/backend-*/src/*")}
+    assert set(settings["tool"]["mypy"]["packages"]) == {"dovetail"} | below | backends
