@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cpu.lowerings import reduction, sorting
+from dovetail_cpu.lowerings import cumulative, reduction, sorting
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS: Final = LoweringTable([reduction.TABLE, sorting.TABLE])
+LOWERINGS: Final = LoweringTable([cumulative.TABLE, reduction.TABLE, sorting.TABLE])

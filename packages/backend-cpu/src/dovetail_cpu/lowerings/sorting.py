@@ -1,10 +1,10 @@
 """Sorting by one integer that holds a key and a position.
 
 XLA's CPU compiler calls a function for each comparison, unless one array is sorted by a plain
-comparison of its elements. So a key of up to 32 bits and the position of the element are packed into
-one 64-bit integer, and the operands are gathered in the order found. The result is the same bit for
-bit, and always stable; a million float32 numbers take a fifth of the time, with or without values
-that go along.
+comparison of its elements. So a key of up to 32 bits and the position of the element are packed
+into one 64-bit integer, and the operands are gathered in the order found. The result is the same
+bit for bit, and always stable; a million float32 numbers take a fifth of the time, with or without
+values that go along.
 """
 
 from __future__ import annotations

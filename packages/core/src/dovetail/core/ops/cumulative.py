@@ -23,11 +23,11 @@ from dovetail.core.basis.elementwise import (
 from dovetail.core.basis.operands import literal
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import Linear, is_linear, to_front
-from dovetail.core.ir.avals import aval_of, make_aval, shape_of
-from dovetail.core.ops.arithmetic import div_p, sub_p
+from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
 from dovetail.core.ops.comparison import eq_p, ge_p, le_p
 from dovetail.core.ops.dimensions import canonical_dimension, replaced
-from dovetail.core.ops.exponential import exp_p
+from dovetail.core.ops.exponential import exp_p, log_p
 from dovetail.core.ops.reduction import KINDS
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.slicing import pad_with
@@ -197,45 +197,27 @@ class CumLogSumExp(Cumulative):
         return out, recurrence(carried, mul(t, own), axis, reverse)
 
     def lower(self, context: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
-        # With the running maximum m: s[i] = exp(m[i-1] - m[i]) * s[i-1] + exp(x[i] - m[i]), and
-        # the result is m + log(s). Nothing overflows, and there are two exponentials for each
-        # element.
-        (aval,) = context.avals_out
-        wide = aval.update(dtype=FLOAT32) if aval.dtype.itemsize < 4 else aval
-        x = context.convert(x, aval, wide)
+        # With the running maximum m, sums of exp(x - m[i]) do not overflow, and follow a linear
+        # recurrence, with the factor exp(m[i - 1] - m[i]).
+        (aval,) = context.avals_in
 
-        def larger(xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
-            return [context.max(xs[0], ys[0], avals[0])]
+        def function(x: Any) -> Any:
+            dtype = aval.dtype if aval.dtype.itemsize >= 4 else FLOAT32
+            x = convert_element_type(x, dtype)
+            m = cummax_p.bind(x, axis=axis, reverse=reverse)
+            before = shifted(m, axis, reverse, -np.inf)
+            factors, terms = exp_of_difference(before, m), exp_of_difference(x, m)
+            total = recurrence(factors, terms, axis, reverse)
+            return convert_element_type(add_p.bind(m, log_p.bind(total, accuracy=None)), aval.dtype)
 
-        def exp_difference(a: Any, b: Any) -> Any:
-            # Equal infinities have the difference 0.
-            same = context.compare(a, b, "EQ", wide)
-            zero = context.constant(0.0, wide)
-            gap = context.select(same, zero, context.sub(a, b, wide), wide)
-            return context.op("exponential", [gap], wide)
-
-        (m,) = scan(context, [x], [wide], axis, reverse, larger)
-        low, high = [0] * wide.ndim, [0] * wide.ndim
-        low[axis], high[axis] = (-1, 1) if reverse else (1, -1)
-        scalar = make_aval((), wide.dtype)
-        before = context.pad(m, context.constant(-np.inf, scalar), wide, low, high)
-        factors, terms = exp_difference(before, m), exp_difference(x, m)
-        _, s = scan(
-            context,
-            [factors, terms],
-            [wide, wide],
-            axis,
-            reverse,
-            lambda xs, ys, avals: combine_linear(context, xs, ys, avals),
-        )
-        return context.convert(context.add(m, context.op("log", [s], wide), wide), wide, aval)
+        return context.lower_function(function, [aval.strengthen()])(x)
 
 
 def exp_of_difference(x: Any, y: Any) -> Any:
     """exp(x - y), where infinities that are equal have the difference 0 instead of NaN."""
     gap = sub_p.bind(x, y)
     zero = structural.full(shape_of(gap), 0, aval_of(gap).dtype)
-    return exp_p.bind(select_n_p.bind(eq_p.bind(x, y), gap, zero))
+    return exp_p.bind(select_n_p.bind(eq_p.bind(x, y), gap, zero), accuracy=None)
 
 
 class LinearRecurrence(Primitive):

@@ -136,6 +136,8 @@ def _cumulative(
             for n, reverse in ((1, False), (2, True), (5, False), (8, True))
         ),
         Sample((LONG,), _along(1), differentiable=(), batched=(), absolute=200),
+        Sample((LONG,), _along(1, True), differentiable=(), batched=(), absolute=200),
+        Sample((LONG.T,), _along(0), linear=linear, differentiable=(), absolute=200),
         Sample((NANS,), _along(1), differentiable=(), batched=(), note="NaN and infinities"),
         Sample((NANS,), _along(0, True), differentiable=(), note="NaN and infinities"),
         Sample((numbers(0, 3),), _along(0), linear=linear, note="empty"),

@@ -24,7 +24,7 @@ def _at(*indices: int, dtype: Any = np.int32) -> list[np.ndarray[Any, Any]]:
 
 def _next(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
     """Other positions for other elements of a batch, some out of bounds; other numbers else."""
-    return x + np.asarray(index, x.dtype)
+    return np.asarray(x + np.asarray(index, x.dtype))
 
 
 SAMPLES: dict[str, list[Sample]] = {
