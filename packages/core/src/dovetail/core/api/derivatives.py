@@ -161,7 +161,7 @@ class LinearFunction:
         varying = iter(eval_jaxpr(program.closed.jaxpr, program.closed.consts, *given))
         return self.out_tree.unflatten(
             [
-                next(varying) if v else instantiate(Zero(a))
+                instantiate(next(varying) if v else Zero(a))
                 for v, a in zip(program.varies_out, program.out_avals, strict=True)
             ]
         )

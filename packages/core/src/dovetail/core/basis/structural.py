@@ -341,6 +341,8 @@ def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 def instantiate(tangent: Any) -> Any:
     """A tangent as a value, also where it is a symbolic zero."""
+    if type(tangent) is Literal:  # a scalar that a rule passed on; users hold arrays
+        return broadcast_in_dim(tangent, (), ())
     if type(tangent) is not Zero:
         return tangent
     aval = tangent.aval

@@ -50,6 +50,7 @@ __all__ = [
 Missed = tuple[Any, FastpathData | None, bool]
 
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
+_ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
 
 
 def compile_jaxpr(
@@ -217,152 +218,57 @@ class _NotSupported(Exception):
     """A function returned NotImplemented while it was staged."""
 
 
-class _Static:
-    """The arguments of a call that are part of its program, as a key."""
-
-    __slots__ = ("_key", "keywords", "positional")
-
-    def __init__(self, positional: dict[int, Any], keywords: dict[str, Any]) -> None:
-        self.positional = positional
-        self.keywords = keywords
-        values = (*positional.items(), *sorted(keywords.items()))
-        self._key = tuple([(name, type(value), value) for name, value in values])
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and self._key == other._key
-
-
-@caches.lru_cache(maxsize=4096)
-def _function_program(
-    eager: _EagerFunction,
-    tree: Any,
-    static: _Static,
-    avals: tuple[Any, ...],
-    key: Any,
-    sharding: Any,
-) -> tuple[LoadedProgram, Any]:
-    """The program of a function for arguments of given avals, and the structure of its result."""
-    structure: Any = None
-
-    def flat(*leaves: Any) -> list[Any]:
-        nonlocal structure
-        args, kwargs = tree.unflatten(leaves)
-        out = eager.function(*eager.joined(args, static), **kwargs, **static.keywords)
-        if out is NotImplemented:
-            raise _NotSupported
-        results, structure = pytree.flatten(out)
-        return results
-
-    start = time.perf_counter()
-    info = DebugInfo(f"the evaluation of {eager.name}", eager.name, location_of(eager.function))
-    closed = stage(flat, avals, info)
-    compilation.log_duration("traced", eager.name, time.perf_counter() - start)
-    return compile_jaxpr(closed, sharding, name=eager.name), structure
-
-
-class _EagerFunction:
+class _EagerFunction(JitFunction):
     """A function that is compiled as one unit when called on arrays, and inlined when traced."""
 
+    __slots__ = ("is_operator", "plain")
+
     def __init__(
-        self,
-        function: Callable[..., Any],
-        name: str,
-        static_argnums: Sequence[int],
-        static_argnames: Sequence[str],
-        is_operator: bool,
+        self, function: Callable[..., Any], options: JitOptions, is_operator: bool
     ) -> None:
-        self.function = function
-        self.name = name
-        self.static_argnums = frozenset(static_argnums)
-        self.static_argnames = frozenset(static_argnames)
+        @wraps(function)
+        def supported(*args: Any, **kwargs: Any) -> Any:
+            out = function(*args, **kwargs)
+            if out is NotImplemented:
+                raise _NotSupported
+            return out
+
+        self.plain = function
         self.is_operator = is_operator
-        self.compiled = pjit_function(
-            name,
-            self.inline,
-            self.cache_miss,
-            static_argnums=sorted(self.static_argnums),
-            static_argnames=sorted(self.static_argnames),
-            key="dovetail function",
-        )
+        super().__init__(supported, options)
         update_wrapper(self.compiled, function)
 
-    def joined(self, args: Sequence[Any], static: _Static) -> list[Any]:
-        """Dynamic and static positional arguments, in their order."""
-        if not static.positional:
-            return list(args)
-        dynamic = iter(args)
-        count = len(args) + len(static.positional)
-        return [
-            static.positional[i] if i in static.positional else next(dynamic) for i in range(count)
-        ]
+    @property
+    def uncompiled(self) -> Callable[..., Any]:
+        return self.inline
 
     def inline(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself: what C++ calls while ``disable_jit`` is on."""
+        """The function itself; NotImplemented where an operator does not take an operand."""
         if self.is_operator and not all(map(_is_operand, args)):
             return NotImplemented
-        return self.function(*args, **kwargs)
+        return self.plain(*args, **kwargs)
 
-    def cache_miss(self, *args: Any, **kwargs: Any) -> Missed:
+    def miss(self, *args: Any, **kwargs: Any) -> Missed:
         if state.trace is not evaluation_trace:
             # Nothing is remembered of such a call, so that an error of it pins nothing either.
-            if self.is_operator and not all(map(_is_operand, args)):
-                return NotImplemented, None, True
-            return self.function(*args, **kwargs), None, True
+            return self.inline(*args, **kwargs), None, True
         try:
-            return self.evaluate(args, kwargs)
+            return super().miss(*args, **kwargs)
         except _NotSupported:
-            self.compiled._clear_cache()
             return NotImplemented, None, True
-        except BaseException:
-            self.compiled._clear_cache()
-            raise
 
-    def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         if self.is_operator and not all(map(_is_operand, args)):
             return NotImplemented, None, True
-        numbers, names = self.static_argnums, self.static_argnames
-        static = _Static(
-            {i: arg for i, arg in enumerate(args) if i in numbers} if numbers else {},
-            {name: value for name, value in kwargs.items() if name in names} if names else {},
-        )
-        dynamic = (
-            tuple([arg for i, arg in enumerate(args) if i not in numbers]) if numbers else args
-        )
-        keywords = {name: value for name, value in kwargs.items() if name not in names}
-        leaves, tree = pytree.flatten((dynamic, keywords))
-        for leaf in leaves:
-            kind = type(leaf)
-            if kind is Array or kind is KeyArray or isinstance(leaf, _HOST_TYPES):
-                continue
-            # A tracer without its trace, an object with __array__, or no array at all: the function
-            # and the primitives that it calls know what to say.
-            if buffers.is_buffer(leaf):
-                leaves = [from_foreign(x) if buffers.is_buffer(x) else x for x in leaves]
-                dynamic, keywords = tree.unflatten(leaves)
-                joined = self.joined(dynamic, static)
-                return self.compiled(*joined, **keywords, **static.keywords), None, True
-            return self.function(*args, **kwargs), None, True
-
-        def describe(number: int) -> str:
-            info = debug_info("evaluation", self.function, dynamic, keywords)
-            return f"the argument {(info.argument_names or ())[number]} of {self.name}"
-
-        sharding, committed = resolve_device(leaves, self.name, describe)
-        avals = tuple([aval_of(leaf) for leaf in leaves])
-        program, structure = _function_program(
-            self, tree, static, avals, config.trace_key(), sharding
-        )
-        result = structure.unflatten(program(leaves, committed, describe))
-        data = fastpath(program, leaves, result, committed, _named(self.name))
-        return result, data, data is None
-
-
-def _named(function: str) -> Callable[[int], str]:
-    """Phrases for arguments that keep no argument alive."""
-    return lambda number: f"argument {number} of {function}"
+        options = self.options
+        dynamic = [arg for i, arg in enumerate(args) if i not in options.static_argnums]
+        keywords = [arg for name, arg in kwargs.items() if name not in options.static_argnames]
+        for leaf in pytree.leaves((dynamic, keywords)):
+            if not isinstance(leaf, _ARRAY_TYPES) and not buffers.is_buffer(leaf):
+                # A tracer without its trace, an object with __array__, or no array at all: the
+                # function and the primitives that it calls know what to say.
+                return self.plain(*args, **kwargs), None, True
+        return super().serve(args, kwargs)
 
 
 def _is_operand(value: Any) -> bool:
@@ -398,7 +304,13 @@ def compile_eager(
         A function object of jaxlib, which binds as a method.
     """
     shown = name or str(getattr(function, "__name__", type(function).__name__))
-    return _EagerFunction(function, shown, static_argnums, static_argnames, is_operator).compiled
+    options = JitOptions(
+        name=shown,
+        static_argnums=tuple(sorted(static_argnums)),
+        static_argnames=tuple(sorted(static_argnames)),
+        inline=True,
+    )
+    return _EagerFunction(function, options, is_operator).compiled
 
 
 _OPERAND_COUNT_OF_UNARY: Final = frozenset({"__pos__", "__neg__", "__abs__", "__invert__"})
