@@ -186,13 +186,9 @@ def sparse_sigmoid(x: Any) -> Any:
         [0.  0.5 1. ]
     """
     x = _real("sparse_sigmoid", x)
-    half = _number(0.5, x)
-    return _limited(lax.mul(half, lax.add(x, _number(1, x))), _number(0, x), _number(1, x))
-
-
-def _limited(x: Any, low: Any, high: Any) -> Any:
-    """Elements between bounds; derivatives are zero on the bounds."""
-    return pick(lax.le(x, low), low, pick(lax.ge(x, high), high, x))
+    one = _number(1, x)
+    limited = lax.max(lax.min(x, one), _number(-1, x))
+    return lax.mul(_number(0.5, x), lax.add(limited, one))
 
 
 @compiled

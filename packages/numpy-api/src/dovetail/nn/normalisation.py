@@ -195,8 +195,6 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """
     x, mask = _prepared("softmax", x, where)
     shape = aval_of(x).shape
-    if not shape and axis == -1:
-        axis = ()
     axes = canonical_axes("softmax", axis, len(shape))
     zero = literal(0, aval_of(x).dtype)
     shift = _largest(x, mask, axes)
@@ -232,8 +230,6 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """
     x, mask = _prepared("log_softmax", x, where)
     shape = aval_of(x).shape
-    if not shape and axis == -1:
-        axis = ()
     axes = canonical_axes("log_softmax", axis, len(shape))
     dtype = aval_of(x).dtype
     shift = _largest(x, mask, axes)

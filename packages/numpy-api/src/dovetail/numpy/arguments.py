@@ -41,8 +41,11 @@ _literals: Final[dict[Any, Literal]] = {}
 def literal(value: Any, dtype: Any, weak: bool = False) -> Literal:
     """A Python scalar as a constant of some dtype; equal ones are the same object.
 
-    An integer that the dtype cannot hold wraps around, as it does when the scalar is an argument of a
+    An integer that a narrow dtype cannot hold wraps around, as it does when the scalar is an argument of a
     compiled function, and a warning says so.
+
+    Raises:
+        OverflowError: an integer does not even fit the default integer type.
     """
     # Zeros compare equal whatever their sign, so they are told apart by their text.
     key = (value or repr(value), type(value), dtype, weak)
@@ -56,6 +59,7 @@ def literal(value: Any, dtype: Any, weak: bool = False) -> Literal:
 
 def _new_literal(value: Any, dtype: Any, weak: bool) -> Literal:
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_python_int(value)
         limits = dtypes.iinfo(dtype)
         if not limits.min <= value <= limits.max:
             bits = limits.bits

@@ -110,9 +110,10 @@ def _is_operand(other: Any) -> bool:
 def _refused(self: Any, other: Any) -> Any:
     """For other operands Python tries their own operator, and says what is wrong if there is none."""
     if isinstance(other, (list, tuple, set, dict)):
+        kind = type(other).__name__
         raise TypeError(
-            f"an array does not combine with a {type(other).__name__}; write "
-            "dovetail.numpy.asarray(...) around it first"
+            f"unsupported operand types: an array and a {kind}; write dovetail.numpy.asarray(...) around "
+            f"the {kind} first"
         )
     return NotImplemented
 

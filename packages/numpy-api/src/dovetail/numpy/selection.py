@@ -226,8 +226,8 @@ def nan_to_num(
         return value(x)
     limits = dtypes.finfo(dtype)
 
-    def constant(value: Any, default: Any, name: str) -> Any:
-        return convert(array_like(default if value is None else value, "nan_to_num", name), dtype)
+    def constant(given: Any, default: Any, name: str) -> Any:
+        return convert(array_like(default if given is None else given, "nan_to_num", name), dtype)
 
     infinity = literal(float("inf"), dtype)
     replacements = (
@@ -236,6 +236,6 @@ def nan_to_num(
         (lax.eq(x, lax.neg(infinity)), constant(neginf, float(limits.min), "neginf")),
     )
     result = x
-    for test, value in replacements:
-        result = pick(test, value, result)
+    for test, replacement in replacements:
+        result = pick(test, replacement, result)
     return result
