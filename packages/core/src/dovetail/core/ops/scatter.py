@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from dovetail.core.basis.elementwise import (
+    KIND_NAMES,
+    Elementwise,
     add_tangents,
     convert_element_type,
+    dtype_kind,
     dtype_name,
     mul,
     mul_p,
@@ -130,6 +133,8 @@ class ScatterFamily(Primitive):
 
     accepts_zeros = True
     combine: ClassVar[Any]
+    #: The dtype kinds that it takes, as in `Elementwise`; all dtypes if None.
+    kinds: ClassVar[str | None] = "biufc"
     hlo: ClassVar[str]
 
     def abstract(
@@ -150,6 +155,11 @@ class ScatterFamily(Primitive):
             raise TypeError(
                 f"{self.name}: operand and updates must have equal dtypes, got "
                 f"{dtype_name(operand.dtype)} and {dtype_name(updates.dtype)}"
+            )
+        if self.kinds is not None and (dtype_kind(operand.dtype) or "?") not in self.kinds:
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtype_name(operand.dtype)}; it takes "
+                f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"
             )
         check_indices(self.name, indices)
         check_numbers(
@@ -468,6 +478,7 @@ class Scatter(ScatterFamily):
     """Updates replace elements; or, with `update_jaxpr`, a function of both does."""
 
     name = "scatter"
+    kinds = None
 
     def combined(self, present: Any, update: Any, params: Any) -> Any:
         jaxpr = params["update_jaxpr"]
@@ -620,6 +631,7 @@ class ScatterSub(LinearScatter):
     """Updates are subtracted from elements."""
 
     name, hlo, combine = "scatter-sub", "subtract", np.subtract
+    kinds = "iufc"
 
     def updates_cotangent(self, ct: Any) -> Any:
         return neg(ct)
@@ -719,6 +731,8 @@ class ScatterExtremum(ScatterFamily):
     Where several are equal, they share the derivative evenly.
     """
 
+    extremum: ClassVar[Elementwise]
+
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
@@ -744,11 +758,14 @@ class ScatterExtremum(ScatterFamily):
             tangent = add_at(start, indices, mul(s, shares), params)
         return out, tangent
 
+    def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:
+        return self.extremum.emit(context, present, update, out=scalar)
+
 
 class ScatterMin(ScatterExtremum):
     """Elements become the smaller of themselves and their updates; NaN where either is."""
 
-    name, hlo, combine = "scatter-min", "minimum", np.minimum
+    name, combine, extremum = "scatter-min", np.minimum, min_p
 
 
 scatter_min_p: Final = ScatterMin()
@@ -757,7 +774,7 @@ scatter_min_p: Final = ScatterMin()
 class ScatterMax(ScatterExtremum):
     """Elements become the larger of themselves and their updates; NaN where either is."""
 
-    name, hlo, combine = "scatter-max", "maximum", np.maximum
+    name, combine, extremum = "scatter-max", np.maximum, max_p
 
 
 scatter_max_p: Final = ScatterMax()

@@ -21,6 +21,7 @@ from dovetail.testing.sample import (
     INTEGERS,
     Sample,
     across_dtypes,
+    rejected,
 )
 
 NDArray = np.ndarray[Any, Any]
@@ -430,7 +431,12 @@ SAMPLES = {
     "gather": GATHERS,
     "scatter": scatters((0, 2), (0, 2), ALL_DTYPES, thorough=True),
     "scatter-add": scatters((0, 2), (0, 2), ARITHMETIC),
-    "scatter-sub": scatters((0, 2), (0, 2), INTEGERS + FLOATS + COMPLEXES),
+    "scatter-sub": [
+        *scatters((0, 2), (0, 2), INTEGERS + FLOATS + COMPLEXES),
+        *rejected(
+            Sample((ramp(5), ELEMENTS[1], ramp(5)), updating(ELEMENTS[2], CLIP)), BOOLS, 0, 2
+        ),
+    ],
     "scatter-mul": scatters((0,), (0,), ARITHMETIC, absolute=16.0),
     "scatter-min": scatters((), (), ALL_DTYPES),
     "scatter-max": scatters((), (), ALL_DTYPES),
