@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from typing import Any, Final
 
 import numpy as np
@@ -22,17 +22,16 @@ from dovetail.core.runtime import buffers, clients, compilation
 from dovetail.core.runtime.arguments import from_foreign as from_foreign
 from dovetail.core.runtime.arguments import literal_value
 from dovetail.core.runtime.arguments import resolve_device as resolve_device
-from dovetail.core.runtime.array import Array, KeyArray
+from dovetail.core.runtime.array import Array
 from dovetail.core.runtime.fastpath import FastpathData as FastpathData
 from dovetail.core.runtime.fastpath import fastpath as fastpath
 from dovetail.core.runtime.fastpath import pjit_function as pjit_function
+from dovetail.core.runtime.jit import JitFunction, JitOptions
 from dovetail.core.runtime.programs import LoadedProgram as LoadedProgram
 from dovetail.core.runtime.programs import compile_module as compile_module
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import evaluation_trace, set_evaluator, state
 from dovetail.core.trace.tracer import ArrayClass, register_array_class
-from dovetail.core.transform.flattening import debug_info, location_of
-from dovetail.core.transform.stage import stage
 
 __all__ = [
     "FastpathData",

@@ -158,6 +158,9 @@ class Staged:
         )
 
 
+# A function that is called with ever new shapes must not fill the memory.
+_MAX_SIGNATURES: Final = 1024
+
 # Functions staged before, by function: two jits of one function share them.
 _staged: Final[WeakKeyDictionary[Any, dict[Any, Staged]]] = WeakKeyDictionary()
 caches.register(_staged.clear)
@@ -175,7 +178,7 @@ class JitFunction:
         compilation.check_options(dict(options.compiler_options))
         self.compiled = pjit_function(
             options.name,
-            function,
+            self.uncompiled,
             self.miss,
             static_argnums=options.static_argnums,
             static_argnames=options.static_argnames,
@@ -187,6 +190,11 @@ class JitFunction:
             self.callable = donating(
                 self.compiled, options.name, options.donate_argnums, options.donate_argnames
             )
+
+    @property
+    def uncompiled(self) -> Callable[..., Any]:
+        """What is called while the option ``disable_jit`` is on."""
+        return self.function
 
     def take_apart(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
@@ -257,6 +265,8 @@ class JitFunction:
             # A captured tracer belongs to one trace of the caller; the next call may capture
             # another.
             if not any(isinstance(c, Tracer) for c in found.closed.consts):
+                if len(known) >= _MAX_SIGNATURES:
+                    del known[next(iter(known))]
                 known[key] = found
         return found
 
@@ -264,7 +274,9 @@ class JitFunction:
         names = leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
         flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
+        start = time.perf_counter()
         closed = stage(flat, avals, info)
+        compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
         return Staged(
             closed, parts.in_tree, flat.out_tree, self._donated(parts), names, self.options
         )
@@ -301,13 +313,14 @@ class JitFunction:
             The result, the data for a new entry (or None), and whether to drop the entry.
         """
         try:
-            return self._serve(args, kwargs)
+            return self.serve(args, kwargs)
         except BaseException:
             # jaxlib would keep a signature whose first call raised on the Python path for ever.
             self.compiled._clear_cache()
             raise
 
-    def _serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """`miss`, without what has to be done when it fails."""
         tracing = state.trace is not evaluation_trace
         if tracing and self.options.inline:
             return self.function(*args, **kwargs), None, True
