@@ -82,8 +82,8 @@ _converters: Final[dict[type, Callable[[Any], Attribute]]] = {
 }
 
 
-def _itself(value: Attribute) -> Attribute:
-    return value
+#: MLIR's own classes of attributes, as they are met.
+_attribute_classes: Final[set[type]] = set()
 
 
 def convert_attribute(value: Any) -> Attribute:
@@ -102,7 +102,6 @@ def convert_attribute(value: Any) -> Attribute:
     if convert is not None:
         return convert(value)
     if isinstance(value, ir.Attribute):
-        _converters[type(value)] = _itself
         return value
     if isinstance(value, ir.Type):
         return ir.TypeAttr.get(value)
@@ -116,20 +115,56 @@ def convert_attribute(value: Any) -> Attribute:
     raise TypeError(f"{type(value).__name__} cannot be an attribute of an operation: {value!r}")
 
 
+def _comparison_kind(dtype: Any, total_order: bool) -> str:
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return "UNSIGNED"
+    if dtypes.issubdtype(dtype, np.inexact):
+        return "TOTALORDER" if total_order else "FLOAT"
+    return "SIGNED" if dtypes.issubdtype(dtype, np.signedinteger) else "UNSIGNED"
+
+
 class AttributeBuilder:
     """Constructors of attributes that are not plain Python values."""
 
     def __init__(self) -> None:
+        # Programs say the same things again and again.
         self._i64_arrays: dict[tuple[int, ...], Attribute] = {}
-        self._named_attributes: dict[Any, Attribute] = {}
+        self._scalars: dict[Any, Attribute] = {}
+        self._composed: dict[Any, Attribute] = {}
+        self._comparisons: dict[Any, dict[str, Attribute]] = {}
 
     def attribute(self, value: Any) -> Attribute:
         """`convert_attribute`."""
         return convert_attribute(value)
 
+    def attributes(self, values: Mapping[str, Any]) -> dict[str, Attribute]:
+        """The attributes of an operation."""
+        converted = {}
+        for name, value in values.items():
+            kind = type(value)
+            if kind in _attribute_classes:
+                converted[name] = value
+            elif kind is int or kind is bool or kind is str:
+                key = (kind, value)
+                found = self._scalars.get(key)
+                if found is None:
+                    found = self._scalars[key] = convert_attribute(value)
+                converted[name] = found
+            else:
+                if isinstance(value, ir.Attribute):
+                    _attribute_classes.add(kind)
+                converted[name] = convert_attribute(value)
+        return converted
+
+    def _remember(self, key: Any, make: Callable[[], Attribute]) -> Attribute:
+        found = self._composed.get(key)
+        if found is None:
+            found = self._composed[key] = make()
+        return found
+
     def i64_array(self, values: Sequence[int]) -> Attribute:
         """``array<i64: ...>``, what dimensions, sizes and strides are given as."""
-        key = tuple(values)
+        key = values if type(values) is tuple else tuple(values)
         found = self._i64_arrays.get(key)
         if found is None:
             found = self._i64_arrays[key] = ir.DenseI64ArrayAttr.get([int(v) for v in key])
@@ -172,9 +207,9 @@ class AttributeBuilder:
 
     def _named(self, kind: Any, name: str) -> Attribute:
         key = (kind, name)
-        found = self._named_attributes.get(key)
+        found = self._composed.get(key)
         if found is None:
-            found = self._named_attributes[key] = kind.get(name)
+            found = self._composed[key] = kind.get(name)
         return found
 
     def direction(self, name: str) -> Attribute:
@@ -183,25 +218,19 @@ class AttributeBuilder:
 
     def comparison_type(self, aval: Any, total_order: bool = False) -> Attribute:
         """How values are compared: ``FLOAT``, ``TOTALORDER``, ``SIGNED`` or ``UNSIGNED``."""
-        dtype = aval.dtype
-        if isinstance(dtype, dtypes.ExtendedDType):
-            name = "UNSIGNED"
-        elif dtypes.issubdtype(dtype, np.inexact):
-            name = "TOTALORDER" if total_order else "FLOAT"
-        elif dtypes.issubdtype(dtype, np.signedinteger):
-            name = "SIGNED"
-        else:
-            name = "UNSIGNED"
-        return self._named(stablehlo.ComparisonTypeAttr, name)
+        return self.comparison("EQ", aval, total_order)["compare_type"]
 
     def comparison(
         self, direction: str, aval: Any, total_order: bool = False
     ) -> dict[str, Attribute]:
         """The attributes of ``stablehlo.compare`` for operands of an aval."""
-        return {
-            "comparison_direction": self.direction(direction),
-            "compare_type": self.comparison_type(aval, total_order),
-        }
+        key = (direction, aval.dtype, total_order)
+        found = self._comparisons.get(key)
+        if found is None:
+            kind = stablehlo.ComparisonTypeAttr.get(_comparison_kind(aval.dtype, total_order))
+            found = {"comparison_direction": self.direction(direction), "compare_type": kind}
+            self._comparisons[key] = found
+        return found
 
     def precision(self, names: Sequence[Any] | None) -> Attribute:
         """A precision for each operand of a contraction.
@@ -213,14 +242,15 @@ class AttributeBuilder:
         """
         if names is None:
             names = ("DEFAULT", "DEFAULT")
-        return ir.ArrayAttr.get(
+        key = tuple(
             [
-                self._named(
-                    stablehlo.PrecisionAttr,
-                    "DEFAULT" if n is None else (n if isinstance(n, str) else n.name).upper(),
-                )
+                "DEFAULT" if n is None else (n if isinstance(n, str) else n.name).upper()
                 for n in names
             ]
+        )
+        return self._remember(
+            ("precision", key),
+            lambda: ir.ArrayAttr.get([stablehlo.PrecisionAttr.get(name) for name in key]),
         )
 
     def fft_type(self, name: str) -> Attribute:
@@ -254,11 +284,15 @@ class AttributeBuilder:
         rhs_batching: Sequence[int] = (),
     ) -> Attribute:
         """Dimension numbers of ``stablehlo.dot_general``."""
-        return stablehlo.DotDimensionNumbers.get(
-            lhs_batching_dimensions=list(lhs_batching),
-            rhs_batching_dimensions=list(rhs_batching),
-            lhs_contracting_dimensions=list(lhs_contracting),
-            rhs_contracting_dimensions=list(rhs_contracting),
+        dims = tuple(map(tuple, (lhs_batching, rhs_batching, lhs_contracting, rhs_contracting)))
+        return self._remember(
+            ("dot", dims),
+            lambda: stablehlo.DotDimensionNumbers.get(
+                lhs_batching_dimensions=dims[0],
+                rhs_batching_dimensions=dims[1],
+                lhs_contracting_dimensions=dims[2],
+                rhs_contracting_dimensions=dims[3],
+            ),
         )
 
     def dot_algorithm(self, **fields: Any) -> Attribute:

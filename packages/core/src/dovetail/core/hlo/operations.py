@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.core.base import dtypes
-from dovetail.core.hlo.attributes import AttributeBuilder, convert_attribute
+from dovetail.core.hlo.attributes import AttributeBuilder
 from dovetail.core.hlo.mlir import Attribute, Location, Type, Value, ir
 from dovetail.core.hlo.types import TypeTable, physical_aval, physical_dimensions
 from dovetail.core.ir.avals import ShapedArray, make_aval
@@ -51,6 +51,8 @@ class OperationBuilder(AttributeBuilder):
         # Broadcasts of the literals of the jaxpr being lowered, see `broadcast_operands`.
         self.literals: dict[int, dict[Any, Value]] = {}
         self._constants: dict[Any, Attribute] = {}
+        self._scalar_avals: dict[Any, Any] = {}
+        self._mask_avals: dict[Any, Any] = {}
 
     # Types
 
@@ -69,6 +71,21 @@ class OperationBuilder(AttributeBuilder):
     def physical_dimensions(self, aval: Any) -> tuple[int, ...]:
         """The dimensions that the data of an extended dtype has beyond those of the aval."""
         return physical_dimensions(aval)
+
+    def scalar(self, aval: Any) -> Any:
+        """The aval of an element."""
+        found = self._scalar_avals.get(aval)
+        if found is None:
+            found = self._scalar_avals[aval] = make_aval((), aval.dtype)
+        return found
+
+    def mask(self, aval: Any) -> Any:
+        """The aval of a bool for each element of the data of a value."""
+        found = self._mask_avals.get(aval)
+        if found is None:
+            shape = physical_aval(aval).shape
+            found = self._mask_avals[aval] = make_aval(shape, np.dtype(bool))
+        return found
 
     # Operations
 
@@ -94,9 +111,7 @@ class OperationBuilder(AttributeBuilder):
             name if "." in name else "stablehlo." + name,
             [self.types[out]],
             operands,
-            None
-            if attributes is None
-            else {key: convert_attribute(value) for key, value in attributes.items()},
+            None if attributes is None else self.attributes(attributes),
             None,
             0,
             self.location,
@@ -125,24 +140,32 @@ class OperationBuilder(AttributeBuilder):
             The results.
         """
         location = self.location
+        types = self.types
         operation = _create(
             name if "." in name else "stablehlo." + name,
-            [self.types[out] for out in outs],
+            [types[out] for out in outs],
             operands,
-            None
-            if attributes is None
-            else {key: convert_attribute(value) for key, value in attributes.items()},
+            None if attributes is None else self.attributes(attributes),
             None,
             len(regions),
             location,
         )
-        for region, (avals, body) in zip(operation.regions, regions, strict=True):
-            arguments = [self.types[aval] for aval in avals]
-            block = region.blocks.append(*arguments, arg_locs=[location] * len(arguments))
+        for number, (avals, body) in enumerate(regions):
+            block = operation.regions[number].blocks.append(
+                *[types[aval] for aval in avals], arg_locs=[location] * len(avals)
+            )
             with ir.InsertionPoint(block):
-                returned = values_of(body(*block.arguments))
+                returned = body(*block.arguments)
+                if not isinstance(returned, (list, tuple)):
+                    returned = [returned]
                 _create("stablehlo.return", [], returned, None, None, 0, location)
         return list(operation.results)
+
+    def emit(
+        self, name: str, operands: Sequence[Value], out: Any, attributes: dict[str, Attribute]
+    ) -> Value:
+        """`op` for the builder's own methods: a full name, and attributes of MLIR."""
+        return _create(name, [self.types[out]], operands, attributes, None, 0, self.location).result
 
     # Constants
 

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.hlo.mlir import Attribute, Location, Value
 from dovetail.core.hlo.operations import Values, values_of
 from dovetail.core.hlo.structure import StructuralBuilder
-from dovetail.core.ir.avals import abstract_token, make_aval
+from dovetail.core.ir.avals import abstract_token
 
 __all__ = ["RegionBuilder"]
 
@@ -69,7 +69,7 @@ class RegionBuilder(StructuralBuilder):
             [*operands, *inits],
             outs,
             {"dimensions": self.i64_array(dimensions)},
-            [(self._scalars(outs) * 2, body)],
+            [(self._scalars_of(outs) * 2, body)],
         )
 
     def reduce_window(
@@ -98,7 +98,7 @@ class RegionBuilder(StructuralBuilder):
                 "window_dilations": self.i64_array(window_dilations or ones),
                 "padding": self.i64_elements(np.reshape(padding, (-1, 2))),
             },
-            [(self._scalars(outs) * 2, body)],
+            [(self._scalars_of(outs) * 2, body)],
         )
 
     def scatter(
@@ -126,7 +126,7 @@ class RegionBuilder(StructuralBuilder):
                 "indices_are_sorted": indices_are_sorted,
                 "unique_indices": unique_indices,
             },
-            [(self._scalars(outs) * 2, body)],
+            [(self._scalars_of(outs) * 2, body)],
         )
 
     def sort(
@@ -142,7 +142,7 @@ class RegionBuilder(StructuralBuilder):
         `comparator` takes two scalars for each operand (of the first: left, right; of the second:
         ...) and returns whether left comes before right.
         """
-        scalars = [s for scalar in self._scalars(outs) for s in (scalar, scalar)]
+        scalars = [s for scalar in self._scalars_of(outs) for s in (scalar, scalar)]
         return self.ops(
             "stablehlo.sort",
             operands,
@@ -151,9 +151,8 @@ class RegionBuilder(StructuralBuilder):
             [(scalars, comparator)],
         )
 
-    @staticmethod
-    def _scalars(avals: Sequence[Any]) -> list[Any]:
-        return [make_aval((), aval.dtype) for aval in avals]
+    def _scalars_of(self, avals: Sequence[Any]) -> list[Any]:
+        return [self.scalar(aval) for aval in avals]
 
     # Control flow
 

@@ -24,13 +24,10 @@ class StructuralBuilder(OperationBuilder):
     def broadcast_in_dim(self, x: Value, out: Any, dimensions: Sequence[int]) -> Value:
         """Dimension ``i`` of `x` becomes dimension ``dimensions[i]`` of the result."""
         extra = self.physical_dimensions(out)
-        dims = (*dimensions, *range(out.ndim, out.ndim + len(extra)))
-        return self.op(
-            "stablehlo.broadcast_in_dim",
-            [x],
-            out,
-            {"broadcast_dimensions": self.i64_array(dims)},
-        )
+        if extra:
+            dimensions = (*dimensions, *range(out.ndim, out.ndim + len(extra)))
+        attributes = {"broadcast_dimensions": self.i64_array(dimensions)}
+        return self.emit("stablehlo.broadcast_in_dim", [x], out, attributes)
 
     def broadcast_scalar(self, x: Value, out: Any) -> Value:
         """A scalar in every element of `out`; `x` itself where `out` is a scalar."""
@@ -72,8 +69,10 @@ class StructuralBuilder(OperationBuilder):
     def transpose(self, x: Value, out: Any, permutation: Sequence[int]) -> Value:
         """Dimension ``i`` of the result is dimension ``permutation[i]`` of `x`."""
         extra = self.physical_dimensions(out)
-        full = (*permutation, *range(out.ndim, out.ndim + len(extra)))
-        return self.op("stablehlo.transpose", [x], out, {"permutation": self.i64_array(full)})
+        if extra:
+            permutation = (*permutation, *range(out.ndim, out.ndim + len(extra)))
+        attributes = {"permutation": self.i64_array(permutation)}
+        return self.emit("stablehlo.transpose", [x], out, attributes)
 
     def convert(self, x: Value, from_aval: Any, out: Any) -> Value:
         """The conversion that NumPy's ``astype`` does.
@@ -112,12 +111,8 @@ class StructuralBuilder(OperationBuilder):
             operand_aval: aval of both operands.
             total_order: order floats as -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN.
         """
-        return self.op(
-            "stablehlo.compare",
-            [x, y],
-            make_aval(self.physical(operand_aval).shape, np.dtype(bool)),
-            self.comparison(direction, operand_aval, total_order),
-        )
+        attributes = self.comparison(direction, operand_aval, total_order)
+        return self.emit("stablehlo.compare", [x, y], self.mask(operand_aval), attributes)
 
     def select(self, predicate: Value, x: Value, y: Value, out: Any) -> Value:
         """`x` where `predicate` (of the shape of `out`, or a scalar) is true, `y` elsewhere."""
@@ -140,18 +135,17 @@ class StructuralBuilder(OperationBuilder):
         strides: Sequence[int] | None = None,
     ) -> Value:
         """Elements from `start` to before `limit` of each dimension."""
-        extra = self.physical_dimensions(out)
         steps = (1,) * len(start) if strides is None else tuple(strides)
-        return self.op(
-            "stablehlo.slice",
-            [x],
-            out,
-            {
-                "start_indices": self.i64_array((*start, *(0 for _ in extra))),
-                "limit_indices": self.i64_array((*limit, *extra)),
-                "strides": self.i64_array((*steps, *(1 for _ in extra))),
-            },
-        )
+        extra = self.physical_dimensions(out)
+        if extra:
+            start, limit = (*start, *(0 for _ in extra)), (*limit, *extra)
+            steps += (1,) * len(extra)
+        attributes = {
+            "start_indices": self.i64_array(start),
+            "limit_indices": self.i64_array(limit),
+            "strides": self.i64_array(steps),
+        }
+        return self.emit("stablehlo.slice", [x], out, attributes)
 
     def concatenate(self, operands: Sequence[Value], out: Any, dimension: int) -> Value:
         """The operands, one after another, along a dimension."""

@@ -56,22 +56,29 @@ def is_call(eqn: JaxprEqn) -> bool:
 # Finding jaxprs
 
 
-def jaxprs_and_closed_jaxprs(params: Mapping[str, Any]) -> Iterator[Jaxpr | ClosedJaxpr]:
+def jaxprs_and_closed_jaxprs(params: Mapping[str, Any]) -> list[Jaxpr | ClosedJaxpr]:
     """The jaxprs among the parameters of an equation, in tuples and lists too."""
+    found: list[Jaxpr | ClosedJaxpr] = []
     for value in params.values():
         kind = type(value)
         if kind is ClosedJaxpr or kind is Jaxpr:
-            yield value
+            found.append(value)
         elif kind is tuple or kind is list:
-            yield from _in_sequence(value)
+            _collect(value, found)
+    return found
 
 
-def _in_sequence(values: Sequence[Any]) -> Iterator[Jaxpr | ClosedJaxpr]:
+def _collect(values: Sequence[Any], found: list[Jaxpr | ClosedJaxpr]) -> None:
     for value in values:
-        if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _in_sequence(value)
+        kind = type(value)
+        if kind is int:
+            continue
+        if kind is tuple or kind is list:
+            _collect(value, found)
+        elif kind is ClosedJaxpr or kind is Jaxpr or isinstance(value, (Jaxpr, ClosedJaxpr)):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _collect(value, found)
 
 
 def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
@@ -288,12 +295,13 @@ def _dce_body(
     outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
     live: set[Any] = {v for v in outvars if type(v) is not Literal}
     kept: list[JaxprEqn] = []
+    special = {CALL, *dce_rules}
     changed = len(outvars) != len(jaxpr.outvars)
     for eqn in reversed(jaxpr.eqns):
         results = eqn.outvars
         name = eqn.primitive.name
         reduced: JaxprEqn | None = eqn
-        if len(results) == 1 and name != CALL and name not in dce_rules:
+        if len(results) == 1 and name not in special:
             if results[0] not in live and not eqn.effects:
                 reduced = None
         else:

@@ -66,10 +66,10 @@ def _directly_inside(jaxpr: Jaxpr) -> Iterator[ClosedJaxpr]:
     for eqn in jaxpr.eqns:
         if eqn.params:
             for found in jaxprs_and_closed_jaxprs(eqn.params):
-                if isinstance(found, ClosedJaxpr):
+                if type(found) is ClosedJaxpr:
                     yield found
                 else:
-                    yield from _directly_inside(found)
+                    yield from _directly_inside(found)  # type: ignore[arg-type]
 
 
 def _transitive(

@@ -159,6 +159,8 @@ def lower_jaxpr(
         )
         if config.enable_checks.value:
             built.module.operation.verify()
+        # Builder and program hold each other: cut, or the context waits for the garbage collector.
+        del program.builder.lowering
     return LoweredModule(
         name=fit_for_symbols("jit_" + name),
         module=built.module,
