@@ -62,8 +62,7 @@ def jvp(
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
             "primals and tangents of jvp must be tuples or lists of the arguments of the "
-            "function, got "
-            f"{type(primals).__name__} and {type(tangents).__name__}"
+            f"function, got {type(primals).__name__} and {type(tangents).__name__}"
         )
     leaves, tree = pytree.flatten(tuple(primals))
     given, tangent_tree = pytree.flatten(tuple(tangents))
@@ -92,8 +91,7 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
         if getattr(tangent, "dtype", None) != dtypes.float0:
             raise TypeError(
                 f"the tangent of the argument {name} of {name_of(fun)} must have dtype float0, "
-                f"since the "
-                f"primal has dtype {aval_of(primal).dtype}; make it with "
+                f"since the primal has dtype {aval_of(primal).dtype}; make it with "
                 "numpy.zeros(shape, dovetail.float0)"
             )
         return Zero(expected)
@@ -102,14 +100,12 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
     if found.dtype != expected.dtype and not (found.weak_type and found.ndim == 0):
         raise TypeError(
             f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
-            f"dtype, got "
-            f"{expected.dtype} and {found.dtype}"
+            f"dtype, got {expected.dtype} and {found.dtype}"
         )
     if found.shape != expected.shape:
         raise ValueError(
             f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
-            f"shape, got "
-            f"{expected.shape} and {found.shape}"
+            f"shape, got {expected.shape} and {found.shape}"
         )
     if isinstance(tangent, (bool, int, float, complex)):
         return Literal(np.asarray(tangent, expected.dtype)[()], expected)
@@ -152,8 +148,7 @@ class LinearFunction:
             if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
                 raise ValueError(
                     f"tangent number {i} of a linearized function must be {aval.short_name()}, "
-                    f"the type of "
-                    f"the primal, got {found.short_name()}"
+                    f"the type of the primal, got {found.short_name()}"
                 )
             checked.append(_as_dtype(leaf, aval))
         program = self.program
@@ -241,8 +236,7 @@ class Pullback:
         if tree != static.out_tree:
             raise ValueError(
                 "a vjp function takes a cotangent of the structure of the function's result: "
-                "expected "
-                f"{static.out_tree}, got {tree}"
+                f"expected {static.out_tree}, got {tree}"
             )
         for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=True)):
             if aval.dtype == dtypes.float0 or type(ct) is Zero:
@@ -251,8 +245,7 @@ class Pullback:
             if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
                 raise ValueError(
                     f"cotangent number {i} of a vjp function must be {aval.short_name()}, the "
-                    f"type of the "
-                    f"result, got {found.short_name()}"
+                    f"type of the result, got {found.short_name()}"
                 )
         cts = [_as_dtype(c, a) for c, a in zip(leaves, static.program.out_avals, strict=True)]
         flat = pull_back(static.program, self.residuals, cts, static.in_avals)
@@ -420,22 +413,19 @@ def _check_input(
         if kind != "c":
             raise TypeError(
                 f"grad of {name_of(fun)} with holomorphic=True requires complex arguments, but "
-                f"{name()} has "
-                f"dtype {aval.dtype}"
+                f"{name()} has dtype {aval.dtype}"
             )
     elif kind == "c":
         raise TypeError(
             f"grad of {name_of(fun)} requires real arguments, but {name()} has dtype "
-            f"{aval.dtype}; for "
-            "holomorphic functions pass holomorphic=True, for others use vjp directly"
+            f"{aval.dtype}; for holomorphic functions pass holomorphic=True, for others use vjp "
+            "directly"
         )
     elif kind != "f" and not allow_int:
         raise TypeError(
             f"grad of {name_of(fun)} requires real or complex floating-point arguments, but "
-            f"{name()} has "
-            f"dtype {aval.dtype}; convert it to a float, choose others with argnums, or pass "
-            f"allow_int=True "
-            "for a gradient of dtype float0"
+            f"{name()} has dtype {aval.dtype}; convert it to a float, choose others with argnums, "
+            "or pass allow_int=True for a gradient of dtype float0"
         )
 
 
@@ -443,17 +433,15 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
     if len(outs) != 1 or out_tree.num_nodes != 1:
         raise TypeError(
             f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
-            f"returned a "
-            f"tree of {len(outs)} values ({out_tree}); if the others are auxiliary data, return a "
-            f"pair "
-            "and pass has_aux=True"
+            f"returned a tree of {len(outs)} values ({out_tree}); if the others are auxiliary "
+            "data, return a pair and pass has_aux=True"
         )
     aval = aval_of(outs[0])
     if aval.shape:
         raise TypeError(
             f"gradients are defined for functions with a scalar result, but {name_of(fun)} "
-            f"returned an array "
-            f"of shape {aval.shape}; reduce it (for example with .sum()), or use jacrev or vjp"
+            f"returned an array of shape {aval.shape}; reduce it (for example with .sum()), or "
+            "use jacrev or vjp"
         )
     kind = dtype_kind(aval.dtype)
     if holomorphic and kind != "c":
@@ -540,8 +528,7 @@ def linear_transpose(
         if dtype_kind(aval.dtype) not in "fc" or not dtype_kind(aval.dtype):
             raise TypeError(
                 f"linear_transpose of {name_of(fun)} requires floating-point arguments, but "
-                f"{name} has dtype "
-                f"{aval.dtype}"
+                f"{name} has dtype {aval.dtype}"
             )
     flat = FlatFunction(fun, tree)
     closed = stage(flat, avals, debug_info("linear_transpose", fun, primals))
@@ -552,16 +539,14 @@ def linear_transpose(
         if ct_tree != out_tree:
             raise TypeError(
                 f"the transpose of {name_of(fun)} takes a cotangent of the structure of its "
-                f"result: expected "
-                f"{out_tree}, got {ct_tree}"
+                f"result: expected {out_tree}, got {ct_tree}"
             )
         for ct, aval in zip(cts, closed.out_avals, strict=True):
             found = aval_of(ct)
             if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
                 raise TypeError(
                     f"the transpose of {name_of(fun)} takes a cotangent of type "
-                    f"{aval.short_name()}, got "
-                    f"{found.short_name()}"
+                    f"{aval.short_name()}, got {found.short_name()}"
                 )
         values = [_as_dtype(c, a) for c, a in zip(cts, closed.out_avals, strict=True)]
         results = transpose_jaxpr(closed.jaxpr, closed.consts, values, [True] * len(leaves))

@@ -118,8 +118,8 @@ def jacrev(
             if kind not in ("c" if holomorphic else "f"):
                 raise TypeError(
                     f"jacrev of {name_of(fun)} requires "
-                    f"{'complex' if holomorphic else 'real floating-point'} "
-                    f"results, got {aval_of(out).dtype}"
+                    f"{'complex' if holomorphic else 'real floating-point'} results, got "
+                    f"{aval_of(out).dtype}"
                     + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
                 )
 
@@ -189,8 +189,8 @@ def _check_dtypes(chosen: Any, fun: Any, name: str, holomorphic: bool) -> None:
         if kind != wanted:
             raise TypeError(
                 f"{name} of {name_of(fun)} requires "
-                f"{'complex' if holomorphic else 'real floating-point'} "
-                f"arguments, got {aval_of(leaf).dtype}"
+                f"{'complex' if holomorphic else 'real floating-point'} arguments, got "
+                f"{aval_of(leaf).dtype}"
                 + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
             )
 

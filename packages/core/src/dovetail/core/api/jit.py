@@ -116,8 +116,7 @@ def jit(
         if value is not _UNSPECIFIED and value is not None:
             raise NotImplementedError(
                 f"{name} of jit needs arrays over several devices, which this version does not "
-                f"have; "
-                "place arguments with device_put, or use device="
+                "have; place arguments with device_put, or use device="
             )
     options = {
         "static_argnums": static_argnums,
@@ -156,8 +155,7 @@ def _jit(
     if both:
         raise ValueError(
             f"jit of {name}: static arguments have no memory to donate, but "
-            f"{sorted(both, key=str)} are given "
-            "as both"
+            f"{sorted(both, key=str)} are given as both"
         )
     if device is not None and backend is not None:
         raise ValueError("jit takes device or backend, not both")
@@ -230,8 +228,7 @@ def _arguments(
         if any(n < 0 for n in given_numbers):
             raise ValueError(
                 f"{kind}_argnums={numbers!r} of jit of {function}: the signature of the function "
-                f"is not known, "
-                "so numbers cannot count from the end"
+                "is not known, so numbers cannot count from the end"
             ) from None
         return given_numbers, given_names
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -245,7 +242,7 @@ def _arguments(
         if number < 0 or (number >= len(positional) and not variadic):
             raise ValueError(
                 f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional "
-                f"arguments"
+                "arguments"
             )
         found_numbers.append(number)
     for name in given_names:

@@ -248,8 +248,8 @@ class Compiled(Stage):
         if tree != staged.in_tree:
             raise TypeError(
                 f"the compiled program of {name} takes arguments of the structure "
-                f"{staged.in_tree}, got "
-                f"{tree}; static arguments are left out, they are part of the program"
+                f"{staged.in_tree}, got {tree}; static arguments are left out, they are part of "
+                "the program"
             )
         check_array_leaves(leaves, lambda: staged.names, name)
         for leaf, expected, argument in zip(
@@ -258,22 +258,19 @@ class Compiled(Stage):
             if isinstance(leaf, Tracer):
                 raise TypeError(
                     f"the compiled program of {name} cannot be transformed, but its argument "
-                    f"{argument} is a "
-                    f"tracer, {leaf.origin()}; call the jitted function instead"
+                    f"{argument} is a tracer, {leaf.origin()}; call the jitted function instead"
                 )
             found = aval_of(leaf)
             if found.shape != expected.shape or found.dtype != expected.dtype:
                 raise TypeError(
                     f"the compiled program of {name} takes {expected.short_name()} for its "
-                    f"argument "
-                    f"{argument}, got {found.short_name()}"
+                    f"argument {argument}, got {found.short_name()}"
                 )
         place, committed = resolve_device(leaves, name, lambda i: staged.names[i])
         if committed and place is not self._program.sharding:
             raise ValueError(
                 f"the compiled program of {name} runs on {self._program.device!r}, but it got "
-                f"arguments that are "
-                f"committed to {place._device!r}"
+                f"arguments that are committed to {place._device!r}"
             )
         outs = self._program(leaves, committed, lambda i: staged.names[i])
         return staged.out_tree.unflatten(outs)

@@ -66,8 +66,7 @@ def vmap(
     if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, tuple)):
         raise TypeError(
             "in_axes of vmap must be an integer, None, or a tuple with an entry for each "
-            "positional "
-            f"argument, got {in_axes!r}"
+            f"positional argument, got {in_axes!r}"
         )
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
@@ -129,8 +128,7 @@ def _mapped_dims(
         if not -len(shape) <= dim < len(shape):
             raise ValueError(
                 f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, "
-                f"but that "
-                f"has shape {shape}, of rank {len(shape)}"
+                f"but that has shape {shape}, of rank {len(shape)}"
             )
         found.append(dim % len(shape))
         sizes[i] = shape[dim]
@@ -140,7 +138,7 @@ def _mapped_dims(
     if not distinct:
         raise ValueError(
             f"vmap of {function} needs at least one mapped argument (in_axes not None), or "
-            f"axis_size"
+            "axis_size"
         )
     if len(distinct) > 1:
         listed = "\n".join(
@@ -173,14 +171,13 @@ def _placed(
             )
             raise ValueError(
                 f"out_axes of vmap of {function} is None for the result{path}, but that depends "
-                f"on a mapped "
-                "argument; give it an axis"
+                "on a mapped argument; give it an axis"
             )
         return value
     rank = len(aval_of(value).shape) + (dim is None)
     if not -rank <= destination < rank:
         raise ValueError(
-            f"out_axes of vmap of {function} has {destination} for a result of rank {rank} "
-            "(the mapped axis included)"
+            f"out_axes of vmap of {function} has {destination} for a result of rank {rank} (the "
+            "mapped axis included)"
         )
     return place_batch(value, dim, size, destination % rank)

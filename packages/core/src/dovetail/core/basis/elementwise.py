@@ -71,8 +71,7 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
             return out
     raise TypeError(
         f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; ranks "
-        f"must "
-        "be equal (or zero), and sizes equal or one"
+        "must be equal (or zero), and sizes equal or one"
     )
 
 

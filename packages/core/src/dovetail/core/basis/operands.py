@@ -46,8 +46,8 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
             else ""
         )
         raise NonArrayArgumentError(
-            f"{function} requires its argument {argument} to be an array or a scalar, "
-            f"got {type(x).__name__}{hint}"
+            f"{function} requires its argument {argument} to be an array or a scalar, got "
+            f"{type(x).__name__}{hint}"
         )
     return operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
 
@@ -105,6 +105,6 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
             ]
     raise TypeError(
         f"lax.{function} requires arguments of equal dtypes, got "
-        f"{', '.join(str(a.dtype) for a in avals)}; convert with lax.convert_element_type, "
-        "or use dovetail.numpy, which promotes"
+        f"{', '.join(str(a.dtype) for a in avals)}; convert with lax.convert_element_type, or use "
+        "dovetail.numpy, which promotes"
     )

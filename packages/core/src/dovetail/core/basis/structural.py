@@ -57,21 +57,20 @@ class BroadcastInDim(Linear):
         if len(broadcast_dimensions) != x.ndim:
             raise TypeError(
                 f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must name one "
-                f"result "
-                f"dimension for each of the {x.ndim} dimensions of the operand of shape {x.shape}"
+                f"result dimension for each of the {x.ndim} dimensions of the operand of shape "
+                f"{x.shape}"
             )
         if any(a >= b for a, b in pairwise(broadcast_dimensions)):
             raise TypeError(
-                "broadcast_in_dim: broadcast_dimensions must be strictly increasing, "
-                f"got {broadcast_dimensions}"
+                "broadcast_in_dim: broadcast_dimensions must be strictly increasing, got "
+                f"{broadcast_dimensions}"
             )
         for size, d in zip(x.shape, broadcast_dimensions, strict=True):
             if not 0 <= d < len(shape) or size not in (1, shape[d]):
                 raise TypeError(
-                    f"broadcast_in_dim: an operand of shape {x.shape} does not go to shape {shape} "
-                    f"with broadcast_dimensions {broadcast_dimensions}: each of its dimensions "
-                    f"must "
-                    "have size 1 or the size of its result dimension"
+                    f"broadcast_in_dim: an operand of shape {x.shape} does not go to shape "
+                    f"{shape} with broadcast_dimensions {broadcast_dimensions}: each of its "
+                    "dimensions must have size 1 or the size of its result dimension"
                 )
         return make_aval(shape, x.dtype, x.weak_type)
 
@@ -136,8 +135,8 @@ class Reshape(Linear):
         aval = make_aval(new_sizes, x.dtype, x.weak_type)
         if aval.size != x.size or any(n < 0 for n in new_sizes):
             raise TypeError(
-                f"reshape: an operand of shape {x.shape} has {x.size} elements, "
-                f"the new shape {new_sizes} has {aval.size}"
+                f"reshape: an operand of shape {x.shape} has {x.size} elements, the new shape "
+                f"{new_sizes} has {aval.size}"
             )
         return aval
 

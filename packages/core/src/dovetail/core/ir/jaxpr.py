@@ -196,7 +196,7 @@ class ClosedJaxpr:
         if len(consts) != len(jaxpr.constvars):
             raise ValueError(
                 f"the jaxpr has {len(jaxpr.constvars)} constvars, but {len(consts)} values were "
-                f"given"
+                "given"
             )
         self.jaxpr = jaxpr
         self.consts = list(consts)

@@ -273,10 +273,10 @@ unstack_p: Final = Unstack()
 def _operands(operands: Any, function: str) -> list[Any]:
     if isinstance(operands, ArrayClass | np.ndarray):
         operands = unstack(operands) if operands.ndim else [operands]
-    values = equal_dtypes(function, *operands)
+    values = list(operands)
     if not values:
         raise ValueError(f"lax.{function} needs at least one operand, got an empty sequence")
-    return values
+    return equal_dtypes(function, *values)
 
 
 def concatenate(operands: Any, dimension: int) -> Any:

@@ -153,8 +153,8 @@ class Staged:
         listed = ", ".join(f"{avals[i].short_name()} ({self.names[i]})" for i in unused)
         source.warn(
             f"Some donated buffers were not usable: {listed}. No result of {self.options.name} "
-            f"has the same "
-            "shape and dtype left to take the memory; leave these arguments out of donate_argnums"
+            "has the same shape and dtype left to take the memory; leave these arguments out of "
+            "donate_argnums"
         )
 
 
@@ -242,12 +242,11 @@ class JitFunction:
                     else f"static_argnames {where!r}"
                 )
                 raise ValueError(
-                    f"Non-hashable static arguments cannot be used: the argument of "
-                    f"{self.options.name} "
-                    f"marked by {name} is {value!r:.80} of type {type(value).__name__} ({error}). "
-                    f"Static "
-                    "arguments are keys of a cache, so they need __hash__ and __eq__: pass a tuple "
-                    "instead of a list, or an array as a dynamic argument"
+                    "Non-hashable static arguments cannot be used: the argument of "
+                    f"{self.options.name} marked by {name} is {value!r:.80} of type "
+                    f"{type(value).__name__} ({error}). Static arguments are keys of a cache, so "
+                    "they need __hash__ and __eq__: pass a tuple instead of a list, or an array "
+                    "as a dynamic argument"
                 ) from None
 
     def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:

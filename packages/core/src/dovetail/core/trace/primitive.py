@@ -46,9 +46,9 @@ class Primitive:
         known = _registry.get(self.name)
         if known is not None:
             raise ValueError(
-                f"primitive {self.name!r} is defined twice: "
-                f"by {type(known).__module__}.{type(known).__name__} "
-                f"and by {type(self).__module__}.{type(self).__name__}"
+                f"primitive {self.name!r} is defined twice: by "
+                f"{type(known).__module__}.{type(known).__name__} and by "
+                f"{type(self).__module__}.{type(self).__name__}"
             )
         _registry[self.name] = self
         self._abstract_cache: dict[Any, Any] = {}

@@ -158,8 +158,8 @@ def _stub(name: str) -> Callable[..., Any]:
         method = getattr(type(self), name)
         if method is load_and_retry:
             raise TypeError(
-                f"the operator {name} of arrays is in the distribution dovetail-numpy: "
-                "pip install dovetail-numpy"
+                f"the operator {name} of arrays is in the distribution dovetail-numpy: pip "
+                "install dovetail-numpy"
             )
         return method(self, *args)
 
@@ -236,7 +236,7 @@ class Tracer(ArrayClass):
         if self.aval.size != 1:
             raise ValueError(
                 f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or "
-                f".all()"
+                ".all()"
             )
         return bool(self._concrete_or(TracerBoolConversionError))
 
@@ -283,7 +283,7 @@ class Tracer(ArrayClass):
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(
             f"{type(self).__name__} is immutable: instead of x[index] = y write x = "
-            f"x.at[index].set(y)"
+            "x.at[index].set(y)"
         )
 
 

@@ -153,8 +153,8 @@ def check_callable(function: Any, transformation: str) -> None:
     """Raise TypeError unless `function` can be called."""
     if not callable(function):
         raise TypeError(
-            f"{transformation} takes a function as its first argument, "
-            f"got {type(function).__name__}: {function!r:.80}"
+            f"{transformation} takes a function as its first argument, got "
+            f"{type(function).__name__}: {function!r:.80}"
         )
 
 
@@ -179,8 +179,7 @@ def check_array_leaves(
             name = known[i] if i < len(known) else f"number {i}"
             raise NonArrayArgumentError(
                 f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which is not "
-                f"a "
-                "valid array type. Pass an array or scalar, mark the argument static "
+                "a valid array type. Pass an array or scalar, mark the argument static "
                 "(static_argnums or static_argnames of jit), or register its type as a pytree "
                 "(dovetail.tree_util.register_pytree_node_class)"
             )
@@ -207,8 +206,8 @@ def normalized_argnums(
             ) from None
         if not -count <= index < count:
             raise ValueError(
-                f"{name}={argnums!r} of {function}: there is no positional argument {index}, "
-                f"the call has {count}; arguments to transform must be passed by position"
+                f"{name}={argnums!r} of {function}: there is no positional argument {index}, the "
+                f"call has {count}; arguments to transform must be passed by position"
             )
         result.append(index % count)
     if len(set(result)) != len(result):

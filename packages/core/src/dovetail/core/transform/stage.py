@@ -145,9 +145,9 @@ class StageTrace(Trace):
             if any(out is var for out in eqn.outvars):
                 where = describe(eqn.traceback)
                 return (
-                    f"a result of the operation {eqn.primitive.name}"
-                    f"{f' at {where}' if where else ''}, in {self.debug_info.function} "
-                    f"traced for {self.debug_info.traced_for}"
+                    "a result of the operation "
+                    f"{eqn.primitive.name}{f' at {where}' if where else ''}, in "
+                    f"{self.debug_info.function} traced for {self.debug_info.traced_for}"
                 )
         return f"a constant of {self.debug_info.function}, traced for {self.debug_info.traced_for}"
 
