@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dovetail.lax  # defines the primitives
 import pytest
 
+import dovetail.lax  # defines the primitives
 from dovetail.core.trace.primitive import RULES, RuntimePrimitive, primitive, primitives
 from dovetail.testing.checks import CHECKS
 from dovetail.testing.samples import all_samples
