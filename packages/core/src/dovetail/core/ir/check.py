@@ -42,6 +42,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     Example:
         >>> import numpy as np
         >>> from dovetail.core.ir.avals import ShapedArray
+        >>> from dovetail.core.ir.jaxpr import Jaxpr, Var
         >>> x = Var(ShapedArray((3,), np.float32))
         >>> check_jaxpr(Jaxpr([], [x], [x], []))
         >>> check_jaxpr(Jaxpr([], [], [x], []))
