@@ -81,7 +81,7 @@ class Plan:
                 out.append(1)
                 continue
             axis = len(operand)
-            if type(item) is Span:
+            if isinstance(item, Span):
                 operand.append(next(remaining))
                 out.append(item.size)
                 if item.flip:
@@ -98,7 +98,7 @@ class Plan:
                     sizes.append(1)
                 gathered += 1
                 continue
-            if type(item) is Along and item.fresh:
+            if isinstance(item, Along) and item.fresh:
                 fresh.append(axis)
                 operand.append(1)
             else:
@@ -108,7 +108,7 @@ class Plan:
                 batch += group
                 out += group
                 gathered += len(group)
-            value = item.array if type(item) is Along else item.value
+            value = item.array if isinstance(item, Along) else item.value
             components.append((axis, value, item.wrapped, None))
             axes.append(axis)
             collapsed.append(axis)
@@ -134,7 +134,7 @@ class Plan:
     def _group_shape(index: Index) -> Shape:
         if not index.arrays:
             return ()
-        shapes = [shape_of(item.array) for item in index.items if type(item) is Along]
+        shapes = [shape_of(item.array) for item in index.items if isinstance(item, Along)]
         if len(shapes) == 1:
             return shapes[0]
         try:

@@ -165,18 +165,17 @@ def split(index: Index, shape: Shape) -> tuple[Any, list[Any]]:
     dynamic: list[Any] = []
     axis = 0
     for item in index.items:
-        kind = type(item)
         if item is None:
             structure.append(None)
             continue
-        if kind is Span:
+        if isinstance(item, Span):
             if item.step == 1 and item.size == shape[axis]:
                 structure.append(item.flip)
             else:
                 structure.append((item.size, item.step, item.flip))
                 dynamic.append(item.start)
             axis += 1
-        elif kind is At:
+        elif isinstance(item, At):
             value = item.value
             if type(value) is int:
                 structure.append("i")
