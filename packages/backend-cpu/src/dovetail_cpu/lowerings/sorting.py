@@ -22,6 +22,7 @@ MANY: Final = 128
 
 BOOL: Final = np.dtype(bool)
 INT32: Final = np.dtype(np.int32)
+UINT32: Final = np.dtype(np.uint32)
 INT64: Final = np.dtype(np.int64)
 FLOAT32: Final = np.dtype(np.float32)
 
@@ -77,7 +78,11 @@ def _ordered(context: Any, x: Any, aval: Any) -> Any:
     """Integers of 32 bits' range in the order of the elements of `x`, equal where these are."""
     wide = ShapedArray(aval.shape, INT64)
     if aval.dtype == BOOL or aval.dtype.kind in "iu":
-        return context.convert(x, aval, wide)
+        x = context.convert(x, aval, wide)
+        if aval.dtype == UINT32:
+            # Moved to the range of signed integers, so that shifting keeps the sign.
+            x = context.sub(x, context.constant(2**31, wide), wide)
+        return x
     single, bits = ShapedArray(aval.shape, FLOAT32), ShapedArray(aval.shape, INT32)
     x = context.convert(x, aval, single)
     zero = context.constant(0.0, single)

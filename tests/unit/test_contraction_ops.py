@@ -1,0 +1,142 @@
+"""dot_general and the matrix products made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail import lax
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = np.arange(12, dtype=np.float32).reshape(3, 4)
+MATRICES = (((1,), (0,)), ((), ()))
+
+
+def test_products() -> None:
+    np.testing.assert_array_equal(np.asarray(lax.dot(X, Y)), X @ Y)
+    np.testing.assert_array_equal(np.asarray(lax.dot(X[0], Y)), X[0] @ Y)
+    np.testing.assert_array_equal(np.asarray(lax.dot(X, Y[:, 0])), X @ Y[:, 0])
+    np.testing.assert_array_equal(np.asarray(lax.dot(X[0], X[1])), X[0] @ X[1])
+    a, b = np.ones((5, 2, 3), np.float32), np.ones((5, 3, 4), np.float32)
+    np.testing.assert_array_equal(np.asarray(lax.batch_matmul(a, b)), a @ b)
+    numbers = (((2,), (1,)), ((0,), (0,)))
+    np.testing.assert_array_equal(np.asarray(lax.dot(a, b, dimension_numbers=numbers)), a @ b)
+    assert lax.dot_general(X, 2.0, (((), ()), ((), ()))).tolist() == (X * 2).tolist()
+
+
+DTYPES = ["bool", "int8", "uint8", "int32", "uint64", "float16", "bfloat16", "float64", "complex64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype: str) -> None:
+    x, y = X.astype(dtype), Y.astype(dtype)
+    with dt.enable_x64(True):
+        got = lax.dot(x, y)
+    assert got.dtype == np.dtype(dtype)
+    want = (X @ Y).astype(dtype)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_mixed_dtypes_promote() -> None:
+    bfloat16 = np.dtype(ml_dtypes.bfloat16)
+    assert lax.dot(X.astype(bfloat16), Y).dtype == np.float32
+    assert lax.dot(X.astype(np.int8), Y).dtype == np.float32
+    assert lax.dot(X, Y + 1j).dtype == np.complex64
+    assert lax.dot(X, 1j * Y).tolist() == (1j * (X @ Y)).tolist()
+
+
+def test_narrow_dtypes_are_summed_in_wide_ones() -> None:
+    for dtype in ("bfloat16", "float16"):
+        ones = np.ones((1, 4096), dtype)
+        assert float(lax.dot(ones, ones.T)[0, 0]) == 4096
+        wide = lax.dot(ones * 3, ones.T / 3, preferred_element_type=np.float32)
+        assert wide.dtype == np.float32
+    hundreds = np.full((1, 4), 100, np.int8)
+    wide = lax.dot(hundreds, hundreds.T, preferred_element_type=np.int32)
+    assert (wide.dtype, wide.tolist()) == (np.dtype(np.int32), [[40000]])
+    wrapped = lax.dot(hundreds, hundreds.T)
+    assert (wrapped.dtype, wrapped.tolist()) == (np.dtype(np.int8), [[64]])
+
+
+def test_gradients_keep_dtypes() -> None:
+    x, y = X.astype("bfloat16"), Y.astype(np.float32)
+    for_x, for_y = dt.grad(lambda x, y: lax.reduce_sum(lax.dot(x, y), (0, 1)), (0, 1))(x, y)
+    assert (for_x.dtype, for_y.dtype) == (x.dtype, y.dtype)
+    np.testing.assert_allclose(np.asarray(for_y), np.repeat(X.sum(0)[:, None], 4, 1))
+
+    def wide(x: Any, y: Any) -> Any:
+        return lax.reduce_sum(lax.dot(x, y, preferred_element_type=np.float32), (0, 1))
+
+    for_x, for_y = dt.grad(wide, (0, 1))(x, y.astype("bfloat16"))
+    assert for_x.dtype == for_y.dtype == x.dtype
+
+
+def test_batching_needs_no_transposition() -> None:
+    product = dt.vmap(lambda x, y: lax.dot(x, y), in_axes=(2, 1))
+    jaxpr = dt.make_jaxpr(product)(np.ones((2, 3, 5), np.float32), np.ones((3, 5, 4), np.float32))
+    assert [e.primitive.name for e in jaxpr.eqns] == ["dot_general"]
+    assert jaxpr.eqns[0].params["dimension_numbers"] == (((1,), (0,)), ((2,), (1,)))
+
+
+def test_precision() -> None:
+    assert lax.Precision("float32") is lax.Precision.HIGHEST
+    assert lax.Precision(None) is lax.Precision.DEFAULT
+    assert lax.Precision("tensorfloat32") is lax.Precision.HIGH
+    assert (repr(lax.Precision.HIGH), str(lax.Precision.HIGH)) == ("Precision.HIGH", "HIGH")
+    for precision in ("highest", lax.Precision.HIGH, ("default", lax.Precision.HIGHEST)):
+        np.testing.assert_array_equal(np.asarray(lax.dot(X, Y, precision=precision)), X @ Y)
+    text = dt.jit(lambda x, y: lax.dot(x, y, precision="highest")).lower(X, Y).as_text()
+    assert "HIGHEST" in text
+
+
+def test_default_precision_is_an_option() -> None:
+    def printed() -> str:
+        return re.sub(r"\s+", " ", str(dt.make_jaxpr(lambda x, y: lax.dot(x, y))(X, Y)))
+
+    assert "precision" not in printed()
+    with dt.default_matmul_precision("float32"):
+        assert "precision=(Precision.HIGHEST, Precision.HIGHEST)" in printed()
+    function = dt.jit(lambda x, y: lax.dot(x, y))
+    assert "HIGHEST" not in function.lower(X, Y).as_text()
+    with dt.default_matmul_precision("highest"):
+        assert "HIGHEST" in function.lower(X, Y).as_text()
+
+
+def test_printed_form() -> None:
+    printed = re.sub(r"\s+", " ", str(dt.make_jaxpr(lambda x, y: lax.dot(x, y))(X, Y)))
+    assert "= dot_general[dimension_numbers=(([1], [0]), ([], []))] a b" in printed
+
+
+ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: lax.dot(X, X), TypeError, r"shapes \(2, 3\) and \(2, 3\)"),
+    (lambda: lax.dot(X, 2.0), TypeError, "no matrices or vectors"),
+    (lambda: lax.dot(X[None], Y[None]), TypeError, "use dovetail.numpy.matmul"),
+    (lambda: lax.batch_matmul(X, Y[None]), TypeError, "dovetail.numpy.matmul broadcasts"),
+    (lambda: lax.batch_matmul(X[0], X[0]), TypeError, "at least 2"),
+    (lambda: lax.dot_general(X, Y, ((1,), (0,))), TypeError, "four sequences of integers"),
+    (lambda: lax.dot_general(X, Y, 3), TypeError, "four sequences of integers"),
+    (lambda: lax.dot_general(X, Y, (((0,), (0,)), ((), ()))), TypeError, "of equal sizes"),
+    (lambda: lax.dot_general(X, Y, (((2,), (0,)), ((), ()))), TypeError, "dimensions of its shape"),
+    (lambda: lax.dot_general(X, Y, (((-1,), (0,)), ((), ()))), TypeError, "not negative"),
+    (lambda: lax.dot_general(X, X, (((1,), (1,)), ((1,), (1,)))), TypeError, "all be different"),
+    (lambda: lax.dot(X, Y, precision="exact"), ValueError, "precision must be None"),
+    (lambda: lax.dot(X, Y, precision=("high",) * 3), ValueError, "a pair of these"),
+    (lambda: lax.dot(X, Y, preferred_element_type=np.int32), TypeError, "cannot be summed in"),
+    (
+        lambda: lax.dot(X.astype(int), Y.astype(int), preferred_element_type=np.int8),
+        TypeError,
+        "narrower",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "error", "text"), ERRORS)
+def test_errors(function: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        function()

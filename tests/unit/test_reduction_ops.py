@@ -1,0 +1,220 @@
+"""Reductions, positions of extremes, cumulative operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail import lax
+from dovetail.core.ops import cumulative, reduction
+from dovetail.core.trace.primitive import Primitive, RuntimePrimitive
+
+X = np.array([[1.0, 3, 2, 3], [0, -1, 5, 5], [2, 2, 2, 2]], np.float32)
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (-1,), (0, 1), (1, 0), (), [0], np.array([1])])
+def test_equals_numpy(name: str, axes: Any) -> None:
+    got = getattr(lax, f"reduce_{name}")(X, axes)
+    want = getattr(np, name)(X, axis=tuple(axes))
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+    assert got.dtype == np.float32
+
+
+def test_logical() -> None:
+    bits = np.array([[1, 3], [5, 7]], np.uint8)
+    assert lax.reduce_and(bits, (0,)).tolist() == [1, 3]
+    assert lax.reduce_or(bits, (0,)).tolist() == [5, 7]
+    assert lax.reduce_xor(bits, (0, 1)).tolist() == 1 ^ 3 ^ 5 ^ 7
+    assert lax.reduce_and(bits > 2, (0,)).tolist() == [False, True]
+    assert lax.reduce_or(bits > 2, (1,)).tolist() == [True, True]
+
+
+def test_no_elements() -> None:
+    empty = np.zeros((0, 2), np.float32)
+    assert lax.reduce_sum(empty, (0,)).tolist() == [0, 0]
+    assert lax.reduce_prod(empty, (0,)).tolist() == [1, 1]
+    assert lax.reduce_max(empty, (0,)).tolist() == [-np.inf] * 2
+    assert lax.reduce_min(empty.astype(np.int32), (0,)).tolist() == [2**31 - 1] * 2
+    assert lax.reduce_max(empty.astype(bool), (0,)).tolist() == [False] * 2
+    assert lax.reduce_and(empty.astype(np.int8), (0,)).tolist() == [-1, -1]
+    assert lax.argmax(np.zeros((2, 0), np.float32), 0, np.int32).shape == (0,)
+    assert lax.cumsum(empty).shape == (0, 2)
+    assert lax.cumsum(np.zeros((2, 0), np.float32)).shape == (2, 0)
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, np.dtype(np.float16)])
+def test_sums_of_16_bits_lose_nothing(dtype: Any) -> None:
+    ones = np.ones(4096, dtype)
+    assert float(lax.reduce_sum(ones, (0,))) == 4096
+    assert float(lax.cumsum(ones)[-1]) == 4096
+    assert float(lax.cumsum(ones[:, None] * np.ones(20, dtype))[-1, 3]) == 4096
+    assert float(lax.reduce_prod(np.full(400, 1 + 2**-7, dtype), (0,))) == pytest.approx(
+        (1 + 2**-7) ** 400, rel=0.01
+    )
+
+
+def test_ties_share_the_gradient() -> None:
+    gradient = dt.jacobian if hasattr(dt, "jacobian") else dt.jacrev
+    x = np.array([3.0, 1, 3, 3], np.float32)
+    np.testing.assert_allclose(
+        np.asarray(dt.grad(lambda x: lax.reduce_max(x, (0,)))(x)), [1 / 3, 0, 1 / 3, 1 / 3]
+    )
+    for transformation in (dt.jacfwd, gradient):
+        rows = np.asarray(transformation(lax.cummax)(x))
+        for i, row in enumerate(rows):
+            want = dt.grad(lambda x: lax.reduce_max(x, (0,)))(x[: i + 1])
+            np.testing.assert_allclose(row[: i + 1], np.asarray(want), rtol=1e-6)
+            assert not row[i + 1 :].any()
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+def test_gradient_of_products_with_zeros(zeros: int) -> None:
+    x = np.array([2.0, 3, -1.5, 0.5, 4])
+    x[:zeros] = 0
+    with dt.enable_x64(True):
+        first = np.asarray(dt.grad(lambda x: lax.reduce_prod(x, (0,)))(x))
+        second = np.asarray(dt.hessian(lambda x: lax.reduce_prod(x, (0,)))(x))
+        running = np.asarray(dt.jacrev(lax.cumprod)(x))
+    for i in range(5):
+        assert first[i] == pytest.approx(np.prod(np.delete(x, i)))
+        for j in range(5):
+            want = 0 if i == j else np.prod(np.delete(x, [i, j]))
+            assert second[i, j] == pytest.approx(want)
+            before = np.prod(np.delete(x[: j + 1], i)) if i <= j else 0
+            assert running[j, i] == pytest.approx(before)
+
+
+CUMULATIVE: list[tuple[str, Any]] = [
+    ("cumsum", np.add),
+    ("cumprod", np.multiply),
+    ("cummax", np.maximum),
+    ("cummin", np.minimum),
+    ("cumlogsumexp", np.logaddexp),
+]
+
+
+@pytest.mark.parametrize(("name", "universal"), CUMULATIVE)
+@pytest.mark.parametrize("shape", [(3, 40), (40, 3), (5, 1)])
+def test_cumulative(name: str, universal: Any, shape: tuple[int, ...]) -> None:
+    x = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape) + np.float32(0.5)
+
+    @dt.jit
+    def everything(x: Any) -> Any:
+        return [
+            getattr(lax, name)(x, axis, reverse) for axis in (0, 1) for reverse in (False, True)
+        ]
+
+    results = iter(everything(x))
+    for axis in (0, 1):
+        for reverse in (False, True):
+            wide = np.flip(x, axis) if reverse else x
+            want = universal.accumulate(wide.astype(np.float64), axis)
+            want = np.flip(want, axis) if reverse else want
+            np.testing.assert_allclose(np.asarray(next(results)), want, rtol=2e-5, atol=1e-5)
+
+
+def own_lowering(primitive: Primitive, **params: Any) -> Callable[[Any], Any]:
+    """The primitive as its own rule lowers it, without the platform's."""
+    name = f"own_{primitive.name}_{sorted(params.items())}"
+    copy = RuntimePrimitive(name)
+    copy.define("abstract", lambda x: primitive.abstract(x, **params))
+    copy.define("lower", lambda context, x: primitive.lower(context, x, **params))
+    return lambda x: copy.bind(x)
+
+
+SPECIAL = np.array([1, np.nan, np.inf, -np.inf, -0.0, 0.0, np.nan, 7] * 9, np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "bool"])
+def test_platform_rules_agree_with_own_ones(dtype: str) -> None:
+    """On a CPU: argmax in two passes, short rows as columns, cumulative operations as loops."""
+    tables = [SPECIAL.reshape(9, 8), np.roll(SPECIAL, 3).reshape(8, 9), SPECIAL[8:15].reshape(1, 7)]
+    with np.errstate(invalid="ignore"):
+        tables = [np.nan_to_num(t) % 5 if dtype[0] in "iub" else t for t in tables]
+    tables = [np.tile(t.astype(dtype), (8, 1)) for t in tables]
+    position = {"axes": (1,), "index_dtype": np.dtype(np.int32)}
+    rules: list[tuple[Primitive, dict[str, Any]]] = [
+        (reduction.argmax_p, position),
+        (reduction.argmin_p, position),
+        (reduction.reduce_max_p, {"axes": (1,)}),
+        (reduction.reduce_min_p, {"axes": (1,)}),
+    ]
+    if dtype != "bool":
+        rules += [
+            (cumulative.cummax_p, {"axis": 0, "reverse": False}),
+            (cumulative.cummin_p, {"axis": 0, "reverse": True}),
+        ]
+    own = [own_lowering(p, **params) for p, params in rules if dtype == "float32"] or [
+        lambda x, p=p, params=params: np.asarray(p.reference(np.asarray(x), **params))
+        for p, params in rules
+    ]
+    if dtype == "float32":
+        expected = dt.jit(lambda xs: [[f(x) for f in own] for x in xs])(tables)
+    else:
+        with np.errstate(invalid="ignore"):
+            expected = [[f(x) for f in own] for x in tables]
+    found = dt.jit(lambda xs: [[p.bind(x, **params) for p, params in rules] for x in xs])(tables)
+    for got, want, (primitive, _) in (
+        item for g, w in zip(found, expected, strict=True) for item in zip(g, w, rules, strict=True)
+    ):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want), err_msg=primitive.name)
+
+
+def test_argmax() -> None:
+    for index_dtype in (np.int32, np.uint8):
+        found = lax.argmax(X, 1, index_dtype)
+        assert (found.tolist(), found.dtype) == ([1, 2, 0], np.dtype(index_dtype))
+    assert lax.argmin(X, -2, np.int32).tolist() == [1, 1, 0, 2]
+    nan = np.array([0.0, np.nan, 5, np.nan], np.float32)
+    assert (int(lax.argmax(nan, 0, np.int32)), int(lax.argmin(nan, 0, np.int32))) == (1, 1)
+    zeros = np.array([-0.0, 0.0, -0.0], np.float32)
+    assert (int(lax.argmax(zeros, 0, np.int32)), int(lax.argmin(zeros, 0, np.int32))) == (0, 0)
+    assert int(lax.argmax(np.array([1 + 2j, 1 + 3j, 0]), 0, np.int32)) == 1
+    assert not np.asarray(dt.grad(lambda x: X[lax.argmax(x, 0, np.int32), 0] * 1.0)(X[0])).any()
+
+
+PRINTED = [
+    (lambda x: lax.reduce_sum(x, (0,)), "reduce_sum[axes=(0,) out_sharding=None] a"),
+    (lambda x: lax.reduce_max(x, (0, 1)), "reduce_max[axes=(0, 1)] a"),
+    (lambda x: lax.argmax(x, 0, np.int32), "argmax[axes=(0,) index_dtype=int32] a"),
+    (lambda x: lax.cumsum(x, 1, True), "cumsum[axis=1 reverse=True] a"),
+]
+
+
+@pytest.mark.parametrize(("function", "text"), PRINTED)
+def test_printed_form(function: Callable[..., Any], text: str) -> None:
+    printed = re.sub(r"\s+", " ", str(dt.make_jaxpr(function)(X)))
+    assert f"= {text}" in printed
+
+
+ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: lax.reduce_sum(X, (2,)), ValueError, "axes 2 is out of bounds"),
+    (lambda: lax.reduce_sum(X, (0, -2)), ValueError, "named twice"),
+    (lambda: lax.reduce_sum(X, 0), TypeError, "sequence of integers"),
+    (lambda: lax.reduce_sum(X > 0, (0,)), TypeError, "reduce_sum does not accept dtype bool"),
+    (lambda: lax.reduce_prod(X > 0, (0,)), TypeError, "reduce_prod does not accept dtype bool"),
+    (lambda: lax.reduce_and(X, (0,)), TypeError, "reduce_and does not accept dtype float32"),
+    (lambda: lax.reduce_sum([1.0], (0,)), TypeError, "dovetail.numpy.asarray"),
+    (lambda: lax.argmax(X[:0], 0, np.int32), ValueError, "empty sequence"),
+    (lambda: lax.argmax(X, 2, np.int32), ValueError, "out of bounds"),
+    (lambda: lax.argmax(X, 0, np.float32), TypeError, "integer dtype"),
+    (lambda: lax.cumsum(X, 2), ValueError, "out of bounds"),
+    (lambda: lax.cumsum(X > 0), TypeError, "cumsum does not accept dtype bool"),
+    (lambda: lax.cummax(X + 1j), TypeError, "cummax does not accept dtype complex64"),
+    (lambda: lax.cumlogsumexp(X.astype(int)), TypeError, "cumlogsumexp does not accept dtype int"),
+    (lambda: lax.cumsum(np.float32(1)), ValueError, "rank 0"),
+]
+
+
+@pytest.mark.parametrize(("function", "error", "text"), ERRORS)
+def test_errors(function: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        function()
