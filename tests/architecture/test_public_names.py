@@ -38,6 +38,12 @@ def test_all_lists_the_table_and_nothing_else():
     assert set(names) <= set(dir(dovetail))
 
 
+def test_every_public_module_is_listed(root):
+    folder = root / "packages" / "core" / "src" / "dovetail"
+    files = {path.stem for path in folder.glob("*.py") if path.stem[0] != "_"}
+    assert files == set(dovetail._MODULES)
+
+
 @pytest.mark.parametrize("name", dovetail.__all__)
 def test_every_name_resolves(name):
     assert getattr(dovetail, name) is not None

@@ -11,6 +11,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
 if TYPE_CHECKING:
+    from dovetail import dlpack as dlpack
     from dovetail import dtypes as dtypes
     from dovetail import errors as errors
     from dovetail import extend as extend
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail.core.base.dtypes import float0 as float0
     from dovetail.core.runtime.array import Array as Array
+    from dovetail.core.runtime.array import Shard as Shard
     from dovetail.core.runtime.array import live_arrays as live_arrays
     from dovetail.core.runtime.clients import default_backend as default_backend
     from dovetail.core.runtime.clients import device_count as device_count
@@ -68,7 +70,9 @@ if TYPE_CHECKING:
     from dovetail.core.runtime.clients import local_devices as local_devices
     from dovetail.core.runtime.clients import process_count as process_count
     from dovetail.core.runtime.clients import process_index as process_index
+    from dovetail.core.runtime.clients import process_indices as process_indices
     from dovetail.core.runtime.transfer import block_until_ready as block_until_ready
+    from dovetail.core.runtime.transfer import copy_to_host_async as copy_to_host_async
     from dovetail.core.runtime.transfer import device_get as device_get
     from dovetail.core.runtime.transfer import device_put as device_put
 
@@ -77,11 +81,13 @@ __version__ = "0.1.0"
 _NAMES = {
     "Array": "dovetail.core.runtime.array",
     "ShapeDtypeStruct": "dovetail.core.api.inspection",
+    "Shard": "dovetail.core.runtime.array",
     "block_until_ready": "dovetail.core.runtime.transfer",
     "check_tracer_leaks": "dovetail.core.base.config",
     "checking_leaks": "dovetail.core.base.config:check_tracer_leaks",
     "clear_caches": "dovetail.core.api.jit",
     "config": "dovetail.core.base.config",
+    "copy_to_host_async": "dovetail.core.runtime.transfer",
     "debug_infs": "dovetail.core.base.config",
     "debug_nans": "dovetail.core.base.config",
     "default_backend": "dovetail.core.runtime.clients",
@@ -119,6 +125,7 @@ _NAMES = {
     "print_environment_info": "dovetail.core.api.environment",
     "process_count": "dovetail.core.runtime.clients",
     "process_index": "dovetail.core.runtime.clients",
+    "process_indices": "dovetail.core.runtime.clients",
     "threefry_partitionable": "dovetail.core.base.config",
     "typeof": "dovetail.core.api.inspection",
     "value_and_grad": "dovetail.core.api.derivatives",
@@ -128,6 +135,7 @@ _NAMES = {
 """The module that a public name is in; after a colon, the name that it has there."""
 
 _MODULES = (
+    "dlpack",
     "dtypes",
     "errors",
     "extend",
@@ -142,12 +150,14 @@ _NUMPY_API = ("nn", "numpy", "random")
 __all__ = [
     "Array",
     "ShapeDtypeStruct",
+    "Shard",
     "__version__",
     "block_until_ready",
     "check_tracer_leaks",
     "checking_leaks",
     "clear_caches",
     "config",
+    "copy_to_host_async",
     "debug_infs",
     "debug_nans",
     "default_backend",
@@ -159,6 +169,7 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "dlpack",
     "dtypes",
     "enable_checks",
     "enable_x64",
@@ -191,6 +202,7 @@ __all__ = [
     "print_environment_info",
     "process_count",
     "process_index",
+    "process_indices",
     "random",
     "sharding",
     "stages",
