@@ -20,6 +20,10 @@ from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import broadcast_in_dim
 from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.runtime import buffers
+from dovetail.core.runtime.array import wrap
+from dovetail.core.runtime.host import checked_ndarray
+from dovetail.core.runtime.sharding import default_sharding
 from dovetail.core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]
@@ -132,8 +136,18 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
 
 
 def value(x: Any) -> Any:
-    """A checked operand as a value that users can hold: a `Literal` becomes an array or tracer."""
-    return broadcast_in_dim(x, (), ()) if type(x) is Literal else x
+    """A checked operand as a value that users can hold: an array or tracer."""
+    if type(x) is Literal:
+        return broadcast_in_dim(x, (), ())
+    if isinstance(x, np.ndarray):
+        return host_array(checked_ndarray(x, "the argument"))
+    return x
+
+
+def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
+    """A NumPy array of a canonical dtype as an array on the default device."""
+    aval = make_aval(x.shape, x.dtype, weak)
+    return wrap(None, (buffers.put(x, aval, default_sharding()),))
 
 
 def no_out(function: str, out: Any) -> None:

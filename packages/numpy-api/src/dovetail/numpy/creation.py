@@ -24,6 +24,7 @@ from dovetail.numpy.arguments import (
     array_like,
     canonical_shape,
     convert,
+    host_array,
     literal,
     same_dtype,
     shape_of_argument,
@@ -33,12 +34,6 @@ Shape = tuple[int, ...]
 
 #: Up to this many elements a constant is copied from the host, which needs no compiled program.
 SMALL: Final = 4096
-
-
-def host_array(value: np.ndarray[Any, Any], weak: bool = False) -> Any:
-    """A NumPy array of a canonical dtype as an array on the default device."""
-    aval = make_aval(value.shape, value.dtype, weak)
-    return wrap(None, (buffers.put(value, aval, default_sharding()),))
 
 
 def on_device(x: Any, device: Any) -> Any:
@@ -103,15 +98,14 @@ def array(
         >>> print(jnp.array([1, 2.5], dtype="bfloat16"))
         [1 2.5]
     """
-    kind = type(object)
-    if kind is list and dtype is None and device is None and not ndmin:
-        value = _number_list(object)
-        if value is not None:
-            return host_array(value)
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"array: order {order!r} is not supported; the memory order of arrays is chosen by the compiler"
         )
+    if type(object) is list and dtype is None and device is None and not ndmin:
+        value = _number_list(object)
+        if value is not None:
+            return host_array(value)
     no_sharding("array", out_sharding)
     wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     result = _converted(object, wanted)

@@ -12,6 +12,7 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
+    host_array,
     array_like,
     canonical_axes,
     convert,
@@ -21,7 +22,7 @@ from dovetail.numpy.arguments import (
     requested_dtype,
 )
 from dovetail.numpy.compiled import compiled_with
-from dovetail.numpy.creation import SMALL, host_array, on_device
+from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, permuted, reshaped
 

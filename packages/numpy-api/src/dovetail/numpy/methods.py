@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.numpy import complex_numbers, creation, shapes
 from dovetail.numpy.arguments import no_out
-from dovetail.numpy.indexed_update import at
 
 
 def reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
@@ -103,7 +101,8 @@ def bits_as(x: Any, target: Any) -> Any:
     count = round(1 / ratio)
     if shape[-1] % count:
         raise ValueError(
-            f"view: the last dimension, of size {shape[-1]}, does not divide into groups of {count} "
+            f"view: the last dimension, of size {shape[-1]}, does not divide into groups of "
+            f"{count} "
             f"elements of {own}, which make one of {target}"
         )
     grouped = shapes.reshape(x, (*shape[:-1], shape[-1] // count, count))
@@ -122,53 +121,33 @@ def _complex_view(x: Any, own: Any, target: Any) -> Any:
     numbers = bits_as(x, part)
     shape = aval_of(numbers).shape
     if not shape or shape[-1] % 2:
-        raise ValueError(f"view: an array of shape {aval_of(x).shape} does not divide into {target}")
+        raise ValueError(
+            f"view: an array of shape {aval_of(x).shape} does not divide into {target}"
+        )
     pairs = shapes.reshape(numbers, (*shape[:-1], shape[-1] // 2, 2))
     return lax.complex(pairs[..., 0], pairs[..., 1])
 
 
-METHODS: Final[dict[str, Callable[..., Any]]] = {
-    "astype": astype,
-    "compress": compress,
-    "conjugate": conjugate,
-    "copy": copy,
-    "flatten": flatten,
-    "reshape": reshape,
-    "transpose": transpose,
-    "view": view,
-}
-
-
-def _transposed(self: Any) -> Any:
+def transposed(self: Any) -> Any:
     """The array with its dimensions in reverse order."""
     return shapes.transpose(self)
 
 
-def _matrix_transposed(self: Any) -> Any:
+def matrix_transposed(self: Any) -> Any:
     """The array with its last two dimensions exchanged."""
     return shapes.matrix_transpose(self)
 
 
-def _real(self: Any) -> Any:
+def real(self: Any) -> Any:
     """The real part."""
     return complex_numbers.real(self)
 
 
-def _imag(self: Any) -> Any:
+def imag(self: Any) -> Any:
     """The imaginary part."""
     return complex_numbers.imag(self)
 
 
-def _flat(self: Any) -> NoReturn:
+def flat(self: Any) -> NoReturn:
     """Not supported: it would be an iterator that can be written to."""
     raise NotImplementedError("arrays have no attribute flat: write x.ravel() or x.flatten()")
-
-
-PROPERTIES: Final[dict[str, Callable[[Any], Any]]] = {
-    "T": _transposed,
-    "at": at,
-    "flat": _flat,
-    "imag": _imag,
-    "mT": _matrix_transposed,
-    "real": _real,
-}

@@ -1,7 +1,8 @@
 """The operators of arrays and tracers.
 
-On arrays they are compiled; on tracers these functions run as they stand, for every operation that is traced, so
-that the common cases come first: operands of one type, and an operand that is a Python number.
+On arrays they are compiled; on tracers these functions run as they stand, for every operation that
+is traced, so that the common cases come first: operands of one type, and an operand that is a
+Python number.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-
 from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import mul_p, neg_p
 from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
@@ -21,7 +21,6 @@ from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy import arithmetic, bits, logic
 from dovetail.numpy.arguments import literal
 from dovetail.numpy.compiled import plain
-from dovetail.numpy.indexing import getitem
 
 _KINDS: Final = "biufc"
 _SCALAR_RANK: Final[dict[Any, int]] = {bool: 0, int: 1, float: 3, complex: 4}
@@ -58,7 +57,8 @@ def _binary(
         return found
 
     def scalar(x: Any, number: Any) -> Any:
-        """A Python number as an operand beside an array whose dtype it takes; None where it does not."""
+        """A Python number as an operand beside an array whose dtype it takes; None where it does
+        not."""
         aval = x.aval
         if aval.weak_type:
             return None
@@ -104,15 +104,19 @@ def _binary(
 
 
 def _is_operand(other: Any) -> bool:
-    return isinstance(other, _HOST) or hasattr(other, "__dovetail_array__") or hasattr(other, "aval")
+    return (
+        isinstance(other, _HOST) or hasattr(other, "__dovetail_array__") or hasattr(other, "aval")
+    )
 
 
 def _refused(self: Any, other: Any) -> Any:
-    """For other operands Python tries their own operator, and says what is wrong if there is none."""
+    """For other operands Python tries their own operator, and says what is wrong if there is
+    none."""
     if isinstance(other, (list, tuple, set, dict)):
         kind = type(other).__name__
         raise TypeError(
-            f"unsupported operand types: an array and a {kind}; write dovetail.numpy.asarray(...) around "
+            f"unsupported operand types: an array and a {kind}; write dovetail.numpy.asarray(...) "
+            f"around "
             f"the {kind} first"
         )
     return NotImplemented
@@ -133,14 +137,22 @@ def _positive(self: Any) -> Any:
 
 
 def _negative(self: Any) -> Any:
-    return neg_p.bind(self) if dtypes.kind_of(self.dtype) in _FAST_NEG else plain(arithmetic.negative)(self)
+    return (
+        neg_p.bind(self)
+        if dtypes.kind_of(self.dtype) in _FAST_NEG
+        else plain(arithmetic.negative)(self)
+    )
 
 
 _FAST_NEG: Final = ("i", "u", "f", "c")
 
 
 def _invert(self: Any) -> Any:
-    return not_p.bind(self) if dtypes.kind_of(self.dtype) in ("b", "i", "u") else plain(bits.bitwise_not)(self)
+    return (
+        not_p.bind(self)
+        if dtypes.kind_of(self.dtype) in ("b", "i", "u")
+        else plain(bits.bitwise_not)(self)
+    )
 
 
 def _absolute(self: Any) -> Any:
@@ -154,7 +166,9 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
     if ndigits is not None:
         return rounded(self, ndigits)
     result = rounded(self)
-    return result.astype(dtypes.default_dtype("i")) if dtypes.kind_of(result.dtype) == "f" else result
+    return (
+        result.astype(dtypes.default_dtype("i")) if dtypes.kind_of(result.dtype) == "f" else result
+    )
 
 
 def _contains(self: Any, other: Any) -> Any:
@@ -196,7 +210,6 @@ def _table() -> dict[str, Callable[..., Any]]:
         "__abs__": _absolute,
         "__invert__": _invert,
         "__round__": _round,
-        "__getitem__": getitem,
         "__contains__": _contains,
     }
     for name, (function, primitive, kinds) in _BINARY.items():
@@ -216,7 +229,6 @@ COMPILED: Final = frozenset(
     not in (
         "__pos__",
         "__pow__",
-        "__getitem__",
         "__contains__",
         "__round__",
     )

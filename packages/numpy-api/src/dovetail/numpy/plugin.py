@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from dovetail.core.plugins.hookspecs import ArrayMethods, hookimpl
 
-#: Methods that are functions of this package under the same name, and the modules that these are in.
+#: Methods that are functions of this package under the same name, and the modules that these are
+# in.
 _METHODS: Final = {
     "all": "reductions",
     "any": "reductions",
@@ -42,30 +41,37 @@ _METHODS: Final = {
 }
 
 
-def _method(name: str, module: str) -> Callable[..., Any]:
-    """A method that loads the module of its function when it is first called."""
-    found: Callable[..., Any] | None = None
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal found
-        if found is None:
-            found = getattr(import_module(f"dovetail.numpy.{module}"), name)
-        return found(self, *args, **kwargs)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"See `dovetail.numpy.{name}`."
-    return method
+#: Methods and properties that differ from the function of the same name.
+_OWN_METHODS: Final = (
+    "astype",
+    "compress",
+    "conjugate",
+    "copy",
+    "flatten",
+    "reshape",
+    "transpose",
+    "view",
+)
+_PROPERTIES: Final = {
+    "T": "methods:transposed",
+    "at": "indexed_update:at",
+    "flat": "methods:flat",
+    "imag": "methods:imag",
+    "mT": "methods:matrix_transposed",
+    "real": "methods:real",
+}
 
 
 @hookimpl
 def dovetail_array_methods() -> ArrayMethods:
     """The tables."""
-    from dovetail.numpy import methods, operators  # deferred: load the functions behind them
+    from dovetail.numpy import operators  # deferred: loads the functions behind them
 
-    found = {name: _method(name, module) for name, module in _METHODS.items()}
+    own = {name: f"dovetail.numpy.methods:{name}" for name in _OWN_METHODS}
+    same = {name: f"dovetail.numpy.{module}:{name}" for name, module in _METHODS.items()}
     return ArrayMethods(
-        operators=operators.OPERATORS,
-        methods={**found, **methods.METHODS},
-        properties=methods.PROPERTIES,
+        operators={**operators.OPERATORS, "__getitem__": "dovetail.numpy.indexing:getitem"},
+        methods={**same, **own},
+        properties={name: f"dovetail.numpy.{place}" for name, place in _PROPERTIES.items()},
         compiled=operators.COMPILED,
     )

@@ -15,6 +15,7 @@ from dovetail.core.ops.creation import iota_p
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
+    host_array,
     array_like,
     broadcast_result,
     canonical_axis,
@@ -26,7 +27,7 @@ from dovetail.numpy.arguments import (
     same_dtype,
 )
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.creation import SMALL, host_array, no_sharding, on_device
+from dovetail.numpy.creation import SMALL, no_sharding, on_device
 from dovetail.numpy.joining import stack
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped

@@ -13,6 +13,7 @@ from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
+    host_array,
     array_like,
     canonical_axis,
     convert,
@@ -22,7 +23,6 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.creation import host_array
 from dovetail.numpy.gathering import take
 from dovetail.numpy.selection import pick, truth
 from dovetail.numpy.shapes import operand, reshaped

@@ -116,6 +116,9 @@ class LoweringTable(Mapping[str, LoweringRule]):
 class ArrayMethods:
     """What arrays and tracers gain from an extension: the NumPy layer fills it.
 
+    A function may also be given by its place, ``"module:name"``; it is then imported when it is
+    first used.
+
     Attributes:
         operators: special methods by name (`"__add__"`), called with the array first.
         methods: ordinary methods by name (`"sum"`), called with the array first.
@@ -124,9 +127,9 @@ class ArrayMethods:
             compiled as one unit; under a trace they are inlined.
     """
 
-    operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    properties: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    operators: Mapping[str, Callable[..., Any] | str] = field(default_factory=dict)
+    methods: Mapping[str, Callable[..., Any] | str] = field(default_factory=dict)
+    properties: Mapping[str, Callable[[Any], Any] | str] = field(default_factory=dict)
     compiled: frozenset[str] = frozenset()
 
 

@@ -7,6 +7,7 @@ every class that `register_array_class` has seen; until then a stub under each n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from dovetail.core.base.errors import (
@@ -140,16 +141,46 @@ def load_array_methods() -> bool:
 
 
 def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods: Any) -> None:
-    for name in OPERATORS:
-        if name in cls.__dict__ or name not in methods.operators:
-            continue
-        setattr(cls, name, adapt(name, methods.operators[name]))
-    for name, function in methods.methods.items():
+    tables = ({n: f for n, f in methods.operators.items() if n in OPERATORS}, methods.methods)
+    for name, function in [item for table in tables for item in table.items()]:
         if name not in cls.__dict__:
-            setattr(cls, name, adapt(name, function))
+            late = isinstance(function, str)
+            setattr(cls, name, _late(cls, name, function, adapt) if late else adapt(name, function))
     for name, function in methods.properties.items():
         if name not in cls.__dict__:
-            setattr(cls, name, property(function))
+            late = isinstance(function, str)
+            setattr(cls, name, _late_property(cls, name, function) if late else property(function))
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _late(
+    cls: type, name: str, place: str, adapt: Callable[[str, Callable[..., Any]], Any]
+) -> Callable[..., Any]:
+    """A method that imports the function behind it, and makes room for it, when it is called."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = adapt(name, _imported(place))
+        setattr(cls, name, found)
+        return found.__get__(self, cls)(*args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"See `{place.replace(':', '.')}`."
+    return method
+
+
+def _late_property(cls: type, name: str, place: str) -> property:
+    """A property that imports the function behind it, and makes room for it, when it is read."""
+
+    def read(self: Any) -> Any:
+        function = _imported(place)
+        setattr(cls, name, property(function))
+        return function(self)
+
+    return property(read)
 
 
 def _stub(name: str) -> Callable[..., Any]:
