@@ -525,7 +525,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
-        >>> lax.cumlogsumexp(np.zeros(2, np.float32)).round(3).tolist()
+        >>> [round(y, 3) for y in lax.cumlogsumexp(np.zeros(2, np.float32)).tolist()]
         [0.0, 0.693]
     """
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
