@@ -101,6 +101,28 @@ def test_two_python_scalars_give_a_weak_type() -> None:
     assert not lax.add(1.0, np.float32(2.0)).weak_type
 
 
+@pytest.mark.parametrize(
+    ("function", "weak"),
+    [
+        (lax.sin, True),
+        (lax.abs, True),
+        (lax.floor, True),
+        (lambda x: lax.integer_pow(x, 2), True),
+        (lambda x: lax.pow(x, 2), True),
+        (lambda x: lax.pow(x, np.float32(2)), False),
+        (lambda x: lax.max(x, 1.0), True),
+        (lambda x: lax.select(True, x, 1.0), True),
+        (lambda x: lax.select(True, x, np.float32(1.0)), False),
+        (lambda x: lax.lt(x, 2.0), False),
+        (lax.is_finite, False),
+        (lambda x: lax.bitcast_convert_type(x, np.int32), False),
+    ],
+)
+def test_weak_types(function: Any, weak: bool) -> None:
+    assert dovetail.make_jaxpr(function)(1.5).out_avals[0].weak_type is weak
+    assert function(1.5).weak_type is weak
+
+
 def test_numpy_arrays_of_64_bits_are_of_32() -> None:
     assert lax.add(np.ones(3), np.ones(3)).dtype == np.float32
     with dovetail.enable_x64(True):
