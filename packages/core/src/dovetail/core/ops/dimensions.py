@@ -83,6 +83,13 @@ def canonical_dimensions(
         TypeError: they are no sequence of integers.
         ValueError: there is no such dimension, or one is named twice.
     """
+    if type(dimensions) is tuple:
+        for d in dimensions:
+            if type(d) is not int or not 0 <= d < rank:
+                break
+        else:
+            if len(dimensions) < 2 or len(set(dimensions)) == len(dimensions):
+                return dimensions
     found = tuple(
         [
             canonical_dimension(d, rank, function, argument)

@@ -276,6 +276,10 @@ def _operands(operands: Any, function: str) -> list[Any]:
     values = list(operands)
     if not values:
         raise ValueError(f"lax.{function} needs at least one operand, got an empty sequence")
+    if isinstance(values[0], ArrayClass):
+        dtype = values[0].aval.dtype
+        if all(isinstance(v, ArrayClass) and v.aval.dtype == dtype for v in values):
+            return values
     return equal_dtypes(function, *values)
 
 
