@@ -143,3 +143,12 @@ def test_select_passes_the_chosen_derivative_only() -> None:
 
     assert derivative(function, 3.0) == 6.0
     assert derivative(function, -3.0) == -1.0
+
+
+def test_tangent_of_a_predicate_holds_nothing() -> None:
+    def function(x: Any) -> Any:
+        return dovetail.jvp(lax.is_finite, (x,), (x,))[1]
+
+    x = np.ones(3, np.float32)
+    assert function(x).dtype == dovetail.float0
+    assert dovetail.jit(function)(x).dtype == dovetail.float0

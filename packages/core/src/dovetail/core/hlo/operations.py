@@ -204,7 +204,7 @@ class OperationBuilder(AttributeBuilder):
                 return found
         array = np.asarray(value)
         physical = physical_aval(aval)
-        if array.dtype != physical.dtype:
+        if array.dtype != physical.dtype or array.dtype == dtypes.float0:
             array = _cast(array, physical.dtype)
         if key is None and array.ndim == 0:
             key = (aval, array.tobytes())

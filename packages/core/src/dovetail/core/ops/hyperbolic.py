@@ -12,7 +12,7 @@ from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail.core.ops.comparison import gt_p
+from dovetail.core.ops.comparison import eq_p, gt_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.exponential import exp, expm1, log1p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
@@ -41,7 +41,10 @@ class Sinh(Function):
         """
         if aval_of(x).dtype.kind == "c":
             a, b = real(x), imag(x)
-            return complex_p.bind(mul(sinh(a), cos(b)), mul(cosh(a), sin(b)))
+            # On the real axis the imaginary part is 0, also where cosh(a) is infinite.
+            turned = mul(cosh(a), sin(b))
+            turned = select_n_p.bind(eq_p.bind(b, literal_like(0, b)), turned, b)
+            return complex_p.bind(mul(sinh(a), cos(b)), turned)
         half = literal_like(0.5, x)
         size = abs_p.bind(x)
         e = expm1(size)

@@ -9,10 +9,11 @@ import numpy as np
 from dovetail.core.basis.elementwise import mul, neg
 from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
+from dovetail.core.ir.avals import ShapedArray
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
-from dovetail.core.ops.operands import operands
+from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.ops.powers import rsqrt, square_p
 
 
@@ -24,6 +25,15 @@ class Sin(ElementaryFunction):
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return cos(x)
 
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        result = super().emit(context, *values, out=out, **params)
+        if out.dtype.kind != "c":
+            return result
+        # The real part is sin(a) cosh(b), 0 where a is 0, also where b is infinite.
+        a, zero, part = _on_imaginary_axis(context, values[0], out)
+        real = context.select(zero, a, context.real(result, part), part)
+        return context.complex(real, context.imag(result, part), out)
+
 
 class Cos(ElementaryFunction):
     """The cosine."""
@@ -32,6 +42,24 @@ class Cos(ElementaryFunction):
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return neg(mul(t, sin(x)))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        result = super().emit(context, *values, out=out, **params)
+        if out.dtype.kind != "c":
+            return result
+        # The imaginary part is -sin(a) sinh(b), 0 where a is 0, also where b is infinite.
+        a, zero, part = _on_imaginary_axis(context, values[0], out)
+        sign = context.op("sign", [context.imag(values[0], part)], part)
+        none = context.neg(context.mul(a, sign, part), part)
+        imag = context.select(zero, none, context.imag(result, part), part)
+        return context.complex(context.real(result, part), imag, out)
+
+
+def _on_imaginary_axis(context: Any, x: Any, out: ShapedArray) -> tuple[Any, Any, ShapedArray]:
+    """The real part of complex numbers, whether it is zero, and its aval."""
+    part = out.update(dtype=real_dtype(out.dtype))
+    real = context.real(x, part)
+    return real, context.compare(real, context.constant(0.0, part), "EQ", part), part
 
 
 class Tan(ElementaryFunction):

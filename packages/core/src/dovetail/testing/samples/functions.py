@@ -131,6 +131,11 @@ for _name in (
 ):
     FUNCTIONS[_name] += chosen()
 
+# On the axes, where a part of the result is zero however large the other one is.
+AXES = np.array([complex(a, b) for a in (0.0, -0.0) for b in (INF, -INF, 2.0, 0.0, -0.0)])
+for _name, _points in (("sin", AXES), ("cos", AXES), ("sinh", AXES.imag + 1j * AXES.real)):
+    FUNCTIONS[_name] += across_dtypes(Sample((_points,), differentiable=(), note="axes"), COMPLEXES)
+
 ORDERS = np.array([1.0, 2.0, 3.0, 1.0])
 SPECIAL_FUNCTIONS: dict[str, list[Sample]] = {
     "polygamma": across_dtypes(
