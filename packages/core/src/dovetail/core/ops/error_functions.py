@@ -125,7 +125,7 @@ class Erfc(ElementaryFunction):
         center = literal_like(3.75, x)
         t = div_p.bind(sub_p.bind(a, center), add_p.bind(a, center))
         chebyshev = _ERFC_COEFFICIENTS[: 12 if single else None]
-        series = polynomial(np.polynomial.chebyshev.cheb2poly(chebyshev), t)
+        series = polynomial(np.polynomial.chebyshev.cheb2poly(chebyshev).tolist(), t)
         small = mul(gaussian, div_p.bind(series, add_p.bind(literal_like(1, x), add_p.bind(a, a))))
         near = sub_p.bind(literal_like(1, x), erf(x))
         return select_n_p.bind(lt_p.bind(x, literal_like(0.5, x)), small, near)
