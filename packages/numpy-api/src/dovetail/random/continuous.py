@@ -15,9 +15,10 @@ from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.comparison import ge_p
 from dovetail.core.ops.conversion import stop_gradient
-from dovetail.core.ops.error_functions import erf_inv_p, erf_p
+from dovetail.core.ops.error_functions import erf_p
 from dovetail.core.ops.exponential import log1p_p, log_p
 from dovetail.core.ops.extrema import max_p, min_p
+from dovetail.core.ops.random import erf_inv_fast_p
 from dovetail.core.ops.rounding import nextafter_p
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.trigonometric import tan_p
@@ -116,7 +117,7 @@ def real_normal(key: Any, shape: Shape, dtype: Any) -> Any:
 
 
 def _normal_of_error(x: Any, dtype: Any) -> Any:
-    return mul(literal(math.sqrt(2), dtype), erf_inv_p.bind(x))
+    return mul(literal(math.sqrt(2), dtype), erf_inv_fast_p.bind(x))
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:

@@ -14,6 +14,7 @@ from dovetail.core.basis.structural import move_dimension, reshape
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import random as core_random
 from dovetail.core.ops.arithmetic import add_p, sub_p
+from dovetail.core.ops.conversion import reduce_precision
 from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.cumulative import cumsum
 from dovetail.core.ops.exponential import log_p
@@ -222,11 +223,20 @@ def _categorical(key: Any, logits: Any, axis: Any, shape: Any, replace: Any, mod
     full = (*batch[:axis], aval.shape[axis], *batch[axis:])
     if replace:
         noise = gumbel_numbers(key, (*prefix, *full), aval.dtype, mode)
-        scores = add_p.bind(noise, with_rank(logits, aval.shape, len(shape) + 1))
+        scores = _sum(noise, with_rank(logits, aval.shape, len(shape) + 1))
         return argmax(scores, extra + axis, dtypes.default_dtype("i"))
-    scores = add_p.bind(logits, gumbel_numbers(key, full, aval.dtype, mode))
+    scores = _sum(logits, gumbel_numbers(key, full, aval.dtype, mode))
     positions = _largest(scores, math.prod(prefix), axis)
     return reshape(move_dimension(positions, len(batch), 0), shape)
+
+
+def _sum(x: Any, y: Any) -> Any:
+    """A sum whose order is that of the dtype: XLA may compute on with more digits than it has."""
+    total = add_p.bind(x, y)
+    limits = dtypes.finfo(aval_of(total).dtype)
+    if limits.bits >= 32:
+        return total
+    return reduce_precision(total, int(limits.nexp), int(limits.nmant))
 
 
 def _largest(x: Any, count: int, axis: int) -> Any:
@@ -336,7 +346,7 @@ def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: s
     dtype, size = p.dtype, p.size
     integers = dtypes.default_dtype("i")
     if not replace:
-        scores = add_p.bind(gumbel_numbers(key, (size,), dtype, mode), log_p.bind(p, accuracy=None))
+        scores = _sum(gumbel_numbers(key, (size,), dtype, mode), log_p.bind(p, accuracy=None))
         return convert_element_type(top_k(scores, draws)[1], integers)
     sums = cumsum(p)
     total = reshape(slice_dimension(sums, size - 1, size, 0), ())

@@ -117,7 +117,7 @@ class StructuralBuilder(OperationBuilder):
     def select(self, predicate: Value, x: Value, y: Value, out: Any) -> Value:
         """`x` where `predicate` (of the shape of `out`, or a scalar) is true, `y` elsewhere."""
         extra = self.physical_dimensions(out)
-        if extra and out.ndim:
+        if extra and predicate.type.rank:
             wide = make_aval(out.shape + extra, np.dtype(bool))
             predicate = self.broadcast_in_dim(predicate, wide, range(out.ndim))
         return self.op("stablehlo.select", [predicate, x, y], out)

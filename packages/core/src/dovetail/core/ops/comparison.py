@@ -6,19 +6,49 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail.core.base import dtypes
 from dovetail.core.basis.families import Compare, Discrete
 from dovetail.core.basis.operands import operand
-from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.ir.avals import ShapedArray, make_aval
 from dovetail.core.ops.operands import operands
 
 
-class Eq(Compare):
+class Equality(Compare):
+    """A comparison that takes random keys too: they are equal if all their numbers are."""
+
+    def check_dtypes(self, *avals: ShapedArray) -> None:
+        first = avals[0].dtype
+        if not (dtypes.is_extended(first) and all(a.dtype == first for a in avals)):
+            super().check_dtypes(*avals)
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        x, y = map(np.asarray, args)
+        if x.dtype.names and x.dtype == y.dtype:
+            return np.asarray(x == y if self.direction == "EQ" else x != y)
+        return super().reference(*args, **params)
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        parts = super().emit(context, *values, out=out, **params)
+        extra = len(context.physical_dimensions(context.avals_in[0]))
+        if not extra:
+            return parts
+        axes = tuple(range(out.ndim, out.ndim + extra))
+        scalar = make_aval((), out.dtype)
+        join = "and" if self.direction == "EQ" else "or"
+        start = context.constant(np.asarray(join == "and"), scalar)
+        (result,) = context.reduce(
+            [parts], [start], axes, [out], lambda a, b: [context.op(join, [a, b], scalar)]
+        )
+        return result
+
+
+class Eq(Equality):
     """Whether the operands are equal."""
 
     name, direction, numpy = "eq", "EQ", np.equal
 
 
-class Ne(Compare):
+class Ne(Equality):
     """Whether the operands differ."""
 
     name, direction, numpy = "ne", "NE", np.not_equal

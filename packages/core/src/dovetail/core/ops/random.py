@@ -15,6 +15,7 @@ from dovetail.core.basis.families import NoGradient
 from dovetail.core.basis.structural import batch_size, move_dimension, reshape
 from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail.core.ops import threefry, threefry_reference
+from dovetail.core.ops.error_functions import ErfInv
 from dovetail.core.transform.batch import batch_flat, place_batch
 
 if TYPE_CHECKING:
@@ -384,6 +385,20 @@ class RandomBits(KeyPrimitive):
 
 
 random_bits_p: Final = RandomBits()
+
+
+class ErfInvFast(ErfInv):
+    """The inverse of the error function, as StableHLO's operation computes it on a backend.
+
+    It loses up to half of the digits in the tails, which does no harm to normal random numbers;
+    they are made with it because it is faster, and because their published streams are.
+    """
+
+    name = "erf_inv_fast"
+    formula_dtypes = ()
+
+
+erf_inv_fast_p: Final = ErfInvFast()
 
 
 # Functions for users' functions, on canonical arguments.

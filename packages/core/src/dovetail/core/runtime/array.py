@@ -426,6 +426,7 @@ class KeyArray(Array):
         return make_aval(shape[: len(shape) - extra], key_dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._check()
         raise TypeError(
             f"an array of random keys ({self.dtype}) is no NumPy array; "
             "dovetail.random.key_data(keys) gives the numbers that they are made of"

@@ -275,6 +275,8 @@ def device_get(x: Any) -> Any:
 def _on_host(leaf: Any) -> Any:
     if type(leaf) is Array:
         return read(leaf)
+    if isinstance(leaf, KeyArray):
+        return leaf  # the host has no form for keys
     if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):
         return np.asarray(leaf)
     return leaf

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.core.ops.random import threefry_implementation
 from dovetail.testing.keys import key_array
-from dovetail.testing.sample import Sample, rolled
+from dovetail.testing.sample import Sample, across_dtypes, rejected, rolled
 
 WORDS = np.array([0, 1, 2**31, 2**32 - 1, 0xDEADBEEF, 12345], np.uint32)
 
@@ -37,10 +37,17 @@ def other_numbers(x: Any, i: int) -> Any:
     return rolled(x, i) if x.ndim else (x + i).astype(x.dtype)
 
 
+def other_switch(x: Any, i: int) -> Any:
+    """The opposite of a boolean scalar in every other element of a batch, and other keys."""
+    return np.asarray(x != (i % 2 == 1)) if x.dtype == bool else other_numbers(x, i)
+
+
 def key_samples(*args: Any, **params: Any) -> Sample:
     """A sample whose arguments vary in a batch also where they have no dimensions."""
     return Sample(args, params, vary=other_numbers)
 
+
+FRACTIONS = np.array([-0.9, -0.75, -0.5, -0.1, 0.0, 1e-3, 0.25, 0.6, 0.875])
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 2), (0,))
 
@@ -64,6 +71,11 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((WORDS[:0],) * 4, {}, note="empty"),
         Sample((WORDS, WORDS, WORDS), {}, raises=TypeError, note="three words"),
         Sample((WORDS, WORDS, WORDS, WORDS.astype(np.int32)), {}, raises=TypeError),
+    ],
+    "erf_inv_fast": [
+        *across_dtypes(Sample((FRACTIONS,), {}, tolerance=2**10), ["float32", "float64"]),
+        *across_dtypes(Sample((FRACTIONS,), {}), ["float16", "bfloat16"]),
+        *rejected(Sample((np.zeros(2),), {}), ["int32", "complex64"]),
     ],
     "random_seed": [
         *(
@@ -118,4 +130,31 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((raw(),), {"bit_width": 32, "shape": ()}, raises=TypeError),
         Sample((keys(),), {"bit_width": 24, "shape": ()}, raises=TypeError),
     ],
+    # Primitives that move or compare elements take keys too.
+    "eq": [
+        Sample((keys(3), np.roll(keys(3), 1))),
+        Sample((keys(2, 2), key_array(raw(2, 2) // 2 * 2)), note="some words are equal"),
+        Sample((keys(), keys(3)), vary=other_numbers),
+        Sample((keys(3), raw(3)[:, 0]), raises=TypeError),
+    ],
+    "ne": [Sample((keys(2, 2), key_array(raw(2, 2) // 2 * 2))), Sample((keys(2, 1), keys(1, 3)))],
+    "reshape": [
+        key_samples(keys(2, 3), new_sizes=(3, 2), dimensions=None, sharding=None),
+        key_samples(keys(), new_sizes=(1,), dimensions=None, sharding=None),
+    ],
+    "transpose": [key_samples(keys(2, 3), permutation=(1, 0))],
+    "broadcast_in_dim": [
+        key_samples(keys(), shape=(2,), broadcast_dimensions=(), sharding=None),
+        key_samples(keys(3, 1), shape=(2, 3, 2), broadcast_dimensions=(1, 2), sharding=None),
+    ],
+    "squeeze": [key_samples(keys(1, 3), dimensions=(0,))],
+    "slice": [key_samples(keys(5), start_indices=(1,), limit_indices=(5,), strides=(2,))],
+    "concatenate": [Sample((keys(2), np.roll(keys(3), 1)), {"dimension": 0})],
+    "rev": [key_samples(keys(2, 3), dimensions=(1,))],
+    "select_n": [
+        Sample((np.array([True, False, True]), keys(3), np.roll(keys(3), 1)), vary=other_numbers),
+        Sample((np.array(True), keys(3), np.roll(keys(3), 1)), vary=other_switch, note="scalar"),
+    ],
+    "copy": [key_samples(keys(3))],
+    "stop_gradient": [key_samples(keys(3))],
 }
