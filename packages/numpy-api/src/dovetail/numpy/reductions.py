@@ -788,7 +788,10 @@ def percentile(
     no_out("percentile", out)
     share = array_like(q, "percentile", "q")
     dtype = inexact_dtype(aval_of(share).dtype)
-    share = lax.div(convert(share, dtype), literal(100, dtype))
+    share = value(convert(share, dtype))
+    # XLA turns division by a constant into multiplication, and 100 * 0.01 is less than 1.
+    hundred = lax.add(lax.mul(share, literal(0, dtype)), literal(100, dtype))
+    share = lax.div(share, hundred)
     return _quantile("percentile", a, share, axis, method, keepdims)
 
 
