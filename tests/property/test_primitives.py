@@ -19,6 +19,7 @@ for package in (basis, transform, ops):
 
 # Primitives whose parameters are programs have tests of their own, in the file named.
 TESTED_ELSEWHERE: dict[str, str] = {
+    "reduce": "tests/unit/test_reduction_ops.py",
     "jit": "tests/unit/test_jit.py",
     "custom_jvp_call": "tests/unit/test_custom_derivatives.py",
     "custom_vjp_call": "tests/unit/test_custom_derivatives.py",

@@ -12,7 +12,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.ops import cumulative, reduction
+from dovetail.core.ops import cumulative, general_reduction, reduction
 from dovetail.core.trace.primitive import Primitive, RuntimePrimitive
 
 X = np.array([[1.0, 3, 2, 3], [0, -1, 5, 5], [2, 2, 2, 2]], np.float32)
@@ -216,5 +216,79 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("function", "error", "text"), ERRORS)
 def test_errors(function: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        function()
+
+
+def _sum_and_product(first: Any, second: Any) -> Any:
+    return {"sum": first["sum"] + second["sum"], "product": first["product"] * second["product"]}
+
+
+def _both(x: Any) -> Any:
+    starts = {"sum": 0.0, "product": 1.0}
+    return lax.reduce({"sum": x, "product": x}, starts, _sum_and_product, (0,))
+
+
+def test_reduce_with_a_function() -> None:
+    for got in (_both(X), dt.jit(_both)(X)):
+        np.testing.assert_allclose(np.asarray(got["sum"]), X.sum(0))
+        np.testing.assert_allclose(np.asarray(got["product"]), X.prod(0))
+    batched = dt.vmap(_both, in_axes=1)(X)
+    np.testing.assert_allclose(np.asarray(batched["product"]), X.prod(0))
+    for transformation in (dt.jacfwd, dt.jacrev):
+        rows = transformation(lambda x: _both(x)["product"])(X)
+        want = transformation(lambda x: lax.reduce_prod(x, (0,)))(X)
+        np.testing.assert_allclose(np.asarray(rows), np.asarray(want))
+    empty = lax.reduce(X[:0], 3.0, lambda a, b: a * 1 + b, (0,))
+    assert empty.tolist() == [3.0] * 4
+    starts = np.array([0.0, 1, 2], np.float32)
+    got = dt.vmap(lambda x, s: lax.reduce(x, s, lambda a, b: a + b, (0,)))(X, starts)
+    np.testing.assert_allclose(np.asarray(got), X.sum(1) + starts)
+    second = dt.grad(lambda x: lax.reduce(x, 1.0, lambda a, b: a * b * 1.0, (0,)))(X[0])
+    np.testing.assert_allclose(np.asarray(second), [18.0, 6, 9, 6])
+
+
+def test_reduce_agrees_with_its_reference() -> None:
+    jaxpr = dt.make_jaxpr(lambda a, b: lax.max(a, b) + 0 * a)(np.float32(0), np.float32(0))
+    params = {"jaxpr": jaxpr, "dimensions": (1,)}
+    (want,) = general_reduction.reduce_p.reference(X, np.float32(-9), **params)
+    (got,) = general_reduction.reduce_p.bind(X, np.float32(-9), **params)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_reduce_knows_common_functions() -> None:
+    def name(*args: Any) -> str:
+        jaxpr = dt.make_jaxpr(lambda x: lax.reduce(x, *args, (0,)))(X)
+        return jaxpr.eqns[-1].primitive.name
+
+    assert name(0.0, lax.add) == "reduce_sum"
+    assert name(0, lambda a, b: b + a) == "reduce_sum"
+    assert name(1.0, lax.mul) == "reduce_prod"
+    assert name(-np.inf, lax.max) == "reduce_max"
+    assert name(np.float32(np.inf), lax.min) == "reduce_min"
+    assert name(1.0, lax.add) == "reduce"
+    assert name(0.0, lambda a, b: a + a) == "reduce"
+    assert lax.reduce(X > 2, False, lax.bitwise_or, (0,)).tolist() == [False, True, True, True]
+
+
+REDUCE_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: lax.reduce(X, 0.0, lax.add, (2,)), ValueError, "out of bounds"),
+    (lambda: lax.reduce((X, X), (0.0,), lax.add, (0,)), TypeError, "trees of one structure"),
+    (lambda: lax.reduce(X, X, lax.add, (0,)), TypeError, "must be scalars"),
+    (lambda: lax.reduce(X.astype(int), 0.5, lax.add, (0,)), TypeError, "init value of dtype"),
+    (lambda: lax.reduce(X, np.int32(0), lax.add, (0,)), TypeError, "init value of dtype"),
+    (lambda: lax.reduce((X, X[0]), (0.0, 0.0), lambda a, b: a, (0,)), TypeError, "of one shape"),
+    (lambda: lax.reduce(X, 0.0, lambda a, b: (a, b), (0,)), TypeError, "must be a tree like"),
+    (lambda: lax.reduce(X, 0.0, lambda a, b: a > b, (0,)), TypeError, "must return scalars"),
+    (
+        lambda: dt.jit(lambda x, y: lax.reduce(x, 0.0, lambda a, b: a + b * y, (0,)))(X, 2.0),
+        TypeError,
+        "uses a traced value from outside",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "error", "text"), REDUCE_ERRORS)
+def test_errors_of_reduce(function: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         function()

@@ -145,6 +145,8 @@ if TYPE_CHECKING:
     from dovetail.core.ops.gamma_functions import polygamma_p as polygamma_p
     from dovetail.core.ops.gamma_functions import zeta as zeta
     from dovetail.core.ops.gamma_functions import zeta_p as zeta_p
+    from dovetail.core.ops.general_reduction import reduce as reduce
+    from dovetail.core.ops.general_reduction import reduce_p as reduce_p
     from dovetail.core.ops.hyperbolic import acosh as acosh
     from dovetail.core.ops.hyperbolic import acosh_p as acosh_p
     from dovetail.core.ops.hyperbolic import asinh as asinh
@@ -306,6 +308,7 @@ _MODULES = {
     "dovetail.core.ops.gamma_functions": (
         "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
     ),
+    "dovetail.core.ops.general_reduction": ("reduce reduce_p"),
     "dovetail.core.ops.hyperbolic": (
         "acosh acosh_p asinh asinh_p atanh atanh_p cosh cosh_p sinh sinh_p tanh tanh_p"
     ),
@@ -509,6 +512,7 @@ __all__ = [
     "real",
     "real_p",
     "reciprocal",
+    "reduce",
     "reduce_and",
     "reduce_and_p",
     "reduce_max",
@@ -517,6 +521,7 @@ __all__ = [
     "reduce_min_p",
     "reduce_or",
     "reduce_or_p",
+    "reduce_p",
     "reduce_precision",
     "reduce_precision_p",
     "reduce_prod",
