@@ -52,7 +52,6 @@ def same(actual: Any, expected: Any, weak: bool | None = None) -> None:
         memoryview(b"abc"),
         [np.arange(2), np.arange(2)],
     ],
-    ids=str,
 )
 def test_array_of_host_values(value: Any) -> None:
     same(jnp.array(value), np.array(value), weak=False)
@@ -219,8 +218,22 @@ def test_negative_zero_is_kept() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        (5,), (0,), (-3,), (2, 7), (7, 2), (7, 2, -2), (1, 10, 3), (0, 1, 0.25), (3.5,), (2.0, 0, -0.5),
-        (0, 5000), (5000, 0, -7), (0, 5000, 1.5), (True,), (np.int8(4),), (np.uint8(3), 9),
+        (5,),
+        (0,),
+        (-3,),
+        (2, 7),
+        (7, 2),
+        (7, 2, -2),
+        (1, 10, 3),
+        (0, 1, 0.25),
+        (3.5,),
+        (2.0, 0, -0.5),
+        (0, 5000),
+        (5000, 0, -7),
+        (0, 5000, 1.5),
+        (True,),
+        (np.int8(4),),
+        (np.uint8(3), 9),
     ],
     ids=str,
 )
@@ -240,7 +253,9 @@ def test_arange(args: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("num", [0, 1, 2, 5, 50])
-@pytest.mark.parametrize("ends", [(0, 1), (2.0, -3.0), (np.arange(3.0), 5), (np.zeros((2, 1)), np.ones(3)), (1j, 2)])
+@pytest.mark.parametrize(
+    "ends", [(0, 1), (2.0, -3.0), (np.arange(3.0), 5), (np.zeros((2, 1)), np.ones(3)), (1j, 2)]
+)
 def test_spaces(ends: tuple[Any, Any], num: int, endpoint: bool) -> None:
     expected = np.linspace(*ends, num, endpoint)
     result = jnp.linspace(*ends, num, endpoint)
@@ -251,7 +266,9 @@ def test_spaces(ends: tuple[Any, Any], num: int, endpoint: bool) -> None:
         np.asarray(jnp.linspace(*ends, num, endpoint, axis=-1)), last, rtol=1e-5, atol=1e-6
     )
     log = np.logspace(*ends, num, endpoint)
-    np.testing.assert_allclose(np.asarray(jnp.logspace(*ends, num, endpoint)), log, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(jnp.logspace(*ends, num, endpoint)), log, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_linspace_details() -> None:
@@ -262,7 +279,9 @@ def test_linspace_details() -> None:
     assert float(jnp.linspace(0.1, 0.7, 7)[-1]) == np.float32(0.7)
     assert float(dt.grad(lambda a: jnp.linspace(a, 1.0, 3).sum())(0.0)) == pytest.approx(1.5)
     np.testing.assert_allclose(np.asarray(jnp.geomspace(1, 1000, 4)), [1, 10, 100, 1000], rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(jnp.geomspace(-8, -1, 4)), np.geomspace(-8, -1, 4), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(jnp.geomspace(-8, -1, 4)), np.geomspace(-8, -1, 4), rtol=1e-5
+    )
     np.testing.assert_allclose(
         np.asarray(jnp.geomspace(1, 16, 4, endpoint=False)), [1, 2, 4, 8], rtol=1e-5
     )
@@ -320,7 +339,10 @@ def test_vander() -> None:
 
 
 def test_other_makers() -> None:
-    same(jnp.frombuffer(b"\x01\x02\x03\x04", "int16", 1, 2), np.frombuffer(b"\x01\x02\x03\x04", "int16", 1, 2))
+    same(
+        jnp.frombuffer(b"\x01\x02\x03\x04", "int16", 1, 2),
+        np.frombuffer(b"\x01\x02\x03\x04", "int16", 1, 2),
+    )
     same(jnp.fromfunction(lambda i, j: 3 * i + j, (2, 3), dtype=int), np.arange(6).reshape(2, 3))
     same(jnp.copy(jnp.arange(3)), np.arange(3))
 
@@ -342,7 +364,16 @@ def test_astype() -> None:
 
 
 def test_scalar_types() -> None:
-    for name in ("float32", "int8", "bool_", "bfloat16", "complex64", "uint32", "float8_e4m3fn", "int4"):
+    for name in (
+        "float32",
+        "int8",
+        "bool_",
+        "bfloat16",
+        "complex64",
+        "uint32",
+        "float8_e4m3fn",
+        "int4",
+    ):
         scalar_type = getattr(jnp, name)
         numpy_type = getattr(ml_dtypes, name, None) or getattr(np, name)
         assert scalar_type == numpy_type
