@@ -317,6 +317,42 @@ def test_another_index_compiles_nothing() -> None:
     assert programs() == before
 
 
+def test_another_mask_compiles_nothing() -> None:
+    x = np.asarray(ramp((3, 4)))
+    device = jnp.asarray(x)
+    masks = [MASK34, ~MASK34, np.zeros((3, 4), bool), MASK34[:, 0], ~MASK34[:, 0]]
+    for method in ("set", "add", "subtract", "multiply", "divide", "power", "min", "max"):
+
+        def f(x: Any, mask: Any, method: str = method) -> Any:
+            return getattr(x.at[mask], method)(2.0)
+
+        f(device, masks[0]), f(device, masks[3]), f(device, jnp.asarray(masks[0]))
+        before = programs()
+        for mask in masks:
+            want = x.copy()
+            if method == "set":
+                want[mask] = 2
+            else:
+                UFUNCS[method].at(want, mask, np.float32(2))
+            assert_same(f(device, mask), want)
+            assert_same(f(device, jnp.asarray(mask)), want)
+            assert programs() == before
+            assert_same(dt.jit(lambda x, m=mask, f=f: f(x, m))(device), want)
+            before = programs()
+
+
+def test_masks_with_scalars_of_other_dtypes() -> None:
+    x = jnp.arange(4)
+    mask = np.array([True, False, True, False])
+    assert_same(x.at[mask].set(True), np.int32([1, 1, 1, 3]))
+    with pytest.warns(FutureWarning, match="cannot safely be cast"):
+        assert_same(x.at[mask].add(1.5), np.int32([1, 1, 3, 3]))
+    assert_same(x.at[mask].divide(2), np.float32([0, 1, 1, 3]))
+    flags = x > 1
+    assert_same(flags.at[mask].set(False), np.array([False, False, False, True]))
+    assert_same(flags.at[mask].max(True), np.array([True, False, True, True]))
+
+
 # ------------------------------------------------------------------------------------------ dtypes
 
 
@@ -369,6 +405,14 @@ def test_other_values_do_not_warn(dtype: str, values: Any) -> None:
         want[1] = values
         for got in all_ways(x, 1, "set", values):
             assert_same(got, want)
+
+
+def test_an_integer_that_does_not_fit_wraps_with_a_warning() -> None:
+    x = jnp.zeros(3, jnp.uint8)
+    with pytest.warns(UserWarning, match="301 does not fit uint8.*wraps around to 45"):
+        assert_same(x.at[0].set(301), np.uint8([45, 0, 0]))
+    with pytest.warns(UserWarning, match="302 does not fit uint8"):
+        assert_same(dt.jit(lambda x: x.at[0].set(302))(x), np.uint8([46, 0, 0]))
 
 
 def test_division_and_powers_of_integers_are_those_of_the_operators() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from dovetail.core.base import caches
 from dovetail.core.basis.elementwise import dtype_kind
 from dovetail.core.basis.structural import full
 from dovetail.core.ir.avals import aval_of, shape_of
@@ -236,22 +237,32 @@ def _with_array(x: Any, positions: Any) -> Any:
 
 _element: Final = compile_eager(_first_element, name="getitem")
 _elements: Final = compile_eager(_with_array, name="getitem")
-_getters: Final[dict[Any, Any]] = {}
-_slices: Final[dict[Any, Any]] = {}
 
 
-def _getter(structure: Any, options: dict[str, Any]) -> Any:
-    key = (structure, tuple(options.items()), tuple(map(type, options.values())))
-    found = _getters.get(key)
-    if found is None:
+@caches.lru_cache(maxsize=4096)
+def _getter(
+    structure: Any,
+    mode: GatherScatterMode | None = None,
+    fill_value: Any = None,
+    fill_type: type | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    # The type of the fill value is part of the key: 1 equals 1.0 and True.
+    def getitem(x: Any, *dynamic: Any) -> Any:
+        return take(
+            x,
+            join(structure, dynamic, shape_of(x)),
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
 
-        def getitem(x: Any, *dynamic: Any) -> Any:
-            return take(x, join(structure, dynamic, shape_of(x)), **options)
-
-        found = _getters[key] = compile_eager(getitem, name="getitem")
-    return found
+    return compile_eager(getitem, name="getitem")
 
 
+@caches.lru_cache(maxsize=4096)
 def _slice_getter(size: int, step: int, flip: bool) -> Any:
     def getitem(x: Any, start: Any) -> Any:
         shape = shape_of(x)
@@ -303,26 +314,22 @@ def getitem(x: Any, index: Any) -> Any:
                 span = span_of(index, shape[0], 0)
                 if span.step == 1 and span.size == shape[0] and not span.flip:
                     return x
-                key = (span.size, span.step, span.flip)
-                found = _slices.get(key)
-                if found is None:
-                    found = _slices[key] = _slice_getter(*key)
-                return found(x, span.start)
+                return _slice_getter(span.size, span.step, span.flip)(x, span.start)
         elif isinstance(index, ArrayClass) and dtype_kind(index.dtype) in ("i", "u"):
             return _elements(x, index)
         elif isinstance(index, np.integer):
             return getitem(x, int(index))
-        return _eager_get(x, index, True, {})
+        return _eager_get(x, index, True)
     return take(x, parse(index, shape_of(x)))
 
 
-def _eager_get(x: Any, index: Any, wrap: bool, options: dict[str, Any]) -> Any:
+def _eager_get(x: Any, index: Any, wrap: bool, *options: Any) -> Any:
     shape = shape_of(x)
     parsed = parse(index, shape, wrap)
     structure, dynamic = split(parsed, shape)
     if not dynamic and not parsed.arrays and all(part is False for part in structure[2:]):
         return x
-    return _getter(structure, options)(x, *dynamic)
+    return _getter(structure, *options)(x, *dynamic)
 
 
 def get(
@@ -341,12 +348,22 @@ def get(
         fill_value = canonical_fill(fill_value, aval_of(x).dtype, "x.at[...].get")
     else:
         fill_value = None
-    options = {
-        "mode": parsed_mode,
-        "fill_value": fill_value,
-        "indices_are_sorted": bool(indices_are_sorted),
-        "unique_indices": bool(unique_indices),
-    }
+    promises = bool(indices_are_sorted), bool(unique_indices)
     if is_eager(x):
-        return _eager_get(x, index, wrap_negative_indices, options)
-    return take(x, parse(index, shape_of(x), wrap_negative_indices), **options)
+        return _eager_get(
+            x,
+            index,
+            wrap_negative_indices,
+            parsed_mode,
+            fill_value,
+            type(fill_value),
+            *promises,
+        )
+    return take(
+        x,
+        parse(index, shape_of(x), wrap_negative_indices),
+        mode=parsed_mode,
+        fill_value=fill_value,
+        indices_are_sorted=promises[0],
+        unique_indices=promises[1],
+    )

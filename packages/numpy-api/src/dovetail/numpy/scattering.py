@@ -6,11 +6,19 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail.core.base import caches, dtypes, source
-from dovetail.core.basis.elementwise import convert_element_type, dtype_name
+from dovetail.core.basis.elementwise import (
+    broadcast_scalar,
+    convert_element_type,
+    dtype_kind,
+    dtype_name,
+    mul_p,
+)
 from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import broadcast_in_dim, full
 from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.arithmetic import add_p, sub_p
+from dovetail.core.ops.extrema import max_p, min_p
 from dovetail.core.ops.indexing import GatherScatterMode
 from dovetail.core.ops.scatter import (
     ScatterFamily,
@@ -23,9 +31,12 @@ from dovetail.core.ops.scatter import (
     scatter_p,
     scatter_sub_p,
 )
+from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
 from dovetail.core.runtime.dispatch import compile_eager
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.index_plan import Plan
 from dovetail.numpy.indexing import is_eager, join, split
@@ -39,6 +50,13 @@ _FAMILY: Final[dict[str, ScatterFamily]] = {
     "multiply": scatter_mul_p,
     "min": scatter_min_p,
     "max": scatter_max_p,
+}
+_ELEMENTWISE: Final[dict[str, Primitive]] = {
+    "add": add_p,
+    "subtract": sub_p,
+    "multiply": mul_p,
+    "min": min_p,
+    "max": max_p,
 }
 _SCALARS: Final = (bool, int, float, complex)
 
@@ -117,23 +135,29 @@ def put(
         return x / factors if method == "divide" else x**factors
     aval = aval_of(x)
     plan = Plan(index, aval.shape)
-    values = operand(values, f"x.at[...].{method}", "values")
-    given = aval_of(values)
-    _check_shape(method, given.shape, plan.out_shape)
-    dtype, weak = aval.dtype, aval.weak_type
-    if given.dtype != dtype:
-        if dtypes.is_extended(dtype) or dtypes.is_extended(given.dtype):
-            raise TypeError(
-                f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot go into an "
-                f"array of dtype {dtype_name(dtype)}"
-            )
-        dtype, weak = dtypes.result_of_pair(dtype, weak, given.dtype, given.weak_type)
-        values = convert_element_type(values, dtype, given.weak_type)
+    out, values = _of_one_dtype(x, values, method)
+    _check_shape(method, shape_of(values), plan.out_shape)
     if 0 in plan.out_shape:
         return x
-    out = convert_element_type(x, dtype, weak) if dtype != aval.dtype else x
     out = _scatter(out, index, plan, values, method, mode, indices_are_sorted, unique_indices)
     return convert_element_type(out, aval.dtype, aval.weak_type)
+
+
+def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
+    """Array and values in their common dtype."""
+    aval = aval_of(x)
+    values = operand(values, f"x.at[...].{method}", "values")
+    given = aval_of(values)
+    if given.dtype == aval.dtype:
+        return x, values
+    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(given.dtype):
+        raise TypeError(
+            f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot go into an "
+            f"array of dtype {dtype_name(aval.dtype)}"
+        )
+    dtype, weak = dtypes.result_of_pair(aval.dtype, aval.weak_type, given.dtype, given.weak_type)
+    values = convert(values, dtype, given.weak_type)
+    return (x if dtype == aval.dtype else convert_element_type(x, dtype, weak)), values
 
 
 def _scatter(
@@ -148,14 +172,17 @@ def _scatter(
 ) -> Any:
     if not index.arrays:
         indices_are_sorted = unique_indices = True
-    have = shape_of(values)
-    values = broadcast_in_dim(
-        values, plan.out_shape, tuple(range(len(plan.out_shape) - len(have), len(plan.out_shape)))
-    )
-    if plan.new_dims:
-        values = squeeze_dimensions(values, plan.new_dims)
-    if plan.flips:
-        values = reverse(values, plan.flips)
+    rank, have = len(plan.out_shape), len(shape_of(values))
+    if have:
+        values = broadcast_in_dim(values, plan.out_shape, tuple(range(rank - have, rank)))
+        if plan.new_dims:
+            values = squeeze_dimensions(values, plan.new_dims)
+        if plan.flips:
+            values = reverse(values, plan.flips)
+    elif rank != len(plan.new_dims):
+        values = broadcast_scalar(
+            values, tuple([n for d, n in enumerate(plan.out_shape) if d not in plan.new_dims])
+        )
     if plan.fresh:
         x = add_dimensions(x, plan.fresh)
     out = bind_scatter(
@@ -199,15 +226,20 @@ def update(
     if method in _FAMILY:
         _check_loss(x, values, method)
     shape = x.aval.shape
-    parsed = parse(index, shape, wrap)
     parsed_mode = GatherScatterMode.from_any(mode)
     if is_eager(x):
+        if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
+            # Warns where the dtype cannot hold it.
+            literal(values, x.aval.dtype)
+        if _is_simple_mask(x, index, values, method):
+            return _mask_setter(method)(x, index, values)
+        parsed = parse(index, shape, wrap)
         structure, dynamic = split(parsed, shape)
-        key = (structure, method, parsed_mode, bool(indices_are_sorted), bool(unique_indices))
-        found = _setters.get(key)
-        if found is None:
-            found = _setters[key] = _setter(*key)
-        return found(x, values, *dynamic)
+        setter = _setter(
+            structure, method, parsed_mode, bool(indices_are_sorted), bool(unique_indices)
+        )
+        return setter(x, values, *dynamic)
+    parsed = parse(index, shape, wrap)
     return put(
         x,
         parsed,
@@ -219,9 +251,7 @@ def update(
     )
 
 
-_setters: Final[dict[Any, Any]] = {}
-
-
+@caches.lru_cache(maxsize=4096)
 def _setter(
     structure: Any,
     method: str,
@@ -241,3 +271,47 @@ def _setter(
         )
 
     return compile_eager(update, name=f"at_{method}")
+
+
+# A mask combined with a scalar: no element depends on how many others are updated, so that another
+# mask compiles nothing.
+
+
+def _is_simple_mask(x: Any, index: Any, values: Any, method: str) -> bool:
+    if (
+        not isinstance(index, (ArrayClass, np.ndarray))
+        or index.dtype != np.bool_
+        or np.ndim(values)
+    ):
+        return False
+    aval = x.aval
+    rank = index.ndim
+    return (
+        0 < rank <= aval.ndim
+        and not np.ndim(values)
+        and index.shape == aval.shape[:rank]
+        and not isinstance(index, Tracer)
+        and not dtypes.is_extended(aval.dtype)
+        and (method == "set" or aval.dtype != np.bool_)
+    )
+
+
+@caches.lru_cache(maxsize=16)
+def _mask_setter(method: str) -> Any:
+    def update(x: Any, mask: Any, values: Any) -> Any:
+        return _put_masked(x, mask, values, method)
+
+    return compile_eager(update, name=f"at_{method}")
+
+
+def _put_masked(x: Any, mask: Any, values: Any, method: str) -> Any:
+    if method in ("divide", "power"):
+        dtype, _ = dtypes.result_type(x, values, return_weak_type_flag=True)
+        factors = _put_masked(full(shape_of(x), 1, dtype), mask, values, "multiply")
+        return x / factors if method == "divide" else x**factors
+    aval = aval_of(x)
+    present, values = _of_one_dtype(x, values, method)
+    values = broadcast_scalar(values, aval.shape) if aval.shape else values
+    new = values if method == "set" else _ELEMENTWISE[method].bind(present, values)
+    chosen = broadcast_in_dim(mask, aval.shape, tuple(range(mask.ndim)))
+    return convert_element_type(select_n_p.bind(chosen, present, new), aval.dtype, aval.weak_type)

@@ -99,8 +99,9 @@ def scatter(
         >>> import numpy as np
         >>> from dovetail import lax
         >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-        >>> print(lax.scatter(np.zeros(4, "int32"), np.array([[1]]), np.array([7], "int32"),
-        numbers)) [0 7 0 0]
+        >>> x, i, u = np.zeros(4, "int32"), np.array([[1]]), np.array([7], "int32")
+        >>> print(lax.scatter(x, i, u, numbers))
+        [0 7 0 0]
     """
     return _update(
         scatter_p, "scatter", operand, scatter_indices, updates, dimension_numbers,
