@@ -244,7 +244,7 @@ class _EagerFunction(JitFunction):
     def inline(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself; NotImplemented where an operator does not take an operand."""
         if self.is_operator and not all(map(_is_operand, args)):
-            return NotImplemented
+            return _refused(self.options.name, args)
         return self.plain(*args, **kwargs)
 
     def miss(self, *args: Any, **kwargs: Any) -> Missed:
@@ -258,7 +258,7 @@ class _EagerFunction(JitFunction):
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         if self.is_operator and not all(map(_is_operand, args)):
-            return NotImplemented, None, True
+            return _refused(self.options.name, args), None, True
         options = self.options
         dynamic = [arg for i, arg in enumerate(args) if i not in options.static_argnums]
         keywords = [arg for name, arg in kwargs.items() if name not in options.static_argnames]
@@ -268,6 +268,22 @@ class _EagerFunction(JitFunction):
                 # function and the primitives that it calls know what to say.
                 return self.plain(*args, **kwargs), None, True
         return super().serve(args, kwargs)
+
+
+def _refused(name: str, args: Sequence[Any]) -> Any:
+    """What an operator gives for operands that it does not take.
+
+    Raises:
+        TypeError: one is a container, whose own operator would be wrong: ``[1] * scalar`` repeats.
+    """
+    for value in args:
+        if isinstance(value, (list, tuple, set, dict)):
+            kind = type(value).__name__
+            raise TypeError(
+                f"unsupported operand types for {name}: an array and a {kind}; write "
+                f"dovetail.numpy.asarray(...) around the {kind} first"
+            )
+    return NotImplemented
 
 
 def _is_operand(value: Any) -> bool:
