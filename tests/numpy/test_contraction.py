@@ -67,7 +67,9 @@ def test_matmul(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float16", "int32", "int8", "uint8", "bool", "complex64"]
+)
 def test_dtypes(dtype: str) -> None:
     x, y = rand(2, 3, dtype=dtype), rand(3, 2, dtype=dtype)
     for name in ("matmul", "dot"):
@@ -76,15 +78,29 @@ def test_dtypes(dtype: str) -> None:
         expected = getattr(np, name)(x, y)
         tolerance = 1e-2 if dtype == "float16" else 1e-4
         np.testing.assert_allclose(
-            np.asarray(result).astype(np.complex128), expected.astype(np.complex128), rtol=tolerance, atol=tolerance
+            np.asarray(result).astype(np.complex128),
+            expected.astype(np.complex128),
+            rtol=tolerance,
+            atol=tolerance,
         )
     mixed = jnp.matmul(jnp.ones((2, 2), "int8"), jnp.ones((2, 2), "float32"))
     assert mixed.dtype == jnp.float32
-    wide = jnp.matmul(jnp.ones((2, 2), "int8"), jnp.ones((2, 2), "int8"), preferred_element_type="int32")
+    wide = jnp.matmul(
+        jnp.ones((2, 2), "int8"), jnp.ones((2, 2), "int8"), preferred_element_type="int32"
+    )
     assert wide.dtype == jnp.int32
 
 
-DOTS = [((), ()), ((), (3,)), ((2, 3), ()), ((3,), (3,)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((4, 2, 3), (5, 3, 2)), ((3,), (5, 3, 2))]
+DOTS = [
+    ((), ()),
+    ((), (3,)),
+    ((2, 3), ()),
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((2, 3), (3, 4)),
+    ((4, 2, 3), (5, 3, 2)),
+    ((3,), (5, 3, 2)),
+]
 
 
 @pytest.mark.parametrize(("left", "right"), DOTS)
@@ -104,13 +120,20 @@ def test_other_products() -> None:
     agree(jnp.kron, np.kron, rand(2, 3), rand(4))
     agree(jnp.kron, np.kron, rand(2, 3), rand(2, 2, 2))
     agree(jnp.cross, np.cross, rand(5, 3), rand(3))
-    agree(lambda a, b: jnp.cross(a, b, axis=0), lambda a, b: np.cross(a, b, axis=0), rand(3, 5), rand(3, 5))
+    agree(
+        lambda a, b: jnp.cross(a, b, axis=0),
+        lambda a, b: np.cross(a, b, axis=0),
+        rand(3, 5),
+        rand(3, 5),
+    )
     a, b = rand(4, 2), rand(4, 2)
     expected = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
     np.testing.assert_allclose(np.asarray(jnp.cross(a, b)), expected, rtol=1e-5)
     c = rand(4, 3)
     padded = np.concatenate([a, np.zeros((4, 1), np.float32)], 1)
-    np.testing.assert_allclose(np.asarray(jnp.cross(a, c)), np.cross(padded, c), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(jnp.cross(a, c)), np.cross(padded, c), rtol=1e-4, atol=1e-5
+    )
     x, y = rand(5, 3, dtype="complex64"), rand(3, dtype="complex64")
     np.testing.assert_allclose(np.asarray(jnp.vecdot(x, y)), (x.conj() * y).sum(-1), rtol=1e-4)
     np.testing.assert_allclose(
@@ -182,13 +205,17 @@ def test_einsum(subscripts: str, shapes: list[tuple[int, ...]]) -> None:
 def test_einsum_details() -> None:
     x, y = rand(2, 3), rand(3, 4)
     np.testing.assert_allclose(np.asarray(jnp.einsum(x, [0, 1], y, [1, 2])), x @ y, rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(jnp.einsum(x, [0, 1], y, [1, 2], [2, 0])), (x @ y).T, rtol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(jnp.einsum(x, [0, 1], y, [1, 2], [2, 0])), (x @ y).T, rtol=1e-5
+    )
     integers = rand(2, 3, dtype="int8"), rand(3, 4, dtype="int8")
     assert jnp.einsum("ij,jk", *integers).dtype == jnp.int8
     assert jnp.einsum("ij,jk", *integers, preferred_element_type="int32").dtype == jnp.int32
     assert jnp.einsum("ij,jk", x, integers[1]).dtype == jnp.float32
     z = rand(2, 3, dtype="complex64")
-    np.testing.assert_allclose(np.asarray(jnp.einsum("ij,ij->i", z, z)), np.einsum("ij,ij->i", z, z), rtol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(jnp.einsum("ij,ij->i", z, z)), np.einsum("ij,ij->i", z, z), rtol=1e-4
+    )
     path, info = jnp.einsum_path("ij,jk,kl", rand(2, 3), rand(3, 4), rand(4, 5))
     assert len(path) == 2
     assert "FLOP" in str(info)
@@ -215,7 +242,11 @@ def test_einsum_gradients(subscripts: str) -> None:
     [
         (lambda: jnp.matmul(np.ones(3), np.ones(4)), TypeError, "matmul.*equal sizes, got 3 and 4"),
         (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), TypeError, "matmul.*equal sizes"),
-        (lambda: jnp.matmul(np.ones((2, 2, 3)), np.ones((3, 3, 4))), TypeError, "matmul.*broadcast"),
+        (
+            lambda: jnp.matmul(np.ones((2, 2, 3)), np.ones((3, 3, 4))),
+            TypeError,
+            "matmul.*broadcast",
+        ),
         (lambda: jnp.matmul(2.0, np.ones(3)), ValueError, "operand 0 is a scalar"),
         (lambda: jnp.ones(3) @ 1.0, ValueError, "operand 1 is a scalar"),
         (lambda: jnp.dot(np.ones((2, 3)), np.ones((2, 3))), TypeError, "dot.*equal sizes"),
@@ -224,9 +255,17 @@ def test_einsum_gradients(subscripts: str) -> None:
         (lambda: jnp.dot([1, 2], np.ones(2)), TypeError, "dot.*a.*list"),
         (lambda: jnp.tensordot(np.ones(3), np.ones(4), 1), TypeError, "tensordot.*equal sizes"),
         (lambda: jnp.tensordot(np.ones(3), np.ones(4), 2), ValueError, "axes=2"),
-        (lambda: jnp.tensordot(np.ones((3, 3)), np.ones(3), ((0, 1), (0,))), ValueError, "equally many"),
+        (
+            lambda: jnp.tensordot(np.ones((3, 3)), np.ones(3), ((0, 1), (0,))),
+            ValueError,
+            "equally many",
+        ),
         (lambda: jnp.cross(np.ones(4), np.ones(4)), ValueError, "2 or 3 components"),
-        (lambda: jnp.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 5))), ValueError, "'j' has the sizes 3 and 4"),
+        (
+            lambda: jnp.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 5))),
+            ValueError,
+            "'j' has the sizes 3 and 4",
+        ),
         (lambda: jnp.einsum("ij", np.ones(3)), ValueError, "'ij' does not fit operand 0"),
         (lambda: jnp.einsum("ij,j", np.ones((3, 3))), ValueError, "2 terms"),
         (lambda: jnp.einsum("i->j", np.ones(3)), ValueError, "names j"),

@@ -24,7 +24,8 @@ def examples() -> list[doctest.DocTest]:
     for name in MODULES:
         module = importlib.import_module(name)
         for attribute, value in vars(module).items():
-            # Compiled functions are no Python functions, so that doctest would not find them by itself.
+            # Compiled functions are no Python functions, so that doctest would not find them by
+            # itself.
             function = getattr(value, "__wrapped__", value)
             if getattr(function, "__module__", None) == name and getattr(value, "__doc__", None):
                 found += finder.find(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,13 @@ ALL = (*REAL, "complex64")
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.7, 0.1, 9.25, np.inf, -np.inf, np.nan]
 SMALL_INTS = [0, 1, 2, 3, 5, 7, 11, 13]
-TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 2e-3, "bfloat16": 2e-2, "complex64": 5e-5}
+TOLERANCE = {
+    "float32": 2e-5,
+    "float64": 1e-12,
+    "float16": 2e-3,
+    "bfloat16": 2e-2,
+    "complex64": 5e-5,
+}
 
 
 def make(dtype: str, values: list[float] | None = None) -> np.ndarray[Any, Any]:
@@ -235,14 +242,18 @@ def test_powers() -> None:
             bad()
 
 
+def divided(name: str, divisor: int, x: Any) -> Any:
+    return jnp_function(name)(x, divisor)
+
+
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "divmod"])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "uint8"])
 def test_division_by_a_constant(name: str, dtype: str) -> None:
     x = make(dtype, [-7.5, -1.0, 0.0, 2.5, 9.0])
     for divisor in (2, 3) if dtype == "uint8" else (2, 3, -4):
         expected = getattr(np, name)(x, divisor)
-        function = jnp_function(name)
-        for run in (lambda v: function(v, divisor), dt.jit(lambda v: function(v, divisor))):
+        divide = functools.partial(divided, name, divisor)
+        for run in (divide, dt.jit(divide)):
             result = run(jnp.array(x))
             for a, b in zip(np.atleast_2d(result), np.atleast_2d(expected), strict=True):
                 close(a, b)
@@ -313,7 +324,9 @@ def test_closeness() -> None:
 # ------------------------------------------------------------------------------ promotion, shapes
 
 
-@pytest.mark.parametrize("first", ["bool", "int8", "uint8", "int32", "uint32", "float16", "float32"])
+@pytest.mark.parametrize(
+    "first", ["bool", "int8", "uint8", "int32", "uint32", "float16", "float32"]
+)
 @pytest.mark.parametrize("second", ["bool", "int16", "uint16", "bfloat16", "float32", "complex64"])
 def test_results_have_the_common_dtype(first: str, second: str) -> None:
     x, y = jnp.ones(2, first), jnp.ones(2, second)
@@ -330,7 +343,12 @@ def test_results_have_the_common_dtype(first: str, second: str) -> None:
 def test_python_scalars_are_weak(dtype: str, scalar: Any) -> None:
     x = jnp.ones(2, dtype)
     expected, weak = dt.dtypes.result_type(x, scalar, return_weak_type_flag=True)
-    for result in (x * scalar, scalar * x, dt.jit(lambda a: a * scalar)(x), jnp.multiply(x, scalar)):
+    for result in (
+        x * scalar,
+        scalar * x,
+        dt.jit(lambda a: a * scalar)(x),
+        jnp.multiply(x, scalar),
+    ):
         assert result.dtype == expected
         assert result.weak_type == weak
         close(result, np.ones(2) * scalar)
@@ -340,7 +358,12 @@ def test_strict_promotion() -> None:
     with dt.numpy_dtype_promotion("strict"):
         close(jnp.ones(2) * 2, [2.0, 2.0])
         for run in (jnp.add, dt.jit(jnp.add), lambda x, y: x + y):
-            with pytest.raises(dt.errors.TypePromotionError if hasattr(dt.errors, "TypePromotionError") else ValueError, match="strict"):
+            with pytest.raises(
+                dt.errors.TypePromotionError
+                if hasattr(dt.errors, "TypePromotionError")
+                else ValueError,
+                match="strict",
+            ):
                 run(jnp.ones(2), jnp.ones(2, jnp.int32))
 
 
@@ -355,11 +378,22 @@ def test_rank_promotion() -> None:
         jnp.subtract(x, y)
 
 
-SHAPES = [((), (3,)), ((3,), (2, 3)), ((2, 1), (1, 3)), ((2, 3), (3,)), ((1,), (0,)), ((2, 1, 3), (4, 1)), ((0, 3), (1, 3)), ((), ())]
+SHAPES = [
+    ((), (3,)),
+    ((3,), (2, 3)),
+    ((2, 1), (1, 3)),
+    ((2, 3), (3,)),
+    ((1,), (0,)),
+    ((2, 1, 3), (4, 1)),
+    ((0, 3), (1, 3)),
+    ((), ()),
+]
 
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
-@pytest.mark.parametrize("name", ["add", "floor_divide", "power", "where", "hypot", "less", "logaddexp"])
+@pytest.mark.parametrize(
+    "name", ["add", "floor_divide", "power", "where", "hypot", "less", "logaddexp"]
+)
 def test_broadcasting(name: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     x = np.arange(1.0, 1.0 + np.prod(left, dtype=int), dtype=np.float32).reshape(left)
     y = np.arange(2.0, 2.0 + np.prod(right, dtype=int), dtype=np.float32).reshape(right)
@@ -375,7 +409,9 @@ def test_broadcasting(name: str, left: tuple[int, ...], right: tuple[int, ...]) 
 
 def test_select_and_where() -> None:
     x = np.arange(6)
-    close(jnp.select([x < 2, x > 3], [x, 10.0 * x], -1), np.select([x < 2, x > 3], [x, 10.0 * x], -1))
+    close(
+        jnp.select([x < 2, x > 3], [x, 10.0 * x], -1), np.select([x < 2, x > 3], [x, 10.0 * x], -1)
+    )
     close(jnp.where(np.array([1, 0, 2]), 5, np.array([7.0, 8.0, 9.0])), [5.0, 8.0, 5.0])
     close(jnp.where(jnp.array(True), jnp.ones(3), 0), np.ones(3))
     assert jnp.where(jnp.array([True]), 1, 2.0).weak_type
@@ -387,15 +423,17 @@ def test_select_and_where() -> None:
 
 # -------------------------------------------------------------------------------------- gradients
 
-DERIVATIVES = {
+DERIVATIVES: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(
-        ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "arctan", "arcsinh", "sinc"),
-        [-1.3, -0.4, 0.0, 0.7, 1.9],
+        ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "arctan", "arcsinh"),
+        (-1.3, -0.4, 0.0, 0.7, 1.9),
     ),
-    **dict.fromkeys(("log", "log1p", "log2", "log10", "sqrt", "cbrt", "reciprocal", "square"), [0.3, 1.0, 4.2]),
-    **dict.fromkeys(("arcsin", "arccos", "arctanh"), [-0.6, 0.1, 0.8]),
-    "arccosh": [1.4, 3.0],
-    "abs": [-2.0, 3.0],
+    **dict.fromkeys(("log", "log1p", "log2", "log10", "sqrt", "cbrt"), (0.3, 1.0, 4.2)),
+    **dict.fromkeys(("reciprocal", "square"), (0.3, 1.0, 4.2)),
+    **dict.fromkeys(("arcsin", "arccos", "arctanh"), (-0.6, 0.1, 0.8)),
+    "sinc": (-1.3, -0.04, 0.0, 0.05, 0.06, 0.7, 1.9),
+    "arccosh": (1.4, 3.0),
+    "abs": (-2.0, 3.0),
 }
 
 
@@ -413,12 +451,18 @@ def test_derivatives_to_second_order(name: str) -> None:
         first, second = dt.grad(function), dt.grad(dt.grad(function))
         for x in DERIVATIVES[name]:
             slope, curvature = second_differences(reference, x)
-            np.testing.assert_allclose(first(np.float64(x)), slope, rtol=1e-5, atol=1e-6, err_msg=name)
-            np.testing.assert_allclose(second(np.float64(x)), curvature, rtol=1e-4, atol=1e-4, err_msg=name)
+            np.testing.assert_allclose(
+                first(np.float64(x)), slope, rtol=1e-5, atol=1e-6, err_msg=name
+            )
+            np.testing.assert_allclose(
+                second(np.float64(x)), curvature, rtol=1e-4, atol=1e-4, err_msg=name
+            )
 
 
 PAIR_DERIVATIVES = {
-    **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum", "fmax", "fmin"), (1.3, -0.4)),
+    **dict.fromkeys(
+        ("add", "subtract", "multiply", "maximum", "minimum", "fmax", "fmin"), (1.3, -0.4)
+    ),
     **dict.fromkeys(("true_divide", "arctan2", "hypot", "logaddexp", "logaddexp2"), (1.3, 0.7)),
     **dict.fromkeys(("power", "float_power"), (1.3, 0.7)),
     **dict.fromkeys(("remainder", "fmod"), (5.3, 1.7)),
@@ -451,9 +495,12 @@ def test_derivatives_at_edges() -> None:
     assert float(dt.grad(lambda x: jnp.maximum(x, 0.0))(0.0)) == 0.5
     assert float(dt.grad(lambda x: x**2)(0.0)) == 0.0
     assert float(dt.grad(lambda x: x**0)(0.0)) == 0.0
-    assert float(dt.grad(lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0))(-1.0)) == 0.0
+    assert (
+        float(dt.grad(lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0))(-1.0))
+        == 0.0
+    )
     assert float(dt.grad(jnp.sinc)(0.0)) == 0.0
-    assert float(dt.grad(dt.grad(jnp.sinc))(0.0)) == pytest.approx(-np.pi**2 / 3, rel=1e-5)
+    assert float(dt.grad(dt.grad(jnp.sinc))(0.0)) == pytest.approx(-(np.pi**2) / 3, rel=1e-5)
 
 
 # ------------------------------------------------------------------------------------- operators
@@ -487,7 +534,7 @@ def test_operators() -> None:
         lambda p, q: 7 % p + divmod(20, q)[1],
         lambda p, q: (3 & p) | (1 ^ q),
         lambda p, q: 2.5 - p,
-        lambda p, q: (1 < p) & (2 >= q),
+        lambda p, q: (p > 1) & (q <= 2),
     ):
         expected = run(x, y)
         for left, right in ((a, b), (a, y), (x, b)):
@@ -521,7 +568,7 @@ def test_operators_refuse_what_is_no_array(traced: bool) -> None:
             run(lambda x: x < other)  # noqa: B023  # called at once
         assert run(lambda x: x == other) is False  # noqa: B023  # called at once
     for other in ([1, 2], (1, 2), {}):
-        with pytest.raises(TypeError, match="list|tuple|dict"):
+        with pytest.raises(TypeError, match=r"list|tuple|dict"):
             run(lambda x: x * other)  # noqa: B023  # called at once
 
 
@@ -572,4 +619,5 @@ def test_sixty_four_bits() -> None:
 def test_a_jaxpr_is_short() -> None:
     """Python scalars are literals of the array's dtype, and nothing is converted needlessly."""
     text = str(dt.make_jaxpr(lambda x: jnp.sin(x * 2 + 1.5))(jnp.ones(3)))
-    assert text.split("let")[1].split() == "b:f32[3] = mul a 2.0:f32[] c:f32[3] = add b 1.5:f32[] d:f32[3] = sin c in (d,) }".split()
+    equations = "b:f32[3] = mul a 2.0:f32[] c:f32[3] = add b 1.5:f32[] d:f32[3] = sin c in (d,) }"
+    assert text.split("let")[1].split() == equations.split()

@@ -63,7 +63,19 @@ def result_dtype(name: str, dtype: str) -> str:
     return {"argmax": "int32", "argmin": "int32", "count_nonzero": "int32"}.get(name, dtype)
 
 
-FUNCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "count_nonzero", "average")
+FUNCTIONS = (
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "var",
+    "std",
+    "any",
+    "all",
+    "count_nonzero",
+    "average",
+)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -96,7 +108,9 @@ def test_axes(name: str, axis: Any, keepdims: bool) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0)])
-@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "any", "all", "count_nonzero", "nansum"])
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "mean", "var", "any", "all", "count_nonzero", "nansum"]
+)
 def test_scalars_and_no_elements(name: str, shape: tuple[int, ...]) -> None:
     x = np.ones(shape, np.float32)
     close(getattr(jnp, name)(x), quiet(getattr(np, name), x))
@@ -143,7 +157,17 @@ def test_options() -> None:
     assert jnp.max(make("complex64")).dtype == jnp.complex64
 
 
-NAN_FUNCTIONS = ("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nancumsum", "nancumprod")
+NAN_FUNCTIONS = (
+    "nansum",
+    "nanprod",
+    "nanmax",
+    "nanmin",
+    "nanmean",
+    "nanvar",
+    "nanstd",
+    "nancumsum",
+    "nancumprod",
+)
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1])
@@ -175,14 +199,19 @@ def test_running_details() -> None:
     x = np.array([1, 2, 3], np.int8)
     assert jnp.cumulative_sum(x).dtype == jnp.int32
     close(jnp.cumulative_sum(x, include_initial=True), [0, 1, 3, 6])
-    close(jnp.cumulative_prod(REAL, axis=1, include_initial=True), np.concatenate(
-        [np.ones((2, 1, 4)), np.cumprod(REAL, axis=1)], axis=1))
+    close(
+        jnp.cumulative_prod(REAL, axis=1, include_initial=True),
+        np.concatenate([np.ones((2, 1, 4)), np.cumprod(REAL, axis=1)], axis=1),
+    )
     close(jnp.cumsum(np.float32(2)), [2.0])
     with pytest.raises(ValueError, match="axis"):
         jnp.cumulative_sum(REAL)
     for n in (0, 1, 2, 5):
         close(jnp.diff(REAL, n), np.diff(REAL, n))
-    close(jnp.diff(REAL, axis=0, prepend=1.0, append=REAL), np.diff(REAL, axis=0, prepend=1.0, append=REAL))
+    close(
+        jnp.diff(REAL, axis=0, prepend=1.0, append=REAL),
+        np.diff(REAL, axis=0, prepend=1.0, append=REAL),
+    )
     close(jnp.diff(np.array([True, False, False])), [True, False])
     trapezoid = getattr(np, "trapezoid", None) or np.trapz
     places = np.sort(RNG.random(4)).astype(np.float32)
@@ -199,7 +228,10 @@ def test_quantiles(method: str, axis: Any, keepdims: bool) -> None:
         expected = np.quantile(REAL.astype(np.float64), q, **options)
         close(jnp.quantile(REAL, q, **options), expected)
         close(jnp.percentile(REAL, 100 * q, **options), expected)
-    close(jnp.median(REAL, axis=axis, keepdims=keepdims), np.median(REAL, axis=axis, keepdims=keepdims))
+    close(
+        jnp.median(REAL, axis=axis, keepdims=keepdims),
+        np.median(REAL, axis=axis, keepdims=keepdims),
+    )
 
 
 def test_quantiles_of_special_values() -> None:
@@ -234,7 +266,8 @@ def test_positions_of_nan() -> None:
         )
         some = NANS[0]
         np.testing.assert_array_equal(
-            np.asarray(getattr(jnp, f"nan{name}")(some, axis=1)), getattr(np, f"nan{name}")(some, axis=1)
+            np.asarray(getattr(jnp, f"nan{name}")(some, axis=1)),
+            getattr(np, f"nan{name}")(some, axis=1),
         )
         assert getattr(jnp, f"nan{name}")(np.array([np.nan, np.nan])).tolist() == -1
 
@@ -276,8 +309,12 @@ def test_gradients_to_second_order(name: str) -> None:
 
 def test_gradients_of_ties_are_shared() -> None:
     np.testing.assert_allclose(np.asarray(dt.grad(jnp.max)(np.ones(4))), 0.25)
-    np.testing.assert_allclose(np.asarray(dt.grad(jnp.min)(np.array([1.0, 1.0, 2.0]))), [0.5, 0.5, 0.0])
-    np.testing.assert_allclose(np.asarray(dt.grad(jnp.prod)(np.array([0.0, 2.0, 3.0]))), [6.0, 0.0, 0.0])
+    np.testing.assert_allclose(
+        np.asarray(dt.grad(jnp.min)(np.array([1.0, 1.0, 2.0]))), [0.5, 0.5, 0.0]
+    )
+    np.testing.assert_allclose(
+        np.asarray(dt.grad(jnp.prod)(np.array([0.0, 2.0, 3.0]))), [6.0, 0.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,7 +351,10 @@ def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -
 def test_norms_of_vectors(ord: Any) -> None:
     x = REAL[0, 0]
     close(jnp.linalg.norm(x, ord), np.linalg.norm(x, ord))
-    close(jnp.linalg.norm(REAL, ord, axis=1, keepdims=True), np.linalg.norm(REAL, ord, axis=1, keepdims=True))
+    close(
+        jnp.linalg.norm(REAL, ord, axis=1, keepdims=True),
+        np.linalg.norm(REAL, ord, axis=1, keepdims=True),
+    )
     z = x + 1j * REAL[0, 1]
     close(jnp.linalg.norm(z, ord), np.linalg.norm(z, ord))
 

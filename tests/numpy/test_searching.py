@@ -108,7 +108,10 @@ def test_take_along_axis(axis: int) -> None:
     one = np.zeros((1, 1), int)
     same(jnp.take_along_axis(x, one, axis), np.take_along_axis(x, one, axis))
     assert np.isnan(np.asarray(jnp.take_along_axis(x, one + 9, axis))).all()
-    same(jnp.take_along_axis(x, np.array([5, 0]), None), np.take_along_axis(x, np.array([5, 0]), None))
+    same(
+        jnp.take_along_axis(x, np.array([5, 0]), None),
+        np.take_along_axis(x, np.array([5, 0]), None),
+    )
     gradient = dt.grad(lambda v: (jnp.take_along_axis(v, order, axis) ** 2).sum())(x)
     np.testing.assert_allclose(np.asarray(gradient), 2 * x)
 
@@ -148,7 +151,10 @@ def test_searchsorted(side: str, method: str) -> None:
     same(jnp.searchsorted(with_nan, v, side, method=method), np.searchsorted(with_nan, v, side))
     shuffled = np.array([5, 1, 3])
     order = np.argsort(shuffled)
-    same(jnp.searchsorted(shuffled, 4, side, order, method=method), np.searchsorted(shuffled, 4, side, order))
+    same(
+        jnp.searchsorted(shuffled, 4, side, order, method=method),
+        np.searchsorted(shuffled, 4, side, order),
+    )
     same(dt.jit(lambda x: jnp.searchsorted(x, 2))(np.arange(5)), 2)
     same(jnp.arange(5).searchsorted(jnp.array([1, 9])), [1, 5])
 
@@ -169,7 +175,11 @@ def test_searchsorted(side: str, method: str) -> None:
         (lambda: jnp.take_along_axis(np.ones((3, 3)), np.ones((3, 3)), 0), TypeError, "integer"),
         (lambda: jnp.nonzero(np.float32(1)), ValueError, "rank 1"),
         (lambda: dt.jit(jnp.nonzero)(np.ones(3)), dt.errors.ConcretizationTypeError, "size="),
-        (lambda: dt.jit(lambda x: jnp.where(x))(np.ones(3)), dt.errors.ConcretizationTypeError, "size="),
+        (
+            lambda: dt.jit(lambda x: jnp.where(x))(np.ones(3)),
+            dt.errors.ConcretizationTypeError,
+            "size=",
+        ),
         (lambda: jnp.searchsorted(np.ones((2, 2)), 1), ValueError, "vector"),
         (lambda: jnp.searchsorted(np.ones(2), 1, side="middle"), ValueError, "side"),
         (lambda: jnp.searchsorted(np.ones(2), 1, method="foo"), ValueError, "method"),

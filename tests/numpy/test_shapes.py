@@ -97,13 +97,18 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], list[Any]]] = [
     ("pad", ((1, 2),), {"constant_values": 7}, [V, A]),
     ("pad", (((0, 1), (2, 0), (1, 1)),), {"constant_values": (5, 6)}, [A]),
     ("pad", (0,), {}, [S]),
-    *[("pad", ((3, 2),), {"mode": mode}, [V, A]) for mode in ("edge", "wrap", "reflect", "symmetric")],
+    *[
+        ("pad", ((3, 2),), {"mode": mode}, [V, A])
+        for mode in ("edge", "wrap", "reflect", "symmetric")
+    ],
     ("pad", (7,), {"mode": "reflect"}, [V[:3], V[:1]]),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
-def test_functions_of_one_array(case: tuple[str, tuple[Any, ...], dict[str, Any], list[Any]]) -> None:
+def test_functions_of_one_array(
+    case: tuple[str, tuple[Any, ...], dict[str, Any], list[Any]],
+) -> None:
     name, args, options, arrays = case
     for array in arrays:
         agree(
@@ -288,7 +293,11 @@ def test_gradients_pass_through() -> None:
         (lambda: jnp.pad(A, ((1, 1), (2, 2))), ValueError, "one pair for each"),
         (lambda: jnp.unstack(S), ValueError, "rank 1"),
         (lambda: jnp.ravel([1, 2]), TypeError, "list"),
-        (lambda: dt.jit(lambda n: jnp.reshape(V, n))(5), dt.errors.ConcretizationTypeError, "shape of reshape"),
+        (
+            lambda: dt.jit(lambda n: jnp.reshape(V, n))(5),
+            dt.errors.ConcretizationTypeError,
+            "shape of reshape",
+        ),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

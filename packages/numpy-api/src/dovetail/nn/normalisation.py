@@ -45,13 +45,15 @@ def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
     shape = broadcast_result(function, (aval_of(x).shape, aval_of(mask).shape))
     rank = len(shape)
     spread = [
-        lax.broadcast_in_dim(v, shape, tuple(range(rank - aval_of(v).ndim, rank))) for v in (x, mask)
+        lax.broadcast_in_dim(v, shape, tuple(range(rank - aval_of(v).ndim, rank)))
+        for v in (x, mask)
     ]
     return spread[0], spread[1]
 
 
 def _largest(x: Any, mask: Any, axes: Shape) -> Any:
-    """The largest real part along dimensions, which keep size one: finite, and without a gradient."""
+    """The largest real part along dimensions, which keep size one: finite, and without a
+    gradient."""
     real = lax.real(x) if dtypes.kind_of(aval_of(x).dtype) == "c" else x
     real = lax.stop_gradient(real)
     dtype = aval_of(real).dtype
@@ -91,8 +93,8 @@ def logsumexp(
         where: boolean array that broadcasts with `a`: which elements count.
 
     Returns:
-        A float or complex array without these dimensions, or a pair of that and the sign; -inf for no
-        elements, and for elements that are all -inf.
+        A float or complex array without these dimensions, or a pair of that and the sign; -inf for
+        no elements, and for elements that are all -inf.
 
     Example:
         >>> import dovetail.nn
@@ -135,7 +137,9 @@ def logsumexp(
     if return_sign:
         sign = lax.sign(total)
         magnitude = lax.abs(total)
-        result = lax.add(lax.log(magnitude), lax.real(shift) if aval_of(magnitude).dtype != dtype else shift)
+        result = lax.add(
+            lax.log(magnitude), lax.real(shift) if aval_of(magnitude).dtype != dtype else shift
+        )
     else:
         sign = None
         result = lax.add(lax.log(total), shift)
@@ -146,9 +150,7 @@ def logsumexp(
 
 
 @compiled_with("axis", "keepdims")
-def logmeanexp(
-    x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False
-) -> Any:
+def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
     """The logarithm of a mean of exponentials along some dimensions, without overflow.
 
     Args:
@@ -264,8 +266,8 @@ def standardize(
         variance: the variance, where it is known, likewise.
         epsilon: number that is added to the variance.
         where: boolean array that broadcasts with `x`: which elements count for mean and variance.
-        algorithm: how the variance is computed: "fast" as the mean of squares less the square of the mean,
-            "stable" as the mean of squares of distances.
+        algorithm: how the variance is computed: "fast" as the mean of squares less the square of
+            the mean, "stable" as the mean of squares of distances.
 
     Returns:
         A float or complex array of the shape of `x`.
@@ -304,7 +306,9 @@ def standardize(
         spread = operand(variance, "standardize", "variance")
     first, second = promoted_pair("standardize", x, centre)
     difference = lax.sub(first, second)
-    noise = lax.add(*promoted_pair("standardize", spread, array_like(epsilon, "standardize", "epsilon")))
+    noise = lax.add(
+        *promoted_pair("standardize", spread, array_like(epsilon, "standardize", "epsilon"))
+    )
     return lax.mul(*promoted_pair("standardize", difference, lax.rsqrt(noise)))
 
 

@@ -103,9 +103,9 @@ if TYPE_CHECKING:
     from dovetail.numpy.exponentials import exp2 as exp2
     from dovetail.numpy.exponentials import expm1 as expm1
     from dovetail.numpy.exponentials import log as log
-    from dovetail.numpy.exponentials import log10 as log10
     from dovetail.numpy.exponentials import log1p as log1p
     from dovetail.numpy.exponentials import log2 as log2
+    from dovetail.numpy.exponentials import log10 as log10
     from dovetail.numpy.exponentials import logaddexp as logaddexp
     from dovetail.numpy.exponentials import logaddexp2 as logaddexp2
     from dovetail.numpy.exponentials import sinc as sinc
@@ -168,6 +168,9 @@ if TYPE_CHECKING:
     from dovetail.numpy.nan_reductions import nanstd as nanstd
     from dovetail.numpy.nan_reductions import nansum as nansum
     from dovetail.numpy.nan_reductions import nanvar as nanvar
+    from dovetail.numpy.quantiles import median as median
+    from dovetail.numpy.quantiles import percentile as percentile
+    from dovetail.numpy.quantiles import quantile as quantile
     from dovetail.numpy.ranges import arange as arange
     from dovetail.numpy.ranges import geomspace as geomspace
     from dovetail.numpy.ranges import indices as indices
@@ -181,13 +184,10 @@ if TYPE_CHECKING:
     from dovetail.numpy.reductions import max as amax
     from dovetail.numpy.reductions import max as max
     from dovetail.numpy.reductions import mean as mean
-    from dovetail.numpy.reductions import median as median
     from dovetail.numpy.reductions import min as amin
     from dovetail.numpy.reductions import min as min
-    from dovetail.numpy.reductions import percentile as percentile
     from dovetail.numpy.reductions import prod as prod
     from dovetail.numpy.reductions import ptp as ptp
-    from dovetail.numpy.reductions import quantile as quantile
     from dovetail.numpy.reductions import std as std
     from dovetail.numpy.reductions import sum as sum
     from dovetail.numpy.reductions import var as var
@@ -205,8 +205,8 @@ if TYPE_CHECKING:
     from dovetail.numpy.scalar_types import can_cast as can_cast
     from dovetail.numpy.scalar_types import cdouble as cdouble
     from dovetail.numpy.scalar_types import character as character
-    from dovetail.numpy.scalar_types import complex128 as complex128
     from dovetail.numpy.scalar_types import complex64 as complex64
+    from dovetail.numpy.scalar_types import complex128 as complex128
     from dovetail.numpy.scalar_types import complex_ as complex_
     from dovetail.numpy.scalar_types import complexfloating as complexfloating
     from dovetail.numpy.scalar_types import csingle as csingle
@@ -214,10 +214,7 @@ if TYPE_CHECKING:
     from dovetail.numpy.scalar_types import dtype as dtype
     from dovetail.numpy.scalar_types import finfo as finfo
     from dovetail.numpy.scalar_types import flexible as flexible
-    from dovetail.numpy.scalar_types import float16 as float16
-    from dovetail.numpy.scalar_types import float32 as float32
     from dovetail.numpy.scalar_types import float4_e2m1fn as float4_e2m1fn
-    from dovetail.numpy.scalar_types import float64 as float64
     from dovetail.numpy.scalar_types import float8_e3m4 as float8_e3m4
     from dovetail.numpy.scalar_types import float8_e4m3 as float8_e4m3
     from dovetail.numpy.scalar_types import float8_e4m3b11fnuz as float8_e4m3b11fnuz
@@ -226,17 +223,20 @@ if TYPE_CHECKING:
     from dovetail.numpy.scalar_types import float8_e5m2 as float8_e5m2
     from dovetail.numpy.scalar_types import float8_e5m2fnuz as float8_e5m2fnuz
     from dovetail.numpy.scalar_types import float8_e8m0fnu as float8_e8m0fnu
+    from dovetail.numpy.scalar_types import float16 as float16
+    from dovetail.numpy.scalar_types import float32 as float32
+    from dovetail.numpy.scalar_types import float64 as float64
     from dovetail.numpy.scalar_types import float_ as float_
     from dovetail.numpy.scalar_types import floating as floating
     from dovetail.numpy.scalar_types import generic as generic
     from dovetail.numpy.scalar_types import iinfo as iinfo
     from dovetail.numpy.scalar_types import inexact as inexact
-    from dovetail.numpy.scalar_types import int16 as int16
     from dovetail.numpy.scalar_types import int2 as int2
-    from dovetail.numpy.scalar_types import int32 as int32
     from dovetail.numpy.scalar_types import int4 as int4
-    from dovetail.numpy.scalar_types import int64 as int64
     from dovetail.numpy.scalar_types import int8 as int8
+    from dovetail.numpy.scalar_types import int16 as int16
+    from dovetail.numpy.scalar_types import int32 as int32
+    from dovetail.numpy.scalar_types import int64 as int64
     from dovetail.numpy.scalar_types import int_ as int_
     from dovetail.numpy.scalar_types import integer as integer
     from dovetail.numpy.scalar_types import isdtype as isdtype
@@ -248,12 +248,12 @@ if TYPE_CHECKING:
     from dovetail.numpy.scalar_types import signedinteger as signedinteger
     from dovetail.numpy.scalar_types import single as single
     from dovetail.numpy.scalar_types import uint as uint
-    from dovetail.numpy.scalar_types import uint16 as uint16
     from dovetail.numpy.scalar_types import uint2 as uint2
-    from dovetail.numpy.scalar_types import uint32 as uint32
     from dovetail.numpy.scalar_types import uint4 as uint4
-    from dovetail.numpy.scalar_types import uint64 as uint64
     from dovetail.numpy.scalar_types import uint8 as uint8
+    from dovetail.numpy.scalar_types import uint16 as uint16
+    from dovetail.numpy.scalar_types import uint32 as uint32
+    from dovetail.numpy.scalar_types import uint64 as uint64
     from dovetail.numpy.scalar_types import unsignedinteger as unsignedinteger
     from dovetail.numpy.searching import argmax as argmax
     from dovetail.numpy.searching import argmin as argmin
@@ -319,320 +319,98 @@ if TYPE_CHECKING:
     from dovetail.numpy.trigonometry import tan as tan
     from dovetail.numpy.trigonometry import tanh as tanh
 
-_NAMES = {
-    "abs": "arithmetic",
+_TOPICS = {
+    "arithmetic": (
+        "abs add cbrt divmod fabs float_power floor_divide fmax fmin fmod heaviside hypot maximum "
+        "minimum multiply negative positive power reciprocal remainder sign sqrt square subtract "
+        "true_divide"
+    ),
+    "bits": "bitwise_and bitwise_count bitwise_not bitwise_or bitwise_xor left_shift right_shift",
+    "complex_numbers": "angle conj imag iscomplex iscomplexobj isreal isrealobj real",
+    "constants": "e euler_gamma inf nan newaxis pi",
+    "contraction": "cross dot inner kron matmul outer tensordot vdot vecdot",
+    "creation": (
+        "array asarray astype copy empty empty_like frombuffer fromfunction full full_like ones "
+        "ones_like zeros zeros_like"
+    ),
+    "cumulative": (
+        "cumprod cumsum cumulative_prod cumulative_sum diff nancumprod nancumsum trapezoid"
+    ),
+    "einstein": "einsum einsum_path",
+    "exponentials": "exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sinc",
+    "gathering": "compress extract take take_along_axis",
+    "joining": (
+        "append array_split column_stack concat concatenate dsplit dstack hsplit hstack pad "
+        "repeat split stack tile unstack vsplit vstack"
+    ),
+    "logic": (
+        "allclose array_equal array_equiv equal greater greater_equal isclose isfinite isinf "
+        "isnan isneginf isposinf less less_equal logical_and logical_not logical_or logical_xor "
+        "not_equal"
+    ),
+    "matrices": (
+        "diag diagflat diagonal eye identity trace tri tril tril_indices triu triu_indices vander"
+    ),
+    "nan_reductions": "nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    "quantiles": "median percentile quantile",
+    "ranges": "arange geomspace indices linspace logspace meshgrid",
+    "reductions": "all any average count_nonzero max mean min prod ptp std sum var",
+    "rounding": "ceil floor modf rint round trunc",
+    "scalar_types": (
+        "bfloat16 bool_ can_cast cdouble character complex128 complex64 complex_ complexfloating "
+        "csingle double dtype finfo flexible float16 float32 float4_e2m1fn float64 float8_e3m4 "
+        "float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+        "float8_e8m0fnu float_ floating generic iinfo inexact int16 int2 int32 int4 int64 int8 "
+        "int_ integer isdtype issubdtype number object_ promote_types result_type signedinteger "
+        "single uint uint16 uint2 uint32 uint4 uint64 uint8 unsignedinteger"
+    ),
+    "searching": "argmax argmin argwhere flatnonzero nanargmax nanargmin nonzero searchsorted",
+    "selection": "clip nan_to_num select where",
+    "shapes": (
+        "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to "
+        "expand_dims flip fliplr flipud matrix_transpose moveaxis ndim permute_dims ravel reshape "
+        "roll rollaxis rot90 shape size squeeze swapaxes transpose"
+    ),
+    "sorting": "argsort lexsort sort",
+    "trigonometry": (
+        "arccos arccosh arcsin arcsinh arctan arctan2 arctanh cos cosh deg2rad rad2deg sin sinh "
+        "tan tanh"
+    ),
+}
+"""The public names in each topic module."""
+
+_NAMES = {name: topic for topic, names in _TOPICS.items() for name in names.split()}
+_NAMES |= {
     "absolute": "arithmetic:abs",
     "acos": "trigonometry:arccos",
     "acosh": "trigonometry:arccosh",
-    "add": "arithmetic",
-    "all": "reductions",
-    "allclose": "logic",
     "amax": "reductions:max",
     "amin": "reductions:min",
-    "angle": "complex_numbers",
-    "any": "reductions",
-    "append": "joining",
-    "arange": "ranges",
-    "arccos": "trigonometry",
-    "arccosh": "trigonometry",
-    "arcsin": "trigonometry",
-    "arcsinh": "trigonometry",
-    "arctan": "trigonometry",
-    "arctan2": "trigonometry",
-    "arctanh": "trigonometry",
-    "argmax": "searching",
-    "argmin": "searching",
-    "argsort": "sorting",
-    "argwhere": "searching",
     "around": "rounding:round",
-    "array": "creation",
-    "array_equal": "logic",
-    "array_equiv": "logic",
-    "array_split": "joining",
-    "asarray": "creation",
     "asin": "trigonometry:arcsin",
     "asinh": "trigonometry:arcsinh",
-    "astype": "creation",
     "atan": "trigonometry:arctan",
     "atan2": "trigonometry:arctan2",
     "atanh": "trigonometry:arctanh",
-    "atleast_1d": "shapes",
-    "atleast_2d": "shapes",
-    "atleast_3d": "shapes",
-    "average": "reductions",
-    "bfloat16": "scalar_types",
-    "bitwise_and": "bits",
-    "bitwise_count": "bits",
     "bitwise_invert": "bits:bitwise_not",
     "bitwise_left_shift": "bits:left_shift",
-    "bitwise_not": "bits",
-    "bitwise_or": "bits",
     "bitwise_right_shift": "bits:right_shift",
-    "bitwise_xor": "bits",
     "bool": "scalar_types:bool_",
-    "bool_": "scalar_types",
-    "broadcast_arrays": "shapes",
-    "broadcast_shapes": "shapes",
-    "broadcast_to": "shapes",
-    "can_cast": "scalar_types",
-    "cbrt": "arithmetic",
-    "cdouble": "scalar_types",
-    "ceil": "rounding",
-    "character": "scalar_types",
-    "clip": "selection",
-    "column_stack": "joining",
-    "complex128": "scalar_types",
-    "complex64": "scalar_types",
-    "complex_": "scalar_types",
-    "complexfloating": "scalar_types",
-    "compress": "gathering",
-    "concat": "joining",
-    "concatenate": "joining",
-    "conj": "complex_numbers",
     "conjugate": "complex_numbers:conj",
-    "copy": "creation",
-    "cos": "trigonometry",
-    "cosh": "trigonometry",
-    "count_nonzero": "reductions",
-    "cross": "contraction",
-    "csingle": "scalar_types",
-    "cumprod": "cumulative",
-    "cumsum": "cumulative",
-    "cumulative_prod": "cumulative",
-    "cumulative_sum": "cumulative",
-    "deg2rad": "trigonometry",
     "degrees": "trigonometry:rad2deg",
-    "diag": "matrices",
-    "diagflat": "matrices",
-    "diagonal": "matrices",
-    "diff": "cumulative",
     "divide": "arithmetic:true_divide",
-    "divmod": "arithmetic",
-    "dot": "contraction",
-    "double": "scalar_types",
-    "dsplit": "joining",
-    "dstack": "joining",
-    "dtype": "scalar_types",
-    "e": "constants",
-    "einsum": "einstein",
-    "einsum_path": "einstein",
-    "empty": "creation",
-    "empty_like": "creation",
-    "equal": "logic",
-    "euler_gamma": "constants",
-    "exp": "exponentials",
-    "exp2": "exponentials",
-    "expand_dims": "shapes",
-    "expm1": "exponentials",
-    "extract": "gathering",
-    "eye": "matrices",
-    "fabs": "arithmetic",
-    "finfo": "scalar_types",
     "fix": "rounding:trunc",
-    "flatnonzero": "searching",
-    "flexible": "scalar_types",
-    "flip": "shapes",
-    "fliplr": "shapes",
-    "flipud": "shapes",
-    "float16": "scalar_types",
-    "float32": "scalar_types",
-    "float4_e2m1fn": "scalar_types",
-    "float64": "scalar_types",
-    "float8_e3m4": "scalar_types",
-    "float8_e4m3": "scalar_types",
-    "float8_e4m3b11fnuz": "scalar_types",
-    "float8_e4m3fn": "scalar_types",
-    "float8_e4m3fnuz": "scalar_types",
-    "float8_e5m2": "scalar_types",
-    "float8_e5m2fnuz": "scalar_types",
-    "float8_e8m0fnu": "scalar_types",
-    "float_": "scalar_types",
-    "float_power": "arithmetic",
-    "floating": "scalar_types",
-    "floor": "rounding",
-    "floor_divide": "arithmetic",
-    "fmax": "arithmetic",
-    "fmin": "arithmetic",
-    "fmod": "arithmetic",
-    "frombuffer": "creation",
-    "fromfunction": "creation",
-    "full": "creation",
-    "full_like": "creation",
-    "generic": "scalar_types",
-    "geomspace": "ranges",
-    "greater": "logic",
-    "greater_equal": "logic",
-    "heaviside": "arithmetic",
-    "hsplit": "joining",
-    "hstack": "joining",
-    "hypot": "arithmetic",
-    "identity": "matrices",
-    "iinfo": "scalar_types",
-    "imag": "complex_numbers",
-    "indices": "ranges",
-    "inexact": "scalar_types",
-    "inf": "constants",
-    "inner": "contraction",
-    "int16": "scalar_types",
-    "int2": "scalar_types",
-    "int32": "scalar_types",
-    "int4": "scalar_types",
-    "int64": "scalar_types",
-    "int8": "scalar_types",
-    "int_": "scalar_types",
-    "integer": "scalar_types",
     "invert": "bits:bitwise_not",
-    "isclose": "logic",
-    "iscomplex": "complex_numbers",
-    "iscomplexobj": "complex_numbers",
-    "isdtype": "scalar_types",
-    "isfinite": "logic",
-    "isinf": "logic",
-    "isnan": "logic",
-    "isneginf": "logic",
-    "isposinf": "logic",
-    "isreal": "complex_numbers",
-    "isrealobj": "complex_numbers",
-    "issubdtype": "scalar_types",
-    "kron": "contraction",
-    "left_shift": "bits",
-    "less": "logic",
-    "less_equal": "logic",
-    "lexsort": "sorting",
-    "linspace": "ranges",
-    "log": "exponentials",
-    "log10": "exponentials",
-    "log1p": "exponentials",
-    "log2": "exponentials",
-    "logaddexp": "exponentials",
-    "logaddexp2": "exponentials",
-    "logical_and": "logic",
-    "logical_not": "logic",
-    "logical_or": "logic",
-    "logical_xor": "logic",
-    "logspace": "ranges",
-    "matmul": "contraction",
-    "matrix_transpose": "shapes",
-    "max": "reductions",
-    "maximum": "arithmetic",
-    "mean": "reductions",
-    "median": "reductions",
-    "meshgrid": "ranges",
-    "min": "reductions",
-    "minimum": "arithmetic",
     "mod": "arithmetic:remainder",
-    "modf": "rounding",
-    "moveaxis": "shapes",
-    "multiply": "arithmetic",
-    "nan": "constants",
-    "nan_to_num": "selection",
-    "nanargmax": "searching",
-    "nanargmin": "searching",
-    "nancumprod": "cumulative",
-    "nancumsum": "cumulative",
-    "nanmax": "nan_reductions",
-    "nanmean": "nan_reductions",
-    "nanmin": "nan_reductions",
-    "nanprod": "nan_reductions",
-    "nanstd": "nan_reductions",
-    "nansum": "nan_reductions",
-    "nanvar": "nan_reductions",
     "ndarray": "dovetail.core.runtime.array:Array",
-    "ndim": "shapes",
-    "negative": "arithmetic",
-    "newaxis": "constants",
-    "nonzero": "searching",
-    "not_equal": "logic",
-    "number": "scalar_types",
-    "object_": "scalar_types",
-    "ones": "creation",
-    "ones_like": "creation",
-    "outer": "contraction",
-    "pad": "joining",
-    "percentile": "reductions",
-    "permute_dims": "shapes",
-    "pi": "constants",
-    "positive": "arithmetic",
     "pow": "arithmetic:power",
-    "power": "arithmetic",
-    "prod": "reductions",
-    "promote_types": "scalar_types",
-    "ptp": "reductions",
-    "quantile": "reductions",
-    "rad2deg": "trigonometry",
     "radians": "trigonometry:deg2rad",
-    "ravel": "shapes",
-    "real": "complex_numbers",
-    "reciprocal": "arithmetic",
-    "remainder": "arithmetic",
-    "repeat": "joining",
-    "reshape": "shapes",
-    "result_type": "scalar_types",
-    "right_shift": "bits",
-    "rint": "rounding",
-    "roll": "shapes",
-    "rollaxis": "shapes",
-    "rot90": "shapes",
-    "round": "rounding",
-    "searchsorted": "searching",
-    "select": "selection",
-    "shape": "shapes",
-    "sign": "arithmetic",
-    "signedinteger": "scalar_types",
-    "sin": "trigonometry",
-    "sinc": "exponentials",
-    "single": "scalar_types",
-    "sinh": "trigonometry",
-    "size": "shapes",
-    "sort": "sorting",
-    "split": "joining",
-    "sqrt": "arithmetic",
-    "square": "arithmetic",
-    "squeeze": "shapes",
-    "stack": "joining",
-    "std": "reductions",
-    "subtract": "arithmetic",
-    "sum": "reductions",
-    "swapaxes": "shapes",
-    "take": "gathering",
-    "take_along_axis": "gathering",
-    "tan": "trigonometry",
-    "tanh": "trigonometry",
-    "tensordot": "contraction",
-    "tile": "joining",
-    "trace": "matrices",
-    "transpose": "shapes",
-    "trapezoid": "cumulative",
-    "tri": "matrices",
-    "tril": "matrices",
-    "tril_indices": "matrices",
-    "triu": "matrices",
-    "triu_indices": "matrices",
-    "true_divide": "arithmetic",
-    "trunc": "rounding",
-    "uint": "scalar_types",
-    "uint16": "scalar_types",
-    "uint2": "scalar_types",
-    "uint32": "scalar_types",
-    "uint4": "scalar_types",
-    "uint64": "scalar_types",
-    "uint8": "scalar_types",
-    "unsignedinteger": "scalar_types",
-    "unstack": "joining",
-    "vander": "matrices",
-    "var": "reductions",
-    "vdot": "contraction",
-    "vecdot": "contraction",
-    "vsplit": "joining",
-    "vstack": "joining",
-    "where": "selection",
-    "zeros": "creation",
-    "zeros_like": "creation",
 }
 """The topic module that a public name is in; after a colon, the name that it has there."""
 
 _MODULES = ("linalg",)
 
+# fmt: off
 __all__ = [
     "abs",
     "absolute",
@@ -695,8 +473,8 @@ __all__ = [
     "character",
     "clip",
     "column_stack",
-    "complex128",
     "complex64",
+    "complex128",
     "complex_",
     "complexfloating",
     "compress",
@@ -748,10 +526,7 @@ __all__ = [
     "flip",
     "fliplr",
     "flipud",
-    "float16",
-    "float32",
     "float4_e2m1fn",
-    "float64",
     "float8_e3m4",
     "float8_e4m3",
     "float8_e4m3b11fnuz",
@@ -760,6 +535,9 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "float64",
     "float_",
     "float_power",
     "floating",
@@ -787,12 +565,12 @@ __all__ = [
     "inexact",
     "inf",
     "inner",
-    "int16",
     "int2",
-    "int32",
     "int4",
-    "int64",
     "int8",
+    "int16",
+    "int32",
+    "int64",
     "int_",
     "integer",
     "invert",
@@ -816,9 +594,9 @@ __all__ = [
     "linalg",
     "linspace",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "logaddexp",
     "logaddexp2",
     "logical_and",
@@ -926,12 +704,12 @@ __all__ = [
     "true_divide",
     "trunc",
     "uint",
-    "uint16",
     "uint2",
-    "uint32",
     "uint4",
-    "uint64",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     "unsignedinteger",
     "unstack",
     "vander",
@@ -944,6 +722,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+# fmt: on
 
 
 def __getattr__(name: str) -> object:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-
 from dovetail.core.base import dtypes, source
 from dovetail.core.base.config import numpy_rank_promotion
 from dovetail.core.base.errors import ConcretizationTypeError, NonArrayArgumentError
@@ -45,8 +44,8 @@ _literals: Final[dict[Any, Literal]] = {}
 def literal(value: Any, dtype: Any, weak: bool = False) -> Literal:
     """A Python scalar as a constant of some dtype; equal ones are the same object.
 
-    An integer that a narrow dtype cannot hold wraps around, as it does when the scalar is an argument of a
-    compiled function, and a warning says so.
+    An integer that a narrow dtype cannot hold wraps around, as it does when the scalar is an
+    argument of a compiled function, and a warning says so.
 
     Raises:
         OverflowError: an integer does not even fit the default integer type.
@@ -71,9 +70,10 @@ def _new_literal(value: Any, dtype: Any, weak: bool) -> Literal:
             if dtypes.kind_of(dtype) == "i" and wrapped >= 1 << (bits - 1):
                 wrapped -= 1 << bits
             source.warn(
-                f"the Python integer {value} does not fit {dtype}, the dtype of the array that it is "
-                f"combined with, and wraps around to {wrapped}; write {wrapped} if that is meant, or "
-                "convert the array to a wider dtype first"
+                f"the Python integer {value} does not fit {dtype}, the dtype of the array that it "
+                "is "
+                f"combined with, and wraps around to {wrapped}; write {wrapped} if that is meant, "
+                "or convert the array to a wider dtype first"
             )
             value = wrapped
     if weak:
@@ -154,7 +154,8 @@ def no_out(function: str, out: Any) -> None:
     """Refuse the argument `out`: arrays are never written to."""
     if out is not None:
         raise NotImplementedError(
-            f"{function} does not take out=: arrays are immutable. Write y = {function}(...) instead"
+            f"{function} does not take out=: arrays are immutable. Write y = {function}(...) "
+            "instead"
         )
 
 
@@ -259,8 +260,10 @@ def broadcast_result(function: str, shapes: Sequence[Shape]) -> Shape:
         if any(n not in (1, size) for n in sizes):
             raise TypeError(
                 f"{function} got incompatible shapes for broadcasting: "
-                f"{', '.join(map(str, shapes))}. Sizes are compared from the last dimension on, and "
-                "each pair must be equal or contain a 1; insert dimensions with x[:, None] or reshape"
+                f"{', '.join(map(str, shapes))}. Sizes are compared from the last dimension on, "
+                "and "
+                "each pair must be equal or contain a 1; insert dimensions with x[:, None] or "
+                "reshape"
             )
         result.append(size)
     ranks = {len(s) for s in shapes if s}
@@ -275,8 +278,8 @@ def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
         return
     text = (
         f"{function}: arrays of different ranks were combined, with shapes "
-        f"{', '.join(map(str, shapes))}, and numpy_rank_promotion is {mode!r}. Give both the same rank, "
-        "for example with x[None, :] or reshape"
+        f"{', '.join(map(str, shapes))}, and numpy_rank_promotion is {mode!r}. Give both the same "
+        "rank, for example with x[None, :] or reshape"
     )
     if mode == "raise":
         raise ValueError(text)
@@ -284,7 +287,8 @@ def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
 
 
 def inexact_dtype(dtype: Any) -> Any:
-    """The dtype in which functions such as sin compute: floats stay, others become the float of their width."""
+    """The dtype in which functions such as sin compute: floats stay, others become the float of
+    their width."""
     kind = dtypes.kind_of(dtype)
     if kind in ("f", "c"):
         return dtype
@@ -381,12 +385,12 @@ def canonical_axis(function: str, axis: Any, ndim: int, argument: str = "axis") 
     Raises:
         ValueError: it is out of bounds.
     """
-    axis = integer(function, argument, axis)
-    if not -ndim <= axis < ndim:
+    place = integer(function, argument, axis)
+    if not -ndim <= place < ndim:
         raise ValueError(
-            f"{function}: {argument} {axis} is out of bounds for an array of dimension {ndim}"
+            f"{function}: {argument} {place} is out of bounds for an array of dimension {ndim}"
         )
-    return axis % ndim if axis < 0 else axis
+    return place + ndim if place < 0 else place
 
 
 def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") -> Shape:

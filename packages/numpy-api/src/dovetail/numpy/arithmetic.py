@@ -16,9 +16,9 @@ from dovetail.numpy.arguments import (
     inexact_pair,
     literal,
     promoted_pair,
-    value,
     refuse_complex,
     require_kind,
+    value,
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
@@ -123,7 +123,8 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
         x2: integer or float array that broadcasts with `x1`: the divisor.
 
     Returns:
-        An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or inf.
+        An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or
+        inf.
 
     Raises:
         TypeError: an operand is complex.
@@ -239,9 +240,7 @@ def _integer_rest(x: Any, y: Any) -> tuple[Any, Any, Any]:
 def _crosses(rest: Any, y: Any) -> Any:
     """Where a rest is not zero and has another sign than the divisor."""
     zero = _zero(rest)
-    return lax.bitwise_and(
-        lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(y, zero))
-    )
+    return lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(y, zero)))
 
 
 def _rest(x: Any, y: Any) -> Any:
@@ -465,16 +464,16 @@ def cbrt(x: Any, /) -> Any:
 def power(x1: Any, x2: Any, /) -> Any:
     """The first array raised to the power of the second, element by element.
 
-    An exponent that is a Python integer is part of the program: the power is computed by multiplication,
-    and is differentiable wherever the base is.
+    An exponent that is a Python integer is part of the program: the power is computed by
+    multiplication, and is differentiable wherever the base is.
 
     Args:
         x1: array or scalar: the base.
         x2: array or scalar that broadcasts with `x1`: the exponent.
 
     Returns:
-        An array of the common shape and dtype (int for booleans). A negative integer exponent in an array
-        gives the reciprocal rounded towards zero.
+        An array of the common shape and dtype (int for booleans). A negative integer exponent in an
+        array gives the reciprocal rounded towards zero.
 
     Raises:
         TypeError: the base holds integers and the exponent is a negative Python integer.
@@ -537,7 +536,8 @@ def _power_of_integers(x: Any, y: Any) -> Any:
             base = lax.mul(base, base)
     if dtypes.kind_of(dtype) == "u":
         return result
-    # The reciprocal is 0 but for 1, which stays, and -1, whose sign the parity of the exponent decides.
+    # The reciprocal is 0 but for 1, which stays, and -1, whose sign the parity of the exponent
+    # decides.
     odd = lax.ne(lax.bitwise_and(y, one), zero)
     minus = pick(odd, x, one)
     is_unit = lax.eq(lax.abs(x), one)
@@ -682,7 +682,8 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     is_infinite = lax.bitwise_or(lax.eq(x, infinity), lax.eq(y, infinity))
     large, small = lax.max(x, y), lax.min(x, y)
     zero, one = _zero(x), _one(x)
-    # The scale is 1 at the origin and at infinity, where its quotients and derivatives have no meaning.
+    # The scale is 1 at the origin and at infinity, where its quotients and derivatives have no
+    # meaning.
     meaningless = lax.bitwise_or(lax.eq(large, zero), is_infinite)
     scale = pick(meaningless, one, large)
     ratio = pick(meaningless, zero, lax.div(small, scale))

@@ -90,7 +90,8 @@ def left_shift(x1: Any, x2: Any, /) -> Any:
 
     Args:
         x1: array or scalar of integers.
-        x2: array or scalar that broadcasts with `x1`: how many places; a shift by the width or more gives 0.
+        x2: array or scalar that broadcasts with `x1`: how many places; a shift by the width or more
+            gives 0.
 
     Returns:
         An array of the common shape and dtype.

@@ -59,9 +59,10 @@ def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> Typ
     shapes = aval_of(x).shape, aval_of(y).shape
     sizes = [s[d] for s, d in zip(shapes, dimensions, strict=True)]
     return TypeError(
-        f"{function}: dimension {dimensions[0]} of the first operand, of shape {shapes[0]}, and dimension "
-        f"{dimensions[1]} of the second, of shape {shapes[1]}, must have equal sizes, got {sizes[0]} and "
-        f"{sizes[1]}"
+        f"{function}: dimension {dimensions[0]} of the first operand, of shape {shapes[0]}, and "
+        "dimension "
+        f"{dimensions[1]} of the second, of shape {shapes[1]}, must have equal sizes, got "
+        f"{sizes[0]} and {sizes[1]}"
     )
 
 
@@ -115,7 +116,8 @@ def matmul(
 
 
 def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
-    """`matmul` where both operands may be stacks: what only one of them has is no batch dimension."""
+    """`matmul` where both operands may be stacks: what only one of them has is no batch
+    dimension."""
     left, right = aval_of(x).shape, aval_of(y).shape
     x_is_vector, y_is_vector = len(left) == 1, len(right) == 1
     x_stack, y_stack = left[:-2], right[:-2]
@@ -123,8 +125,8 @@ def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
     rank = len(stack)
     x_padded = (1,) * (rank - len(x_stack)) + x_stack
     y_padded = (1,) * (rank - len(y_stack)) + y_stack
-    # A dimension of the stack is a batch dimension where both have it; where one has size one or lacks it,
-    # it is dropped there and a free dimension of the other.
+    # A dimension of the stack is a batch dimension where both have it; where one has size one or
+    # lacks it, it is dropped there and a free dimension of the other.
     batch = [d for d in range(rank) if x_padded[d] == y_padded[d] != 1]
     ones = [d for d in range(rank) if x_padded[d] == y_padded[d] == 1]
     x_own = [d for d in range(rank) if d not in batch and d not in ones and x_padded[d] != 1]
@@ -447,7 +449,11 @@ def cross(
 
     def product(i: int, j: int) -> Any:
         first, second = parts[0][i], parts[1][j]
-        return None if first is None or second is None else lax.mul(*promoted_pair("cross", first, second))
+        return (
+            None
+            if first is None or second is None
+            else lax.mul(*promoted_pair("cross", first, second))
+        )
 
     def component(i: int, j: int) -> Any:
         positive, negative = product(i, j), product(j, i)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-
 from dovetail.core.base import caches, dtypes
 from dovetail.core.base.config import enable_x64
 from dovetail.core.base.errors import NonArrayArgumentError
@@ -26,7 +26,6 @@ from dovetail.numpy.arguments import (
     convert,
     host_array,
     literal,
-    same_dtype,
     shape_of_argument,
 )
 
@@ -69,8 +68,8 @@ def array(
 ) -> Any:
     """An array with the given values.
 
-    Differs from NumPy's in that 64-bit values become 32-bit ones unless ``enable_x64`` is on, and in that a
-    single Python number gives a weakly typed array.
+    Differs from NumPy's in that 64-bit values become 32-bit ones unless ``enable_x64`` is on, and
+    in that a single Python number gives a weakly typed array.
 
     Args:
         object: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer
@@ -100,7 +99,8 @@ def array(
     """
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
-            f"array: order {order!r} is not supported; the memory order of arrays is chosen by the compiler"
+            f"array: order {order!r} is not supported; the memory order of arrays is chosen by the "
+            "compiler"
         )
     if type(object) is list and dtype is None and device is None and not ndmin:
         value = _number_list(object)
@@ -130,7 +130,8 @@ def asarray(
     """An array with the given values; an array of that dtype itself.
 
     Args:
-        a: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer protocol.
+        a: array, scalar, nested sequence of them, or object with ``__array__`` or the buffer
+            protocol.
         dtype: dtype of the result; by default that which the values have in common.
         order: "C" or "K" (or "A"); the memory order is the compiler's affair.
         copy: True for memory of its own, False to raise where that is needed, None for either.
@@ -154,9 +155,7 @@ def asarray(
             f"asarray with copy=False takes arrays only: a {type(a).__name__} has to be copied to "
             "the device"
         )
-    return array(
-        a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding
-    )
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
 def duplicate(x: Any) -> Any:
@@ -191,16 +190,18 @@ def _converted(value: Any, dtype: Any) -> Any:
             return _place(np.asarray(value, dtypes.dtype_of(value)), weak)
         return _place(_checked_scalar(value, dtype), False)
     if isinstance(value, Literal):
-        return _cast(broadcast_in_dim_p.bind(
-            value, shape=(), broadcast_dimensions=(), sharding=None
-        ), dtype)
+        return _cast(
+            broadcast_in_dim_p.bind(value, shape=(), broadcast_dimensions=(), sharding=None), dtype
+        )
     if isinstance(value, (list, tuple)):
         return _from_sequence(value, dtype)
     convert_self = getattr(value, "__dovetail_array__", None)
     if convert_self is not None:
         return _cast(convert_self(), dtype)
     if buffers.is_buffer(value):
-        from dovetail.core.runtime.arguments import from_foreign  # deferred: needs another framework
+        from dovetail.core.runtime.arguments import (
+            from_foreign,
+        )  # deferred: needs another framework
 
         return _cast(from_foreign(value), dtype)
     if value is None:
@@ -236,7 +237,9 @@ def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
 
 def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if type(value) is complex and dtypes.kind_of(dtype) not in ("c", "b"):
-        raise TypeError(f"array: the complex number {value} does not fit dtype {dtype}; take its .real")
+        raise TypeError(
+            f"array: the complex number {value} does not fit dtype {dtype}; take its .real"
+        )
     if type(value) is float and dtypes.kind_of(dtype) in ("i", "u"):
         if value != value or value in (float("inf"), float("-inf")):
             raise OverflowError(f"array: {value} is no integer, and does not fit dtype {dtype}")
@@ -291,7 +294,9 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
             )
     target = dtype or dtypes.result_type(*leaves_for_type(leaves, items))
     stacked = stack_p.bind(*(convert(item, target) for item in items), axis=0)
-    from dovetail.numpy.shapes import reshape  # deferred: needed for nested sequences of arrays only
+    from dovetail.numpy.shapes import (
+        reshape,
+    )  # deferred: needed for nested sequences of arrays only
 
     return reshape(stacked, shape + inner) if len(shape) != 1 else stacked
 
@@ -369,7 +374,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         [ 1 -1]
     """
     x = array_like(x, "astype")
-    target = dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, "astype")
+    target = (
+        dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, "astype")
+    )
     aval = aval_of(x)
     if type(x) is Literal or isinstance(x, np.ndarray) or aval.dtype != target or aval.weak_type:
         result = _converted(x, target) if not isinstance(x, ArrayClass) else convert(x, target)
@@ -424,11 +431,9 @@ def fromfunction(
     from dovetail.numpy.ranges import arange  # deferred: it imports this module
 
     sizes = canonical_shape("fromfunction", shape)
-    mapped = lambda *indices: function(*indices, **kwargs)  # noqa: E731  # one more layer per dimension
-    for i in range(len(sizes)):
-        in_axes = [None] * len(sizes)
-        in_axes[len(sizes) - 1 - i] = 0  # type: ignore[call-overload]
-        mapped = vmap(mapped, in_axes=tuple(in_axes))
+    mapped: Callable[..., Any] = functools.partial(function, **kwargs)
+    for i in reversed(range(len(sizes))):
+        mapped = vmap(mapped, in_axes=tuple(0 if d == i else None for d in range(len(sizes))))
     return mapped(*(arange(n, dtype=dtype) for n in sizes))
 
 
@@ -443,17 +448,16 @@ def _constant(
     function: str, number: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any
 ) -> Any:
     """An array of one number, in a dtype that is a float by default."""
+    key: Any = None
     if device is None and out_sharding is None and state.trace is evaluation_trace:
         key = (number, shape, dtype, enable_x64.value)
         try:
             found = _host_constants.get(key)
-        except TypeError:
-            found = key = None  # type: ignore[assignment]
+        except TypeError:  # a list as shape
+            key = found = None
         if found is not None:
             value, aval = found
             return wrap(None, (buffers.put(value, aval, default_sharding()),))
-    else:
-        key = None  # type: ignore[assignment]
     no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
     target = (
@@ -543,7 +547,8 @@ def full(
     Args:
         shape: a size, or a sequence of them.
         fill_value: scalar, or an array that broadcasts to `shape`.
-        dtype: dtype of the result; that of `fill_value` if None, weak where that is a Python number.
+        dtype: dtype of the result; that of `fill_value` if None, weak where that is a Python
+            number.
         device: where the array is placed, and stays.
         out_sharding: not supported.
 
@@ -573,7 +578,11 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
     value = array_like(fill_value, function, "fill_value")
     aval = aval_of(value)
     if dtype is not None:
-        if type(value) is Literal and type(value.val) is int and dtypes.kind_of(dtype) in ("i", "u"):
+        if (
+            type(value) is Literal
+            and type(value.val) is int
+            and dtypes.kind_of(dtype) in ("i", "u")
+        ):
             np.asarray(value.val, dtype)  # an OverflowError where it does not fit
         value = convert(value, dtype, bool(weak))
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
@@ -598,8 +607,10 @@ def _like(
     argument: str = "a",
 ) -> Any:
     """An array of one repeated value, with the shape and dtype of another."""
-    sizes = shape_of_argument(a, function, argument) if shape is None else canonical_shape(
-        function, shape
+    sizes = (
+        shape_of_argument(a, function, argument)
+        if shape is None
+        else canonical_shape(function, shape)
     )
     weak = False
     if dtype is not None:
@@ -661,9 +672,7 @@ def ones_like(
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
-def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Any:
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """An array with the shape and dtype of another, whose values do not matter (they are zeros).
 
     Args:

@@ -211,7 +211,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         append: what stands after the array, likewise.
 
     Returns:
-        An array that is smaller by `n` along the dimension. Differences of booleans tell where they change.
+        An array that is smaller by `n` along the dimension. Differences of booleans tell where they
+        change.
 
     Raises:
         ValueError: `n` is negative, or `a` is a scalar.

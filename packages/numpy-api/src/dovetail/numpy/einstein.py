@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.core.base import caches
 from dovetail.core.ir.avals import aval_of
@@ -33,12 +32,13 @@ def einsum(
 ) -> Any:
     """Sums of products of arrays, written with one letter for each dimension.
 
-    Letters that several operands share are paired; those that are missing after ``->`` are summed over.
-    Without ``->`` the result has the letters that occur once, in alphabetical order. ``...`` stands for
-    further dimensions, which are broadcast.
+    Letters that several operands share are paired; those that are missing after ``->`` are summed
+    over. Without ``->`` the result has the letters that occur once, in alphabetical order. ``...``
+    stands for further dimensions, which are broadcast.
 
     Args:
-        subscripts: such as ``"ij,jk->ik"``; or operands and lists of integers in turn, as NumPy has it.
+        subscripts: such as ``"ij,jk->ik"``; or operands and lists of integers in turn, as NumPy has
+            it.
         *operands: one array for each term.
         out: not supported, since arrays are immutable.
         optimize: how the order of products is found, by the opt_einsum library: "auto", "optimal",
@@ -109,7 +109,8 @@ def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
     count = text.split("->")[0].count(",") + 1
     if count != len(values):
         raise ValueError(
-            f"einsum: the subscripts {text!r} have {count} terms, and there are {len(values)} operands"
+            f"einsum: the subscripts {text!r} have {count} terms, and there are {len(values)} "
+            "operands"
         )
     return text, values
 
@@ -158,7 +159,8 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
     if arrow:
         if longest and "..." not in right:
             raise ValueError(
-                f"einsum: the result {right!r} has no ..., and operands have {longest} further dimensions"
+                f"einsum: the result {right!r} has no ..., and operands have {longest} further "
+                "dimensions"
             )
         output = right.replace("...", letters)
     else:
@@ -175,9 +177,7 @@ def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, .
     return tuple(inputs), output
 
 
-def _check_sizes(
-    inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], broadcast: str
-) -> None:
+def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], broadcast: str) -> None:
     sizes: dict[str, int] = {}
     for term, shape in zip(inputs, shapes, strict=True):
         for letter, size in zip(term, shape, strict=True):
@@ -328,7 +328,8 @@ def _product(
 
 
 def _without_ones(x: Any, term: str, other: str, sizes: dict[str, int]) -> tuple[Any, str]:
-    """Dimensions of size one that another operand has with a larger size are dropped: they broadcast."""
+    """Dimensions of size one that another operand has with a larger size are dropped: they
+    broadcast."""
     shape = aval_of(x).shape
     gone = [i for i, c in enumerate(term) if shape[i] == 1 and sizes[c] != 1 and c in other]
     if not gone:

@@ -6,7 +6,13 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.core.base import dtypes
-from dovetail.numpy.arguments import float_pair, inexact, inexact_pair, literal, refuse_complex, weak_of
+from dovetail.numpy.arguments import (
+    float_pair,
+    inexact,
+    inexact_pair,
+    literal,
+    weak_of,
+)
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.selection import pick
 
@@ -148,7 +154,8 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        A float or complex array of the common shape. Complex results have an imaginary part of at most pi.
+        A float or complex array of the common shape. Complex results have an imaginary part of at
+        most pi.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -186,11 +193,12 @@ def _log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of two real operands."""
     zero = literal(0, x.dtype)
     difference = lax.sub(x, y)
-    # Both infinite and equal, or one of them nan: the difference is nan, the sum is the result, and its
-    # gradient does not pass through the difference.
+    # Both infinite and equal, or one of them nan: the difference is nan, the sum is the result, and
+    # its gradient does not pass through the difference.
     special = lax.ne(difference, difference)
     difference = pick(special, zero, difference)
-    # Written with the sign of the difference alone, so that derivatives at x = y are right to every order.
+    # Written with the sign of the difference alone, so that derivatives at x = y are right to every
+    # order.
     larger = pick(lax.ge(difference, zero), x, y)
     magnitude = pick(lax.ge(difference, zero), difference, lax.neg(difference))
     result = lax.add(larger, lax.log1p(lax.exp(lax.neg(magnitude))))
@@ -235,7 +243,9 @@ def sinc(x: Any, /) -> Any:
     scaled = lax.mul(x, literal(_PI, x.dtype))
     # Near 0 the Taylor series, whose derivatives are right where the quotient's are 0 / 0.
     squared = lax.square(scaled)
-    near = lax.lt(lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype))
+    near = lax.lt(
+        lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype)
+    )
     series = literal(0, x.dtype)
     for coefficient in _SINC_SERIES:
         series = lax.add(lax.mul(series, squared), literal(coefficient, x.dtype))

@@ -23,8 +23,8 @@ from dovetail.numpy.shapes import broadcast_to, operand, reshaped
 def _mode(function: str, mode: Any) -> Any:
     if mode == "raise":
         raise ValueError(
-            f"{function}: mode 'raise' is not possible, since a compiled program cannot raise; use 'fill', "
-            "'clip' or 'wrap'"
+            f"{function}: mode 'raise' is not possible, since a compiled program cannot raise; use "
+            "'fill', 'clip' or 'wrap'"
         )
     return "fill" if mode is None else mode
 
@@ -48,8 +48,8 @@ def take(
         indices: integer array of any shape; negative ones count from the end.
         axis: dimension; None to flatten the array first.
         out: not supported, since arrays are immutable.
-        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip" for
-            the nearest element, "wrap" for the position modulo the size.
+        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip"
+            for the nearest element, "wrap" for the position modulo the size.
         unique_indices: a promise that no position is repeated.
         indices_are_sorted: a promise that positions grow.
         fill_value: by default nan, or the smallest (unsigned: largest) integer.
@@ -110,10 +110,11 @@ def take_along_axis(
 
     Args:
         arr: array.
-        indices: integer array of the same rank, which broadcasts with `arr` in the other dimensions.
+        indices: integer array of the same rank, which broadcasts with `arr` in the other
+            dimensions.
         axis: dimension; None to flatten the array first.
-        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip" for
-            the nearest element.
+        mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip"
+            for the nearest element.
         fill_value: by default nan, or the smallest (unsigned: largest) integer.
         wrap_negative_indices: whether negative positions count from the end.
 
@@ -144,7 +145,8 @@ def take_along_axis(
     shape, places = aval_of(x).shape, aval_of(where).shape
     if len(shape) != len(places):
         raise ValueError(
-            f"take_along_axis needs indices of the rank of the array, got shapes {shape} and {places}"
+            f"take_along_axis needs indices of the rank of the array, got shapes {shape} and "
+            f"{places}"
         )
     dimension = canonical_axis("take_along_axis", axis, len(shape))
     common = broadcast_result(
@@ -155,9 +157,7 @@ def take_along_axis(
     x = broadcast_to(x, before + (shape[dimension],) + after)
     full = before + (places[dimension],) + after
     where = broadcast_to(where, full)
-    index = tuple(
-        where if d == dimension else _open(n, d, len(full)) for d, n in enumerate(full)
-    )
+    index = tuple(where if d == dimension else _open(n, d, len(full)) for d, n in enumerate(full))
     return get(
         x,
         index,
@@ -220,9 +220,7 @@ def compress(
     return take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
 
 
-def extract(
-    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
-) -> Any:
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """Elements for which a condition holds, in one dimension.
 
     Args:

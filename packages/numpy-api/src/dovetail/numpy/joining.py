@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops.joining import concatenate_p, split_p, stack_p, unstack_p
 from dovetail.core.ops.shape import tile_p
@@ -24,7 +23,14 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
-from dovetail.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, operand, reshaped
+from dovetail.numpy.shapes import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_to,
+    operand,
+    reshaped,
+)
 
 Shape = tuple[int, ...]
 
@@ -44,8 +50,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays one after another along a dimension.
 
     Args:
-        arrays: sequence of arrays whose shapes differ in that dimension only; or an array, whose parts
-            along its first dimension are joined.
+        arrays: sequence of arrays whose shapes differ in that dimension only; or an array, whose
+            parts along its first dimension are joined.
         axis: the dimension; None to flatten the arrays first.
         dtype: dtype of the result; the common one if None.
 
@@ -271,7 +277,7 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
     have = aval_of(x).shape
     dimension = canonical_axis(function, axis, len(have))
     size = have[dimension]
-    if isinstance(indices_or_sections, (tuple, list)) or getattr(indices_or_sections, "ndim", 0):
+    if isinstance(indices_or_sections, (tuple, list)) or np.ndim(indices_or_sections):
         cuts = [integer(function, "indices_or_sections", i) for i in indices_or_sections]
         bounds = [slice(i).indices(size)[1] for i in cuts]
         starts, stops = [0, *bounds], [*bounds, size]
@@ -288,8 +294,8 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
         part, rest = divmod(size, count)
         if rest and function != "array_split":
             raise ValueError(
-                f"{function}: {size} elements along axis {dimension} do not divide into {count} equal "
-                "parts; array_split takes any number of parts"
+                f"{function}: {size} elements along axis {dimension} do not divide into {count} "
+                "equal parts; array_split takes any number of parts"
             )
         sizes = (part + 1,) * rest + (part,) * (count - rest)
     if len(sizes) == 1:
@@ -373,7 +379,8 @@ def tile(A: Any, reps: Any) -> Any:
 
     Args:
         A: array or scalar.
-        reps: how many times along each dimension, counted from the last; an integer means the last one.
+        reps: how many times along each dimension, counted from the last; an integer means the last
+            one.
 
     Returns:
         An array.
@@ -409,8 +416,8 @@ def repeat(
         a: array or scalar.
         repeats: how many times: an integer, or one for each position of the dimension.
         axis: the dimension; None to flatten the array first.
-        total_repeat_length: size of the result along the dimension, needed where `repeats` is traced;
-            it is cut off there, or the last element goes on.
+        total_repeat_length: size of the result along the dimension, needed where `repeats` is
+            traced; it is cut off there, or the last element goes on.
         out_sharding: not supported.
 
     Returns:
@@ -459,8 +466,8 @@ def _repeat_each(x: Any, count: int, dimension: int) -> Any:
 
 def _traced_positions(repeats: Any, size: int, length: int) -> Any:
     """The position that each element of the result comes from."""
-    from dovetail.numpy.cumulative import cumsum  # deferred: needed for traced repeats only
     from dovetail.numpy.creation import zeros  # deferred: likewise
+    from dovetail.numpy.cumulative import cumsum  # deferred: needed for traced repeats only
 
     counts = broadcast_to(repeats, (size,))
     ends = cumsum(counts)
@@ -526,8 +533,8 @@ def _pairs(argument: str, given: Any, rank: int) -> list[tuple[int, int]]:
         spread = np.broadcast_to(table, (rank, 2))
     except ValueError:
         raise ValueError(
-            f"pad: {argument} must be a number, a pair, or one pair for each of the {rank} dimensions, "
-            f"got {given!r}"
+            f"pad: {argument} must be a number, a pair, or one pair for each of the {rank} "
+            f"dimensions, got {given!r}"
         ) from None
     return [(int(a), int(b)) for a, b in spread]
 
@@ -553,7 +560,9 @@ def _pad_from_itself(x: Any, dimension: int, before: int, after: int, mode: str)
 
     size = aval_of(x).shape[dimension]
     if not size:
-        raise ValueError(f"pad: mode {mode!r} cannot extend axis {dimension}, which has no elements")
+        raise ValueError(
+            f"pad: mode {mode!r} cannot extend axis {dimension}, which has no elements"
+        )
     places = np.arange(-before, size + after)
     if mode == "edge":
         places = places.clip(0, size - 1)

@@ -42,10 +42,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Args:
         x: array.
-        ord: which norm: None for the square root of the sum of squares. For vectors a number p for the
-            p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest magnitude. For
-            matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or -inf (of a row). Norms of
-            singular values ("nuc", 2, -2) need a factorisation that is not here yet.
+        ord: which norm: None for the square root of the sum of squares. For vectors a number p for
+            the p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest
+            magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or
+            -inf (of a row). Norms of singular values ("nuc", 2, -2) need a factorisation that is
+            not here yet.
         axis: dimension of vectors, or pair of dimensions of matrices; all if None.
         keepdims: whether the dimensions stay, with size one.
 
@@ -66,8 +67,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return _root_of_squares(x, tuple(range(len(shape))), keepdims)
     if axis is None and len(shape) not in (1, 2):
         raise ValueError(
-            f"linalg.norm of an array of rank {len(shape)} needs axis: a dimension of vectors or a pair "
-            "of dimensions of matrices"
+            f"linalg.norm of an array of rank {len(shape)} needs axis: a dimension of vectors or a "
+            "pair of dimensions of matrices"
         )
     axes = canonical_axes("linalg.norm", axis, len(shape))
     if len(axes) == 1:
@@ -93,7 +94,9 @@ def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if isinstance(ord, str):
-        raise ValueError(f"linalg.norm: ord {ord!r} is a norm of matrices, and the array has vectors")
+        raise ValueError(
+            f"linalg.norm: ord {ord!r} is a norm of matrices, and the array has vectors"
+        )
     if ord == 2:
         return _root_of_squares(x, axes, keepdims)
     size = lax.abs(x)
@@ -103,7 +106,9 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord == -float("inf"):
         return plain(smallest)(size, axes, None, keepdims)
     if ord == 0:
-        return plain(total)(convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims)
+        return plain(total)(
+            convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims
+        )
     if ord == 1:
         return plain(total)(size, axes, None, None, keepdims)
     power = lax.reduce_sum(lax.pow(size, literal(ord, dtype)), axes)
@@ -111,7 +116,12 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     # At zero the root has an infinite derivative, which would meet the zero of the power's.
     is_zero = lax.eq(power, zero)
     root = lax.pow(pick(is_zero, one, power), literal(1 / ord, dtype))
-    return _finish(pick(is_zero, power, root) if ord > 0 else lax.pow(power, literal(1 / ord, dtype)), x, axes, keepdims)
+    return _finish(
+        pick(is_zero, power, root) if ord > 0 else lax.pow(power, literal(1 / ord, dtype)),
+        x,
+        axes,
+        keepdims,
+    )
 
 
 def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -124,8 +134,8 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return plain(extreme)(sums, axes, None, keepdims)
     if ord in (2, -2, "nuc"):
         raise NotImplementedError(
-            f"linalg.norm: ord {ord!r} needs singular values, and the factorisation that finds them is not "
-            "here yet; the norms None, 'fro', 1, -1, inf and -inf are"
+            f"linalg.norm: ord {ord!r} needs singular values, and the factorisation that finds "
+            "them is not here yet; the norms None, 'fro', 1, -1, inf and -inf are"
         )
     raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
 

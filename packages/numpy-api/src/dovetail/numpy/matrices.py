@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
-    host_array,
-    array_like,
     canonical_axes,
     convert,
+    host_array,
     integer,
     literal,
     no_out,
@@ -46,9 +44,7 @@ def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
     return lax.add(rows, convert(k, _INT32)), columns
 
 
-def eye(
-    N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None
-) -> Any:
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """A matrix with ones on a diagonal, and zeros elsewhere.
 
     Args:

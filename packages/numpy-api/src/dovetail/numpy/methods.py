@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
+
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.numpy import complex_numbers, creation, shapes
@@ -84,9 +86,9 @@ def bits_as(x: Any, target: Any) -> Any:
     if own == target:
         return x
     if dtypes.kind_of(own) == "b":
-        x, own = lax.convert_element_type(x, "uint8"), creation.np.dtype("uint8")
+        x, own = lax.convert_element_type(x, "uint8"), np.dtype("uint8")
     if dtypes.kind_of(target) == "b":
-        return lax.convert_element_type(bits_as(x, creation.np.dtype("uint8")), target)
+        return lax.convert_element_type(bits_as(x, np.dtype("uint8")), target)
     if "c" in (dtypes.kind_of(own), dtypes.kind_of(target)):
         return _complex_view(x, own, target)
     ratio = dtypes.itemsize_bits(own) / dtypes.itemsize_bits(target)

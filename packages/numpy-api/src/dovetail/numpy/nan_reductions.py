@@ -96,7 +96,14 @@ def nanprod(
 
 
 def _nan_extreme(
-    function: str, reduce: Any, worst: float, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+    function: str,
+    reduce: Any,
+    worst: float,
+    a: Any,
+    axis: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
 ) -> Any:
     x, is_number = _numbers(function, a)
     if dtypes.kind_of(aval_of(x).dtype) not in ("f", "c"):
@@ -195,9 +202,7 @@ def nanmean(
     """
     no_out("nanmean", out)
     x, is_number = _numbers("nanmean", a)
-    return plain(mean)(
-        x, axis, dtype, None, keepdims, where=_counting("nanmean", is_number, where)
-    )
+    return plain(mean)(x, axis, dtype, None, keepdims, where=_counting("nanmean", is_number, where))
 
 
 @compiled_with("axis", "dtype", "ddof", "keepdims")

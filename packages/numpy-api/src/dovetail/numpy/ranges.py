@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.base.errors import ConcretizationTypeError
@@ -15,11 +14,11 @@ from dovetail.core.ops.creation import iota_p
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
-    host_array,
     array_like,
     broadcast_result,
     canonical_axis,
     convert,
+    host_array,
     inexact_dtype,
     integer,
     literal,
@@ -100,8 +99,10 @@ def arange(
 
 def _length(first: Any, last: Any, difference: Any) -> int:
     if all(isinstance(n, int) for n in (first, last, difference)):
-        return max(0, -((first - last) // difference))
-    return max(0, math.ceil((last - first) / difference))
+        length = -((first - last) // difference)
+    else:
+        length = math.ceil((last - first) / difference)
+    return max(0, int(length))
 
 
 def _number(function: str, argument: str, value: Any) -> Any:
@@ -203,7 +204,8 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         result = lax.add(lax.mul(ends[0], lax.sub(one, share)), lax.mul(ends[1], share))
         if endpoint:
             final = lax.eq(
-                lax.broadcasted_iota(np.int32, (num, *shape), 0), literal(num - 1, np.dtype("int32"))
+                lax.broadcasted_iota(np.int32, (num, *shape), 0),
+                literal(num - 1, np.dtype("int32")),
             )
             result = pick(final, ends[1], result)
     place = canonical_axis("linspace", axis, len(shape) + 1)
@@ -287,7 +289,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     first, last = broadcast_to(first, shape), broadcast_to(last, shape)
     sign = lax.sign(first)
     ends = [lax.log(lax.div(first, sign)), lax.log(lax.div(last, sign))]
-    exponents, _ = plain(_linspace)(*ends, num, endpoint, None, 0)
+    exponents, _ = plain(_linspace)(ends[0], ends[1], num, endpoint, None, 0)
     numbers = lax.mul(lax.exp(exponents), broadcast_to(sign, (num, *shape)))
     # Exact ends: the logarithm and the exponential would round them.
     place = lax.broadcasted_iota(np.int32, (num, *shape), 0)
@@ -301,17 +303,15 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     return numbers if dtype is None else convert(numbers, dtype)
 
 
-def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Any]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """Coordinates of the points of a grid, from the coordinates along its axes.
 
     Args:
         *xi: arrays of rank 1 (or scalars), one for each axis.
         copy: must be True: there are no views here.
         sparse: whether the results have size one along all axes but their own.
-        indexing: "xy" for axes in the order of plots (the first two are exchanged), "ij" for that of
-            matrices.
+        indexing: "xy" for axes in the order of plots (the first two are exchanged), "ij" for that
+            of matrices.
 
     Returns:
         A list of as many arrays.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import convert_element_type
@@ -30,7 +29,6 @@ from dovetail.numpy.arguments import (
     literal,
     no_out,
     promoted_pair,
-    refuse_complex,
     requested_dtype,
     value,
 )
@@ -198,16 +196,24 @@ def prod(
     """
     no_out("prod", out)
     return _accumulate(
-        "prod", reduce_prod_p, lax.mul, 1, a, axis, dtype, keepdims, initial, where, promote_integers
+        "prod",
+        reduce_prod_p,
+        lax.mul,
+        1,
+        a,
+        axis,
+        dtype,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
     )
 
 
 # ------------------------------------------------------------------------------------- extremes
 
 
-def _extreme(
-    function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:
+def _extreme(function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     largest = function == "max"
     x = value(strong(array_like(a, function, "a")))
     shape = aval_of(x).shape
@@ -223,8 +229,8 @@ def _extreme(
             axes = canonical_axes(function, axis, len(shape))
     elif initial is None and 0 in [shape[d] for d in axes]:
         raise ValueError(
-            f"{function} of no elements is undefined: an array of shape {shape} is reduced over axes "
-            f"{axes}; give initial to say what the result is"
+            f"{function} of no elements is undefined: an array of shape {shape} is reduced over "
+            f"axes {axes}; give initial to say what the result is"
         )
     primitive = reduce_max_p if largest else reduce_min_p
     result = primitive.bind(x, axes=axes) if axes else x
@@ -266,7 +272,8 @@ def max(
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
     Returns:
-        An array without these dimensions. Where several elements are largest they share the gradient.
+        An array without these dimensions. Where several elements are largest they share the
+        gradient.
 
     Raises:
         ValueError: there are no elements and no `initial`.
@@ -300,7 +307,8 @@ def min(
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
     Returns:
-        An array without these dimensions. Where several elements are smallest they share the gradient.
+        An array without these dimensions. Where several elements are smallest they share the
+        gradient.
 
     Raises:
         ValueError: there are no elements and no `initial`.
@@ -425,7 +433,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 # ----------------------------------------------------------------------------------------- means
 
 
-def _computed_in(dtype: Any) -> Any:
+def computed_in(dtype: Any) -> Any:
     """The dtype in which means are computed: 16-bit floats would lose or overflow."""
     if dtypes.kind_of(dtype) == "f" and dtypes.itemsize_bits(dtype) < 32:
         return np.dtype("float32")
@@ -449,9 +457,7 @@ def real_dtype(dtype: Any) -> Any:
     return dtypes.finfo(dtype).dtype if dtypes.kind_of(dtype) == "c" else dtype
 
 
-def _mean(
-    function: str, x: Any, axes: Shape, where: Any, computed: Any
-) -> Any:
+def _mean(function: str, x: Any, axes: Shape, where: Any, computed: Any) -> Any:
     """The mean in the dtype `computed`, with reduced dimensions of size one."""
     x = value(strong(convert(x, computed)))
     if where is not None:
@@ -499,7 +505,7 @@ def mean(
     target = requested_dtype("mean", dtype) or inexact_dtype(aval_of(x).dtype)
     shape = _common_shape("mean", x, where)
     axes = canonical_axes("mean", axis, len(shape))
-    result = _drop(_mean("mean", x, axes, where, _computed_in(target)), axes, keepdims)
+    result = _drop(_mean("mean", x, axes, where, computed_in(target)), axes, keepdims)
     return convert(result, target)
 
 
@@ -573,7 +579,7 @@ def _variance(
     target = asked or real_dtype(own)
     if asked is not None and dtypes.kind_of(own) == "c" and dtypes.kind_of(asked) != "c":
         target = asked
-    computed = _computed_in(dtypes.promote_types(own, target) if asked is not None else own)
+    computed = computed_in(dtypes.promote_types(own, target) if asked is not None else own)
     shape = _common_shape(function, x, where)
     axes = canonical_axes(function, axis, len(shape))
     x = value(strong(convert(x, computed)))
@@ -676,8 +682,8 @@ def average(
     if aval_of(w).shape != shape:
         if len(axes) != 1 or aval_of(w).shape != (shape[axes[0]],):
             raise ValueError(
-                f"average: weights of shape {aval_of(w).shape} do not fit an array of shape {shape}: "
-                "they need its shape, or to be a vector along the one axis"
+                f"average: weights of shape {aval_of(w).shape} do not fit an array of shape "
+                f"{shape}: they need its shape, or to be a vector along the one axis"
             )
         w = lax.broadcast_in_dim(w, shape, axes)
     x, w = promoted_pair("average", x, w)
@@ -686,185 +692,3 @@ def average(
     total = plain(sum)(w, axis, None, None, keepdims)
     result = lax.div(plain(sum)(lax.mul(x, w), axis, None, None, keepdims), total)
     return (result, total) if returned else result
-
-
-# ------------------------------------------------------------------------------ order statistics
-
-
-@compiled_with("axis", "keepdims")
-def median(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """The median of elements along some dimensions; the mean of the two middle ones of an even number.
-
-    Args:
-        a: array or scalar of a real dtype.
-        axis: dimension, or several of them; all if None.
-        out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        keepdims: whether the dimensions stay, with size one.
-
-    Returns:
-        A float array without these dimensions; nan where there is one, and for no elements.
-
-    Example:
-        >>> import dovetail.numpy as jnp
-        >>> print(jnp.median(jnp.array([4., 1., 3., 2.])))
-        2.5
-    """
-    no_out("median", out)
-    return _quantile("median", a, literal(0.5, dtypes.default_dtype("f")), axis, "midpoint", keepdims)
-
-
-@compiled_with("axis", "method", "keepdims")
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Any:
-    """Numbers below which a given share of the elements along some dimensions is.
-
-    Args:
-        a: array or scalar of a real dtype.
-        q: share, or array of shares, in [0, 1].
-        axis: dimension, or several of them; all if None.
-        out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        method: what to do between two elements: "linear", "lower", "higher", "nearest" or "midpoint".
-        keepdims: whether the dimensions stay, with size one.
-
-    Returns:
-        A float array with the dimensions of `q` in front of those that are left.
-
-    Raises:
-        ValueError: the method is not one of these.
-
-    Example:
-        >>> import dovetail.numpy as jnp
-        >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))
-        [0.4 2. ]
-    """
-    no_out("quantile", out)
-    return _quantile("quantile", a, q, axis, method, keepdims)
-
-
-@compiled_with("axis", "method", "keepdims")
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Any:
-    """`quantile` with shares in percent.
-
-    Args:
-        a: array or scalar of a real dtype.
-        q: share, or array of shares, in [0, 100].
-        axis: dimension, or several of them; all if None.
-        out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        method: what to do between two elements: "linear", "lower", "higher", "nearest" or "midpoint".
-        keepdims: whether the dimensions stay, with size one.
-
-    Returns:
-        A float array with the dimensions of `q` in front of those that are left.
-
-    Example:
-        >>> import dovetail.numpy as jnp
-        >>> print(jnp.percentile(jnp.arange(5.), 25))
-        1.0
-    """
-    no_out("percentile", out)
-    share = array_like(q, "percentile", "q")
-    dtype = inexact_dtype(aval_of(share).dtype)
-    share = value(convert(share, dtype))
-    # XLA turns division by a constant into multiplication, and 100 * 0.01 is less than 1.
-    hundred = lax.add(lax.mul(share, literal(0, dtype)), literal(100, dtype))
-    share = lax.div(share, hundred)
-    return _quantile("percentile", a, share, axis, method, keepdims)
-
-
-_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-
-
-def _quantile(function: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
-    if method not in _METHODS:
-        raise ValueError(f"{function}: method must be one of {', '.join(_METHODS)}, got {method!r}")
-    x = array_like(a, function, "a")
-    out = inexact_dtype(aval_of(x).dtype)
-    x = value(strong(convert(x, out)))
-    refuse_complex(function, x)
-    share = array_like(q, function, "q")
-    shape = aval_of(x).shape
-    axes = canonical_axes(function, axis, len(shape))
-    others = tuple(d for d in range(len(shape)) if d not in axes)
-    count = math.prod(shape[d] for d in axes)
-    rest = tuple(shape[d] for d in others)
-    x = lax.reshape(lax.transpose(x, others + axes), (*rest, count))
-    shares = aval_of(share).shape
-    if count == 0:
-        result = lax.full((*shares, *rest), float("nan"), out)
-    else:
-        result = _between(x, share, method, count)
-    if keepdims:
-        sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
-        result = lax.reshape(result, (*shares, *sizes))
-    return convert(result, out)
-
-
-def _between(x: Any, share: Any, method: str, count: int) -> Any:
-    """Quantiles along the last dimension; dimensions of `share` come first in the result."""
-    dtype = aval_of(x).dtype
-    rank = aval_of(x).ndim
-    ordered = lax.sort(x, dimension=rank - 1)
-    nan = reduce_or_p.bind(lax.ne(x, x), axes=(rank - 1,))
-    wide = dtypes.promote_types(_computed_in(dtype), inexact_dtype(aval_of(share).dtype))
-    position = lax.mul(convert(share, wide), literal(count - 1, wide))
-    position = lax.clamp(literal(0, wide), position, literal(count - 1, wide))
-    low, high = lax.floor(position), lax.ceil(position)
-    if method == "lower":
-        high = low
-    elif method == "higher":
-        low = high
-    elif method == "nearest":
-        low = high = lax.round(position, lax.RoundingMethod.TO_NEAREST_EVEN)
-    values = [_at(ordered, convert(p, np.dtype("int32"))) for p in (low, high)]
-    shape = aval_of(values[0]).shape
-    if method == "linear":
-        weight = lax.sub(position, low)
-    elif method == "midpoint":
-        half = literal(0.5, wide)
-        weight = pick(lax.eq(low, high), literal(0, wide), half)
-    else:
-        weight = lax.full_like(position, 0)
-    count_first = aval_of(weight).ndim
-    weight = convert(lax.broadcast_in_dim(weight, shape, tuple(range(count_first))), dtype)
-    lower, upper = values
-    # Infinite neighbours: an element itself where the weight leaves no other.
-    mixed = lax.add(
-        lax.mul(lower, lax.sub(literal(1, dtype), weight)), lax.mul(upper, weight)
-    )
-    result = pick(lax.eq(lower, upper), lower, mixed)
-    result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
-    spread = lax.broadcast_in_dim(nan, shape, tuple(range(count_first, len(shape))))
-    return pick(spread, literal(float("nan"), dtype), result)
-
-
-def _at(x: Any, positions: Any) -> Any:
-    """Elements of the last dimension at positions, whose dimensions come first in the result."""
-    from dovetail.numpy.gathering import take  # deferred: it imports this module
-
-    rank = aval_of(x).ndim
-    moved = lax.transpose(x, (rank - 1, *range(rank - 1)))
-    return take(moved, positions, axis=0, mode="clip")

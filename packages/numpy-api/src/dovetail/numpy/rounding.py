@@ -152,7 +152,7 @@ def _round_scaled(x: Any, decimals: int) -> Any:
 
 def _round_integers(x: Any, unit: int) -> Any:
     """Integers rounded to multiples of a unit, a power of ten; exactly, without floats."""
-    step, zero, one = (literal(n, x.dtype) for n in (unit, 0, 1))
+    step, zero = literal(unit, x.dtype), literal(0, x.dtype)
     rest = lax.rem(x, step)
     rest = pick(lax.lt(rest, zero), lax.add(rest, step), rest)
     down = lax.sub(x, rest)

@@ -1,7 +1,7 @@
 """Dtypes under their names, and what is to be known about them.
 
-`dovetail.numpy.float32` and its like stand for a dtype wherever one is taken, compare equal to NumPy's type of
-that name, and make an array of that dtype when called.
+`dovetail.numpy.float32` and its like stand for a dtype wherever one is taken, compare equal to
+NumPy's type of that name, and make an array of that dtype when called.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 
+import numpy as np
 from dovetail.core.base import dtypes
 from dovetail.core.base.dtypes import finfo as finfo
 from dovetail.core.base.dtypes import iinfo as iinfo
@@ -125,7 +125,9 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
         (True, False)
     """
     source = getattr(from_, "dtype", from_)
-    return bool(np.can_cast(dtypes.as_dtype(source), dtypes.as_dtype(to), casting=casting))
+    here: Any = dtypes.as_dtype(source)
+    there: Any = dtypes.as_dtype(to)
+    return bool(np.can_cast(here, there, casting=casting))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -144,10 +146,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         >>> jnp.isdtype(jnp.float32, "real floating"), jnp.isdtype(jnp.int8, ("bool", jnp.int8))
         (True, True)
     """
-    found = dtypes.as_dtype(dtype)
+    found: Any = dtypes.as_dtype(dtype)
+    own = dtypes.kind_of(found) or ""
     for option in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(option, str) and option in _KINDS:
-            if dtypes.kind_of(found) in _KINDS[option]:
+            if own in _KINDS[option]:
                 return True
         elif isinstance(option, str) and " " in option:
             raise ValueError(f"isdtype: kind must be one of {', '.join(_KINDS)}, got {option!r}")

@@ -6,17 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
-    host_array,
     array_like,
     canonical_axis,
     convert,
+    host_array,
     integer,
     literal,
     no_out,
@@ -38,18 +37,15 @@ def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: 
         flat, dimension = x, canonical_axis(function, axis, len(shape))
         sizes = tuple(1 if d == dimension else n for d, n in enumerate(shape))
     if not aval_of(flat).shape[dimension]:
-        raise ValueError(
-            f"{function} of no elements is undefined: the array has shape {shape}"
-        )
+        raise ValueError(f"{function} of no elements is undefined: the array has shape {shape}")
     result = compute(flat, dimension, dtypes.default_dtype("i"))
     return reshaped(result, sizes) if keepdims else result
 
 
 @compiled_with("axis", "keepdims")
-def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The position of the largest element, the first of several; of the first nan where there is one.
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the largest element, the first of several; of the first nan where there is
+    one.
 
     Args:
         a: array or scalar.
@@ -65,7 +61,8 @@ def argmax(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.argmax(jnp.array([[1, 9], [7, 2]])), jnp.argmax(jnp.array([[1, 9], [7, 2]]), 0))
+        >>> x = jnp.array([[1, 9], [7, 2]])
+        >>> print(jnp.argmax(x), jnp.argmax(x, axis=0))
         1 [1 0]
     """
     no_out("argmax", out)
@@ -73,10 +70,9 @@ def argmax(
 
 
 @compiled_with("axis", "keepdims")
-def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The position of the smallest element, the first of several; of the first nan where there is one.
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the smallest element, the first of several; of the first nan where there is
+    one.
 
     Args:
         a: array or scalar.
@@ -99,7 +95,9 @@ def argmin(
     return _argument_extreme("argmin", lax.argmin, a, axis, keepdims)
 
 
-def _nan_argument(function: str, compute: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> Any:
+def _nan_argument(
+    function: str, compute: Any, worst: float, a: Any, axis: Any, keepdims: Any
+) -> Any:
     x = value(array_like(a, function, "a"))
     if dtypes.kind_of(aval_of(x).dtype) == "f":
         filled = pick(lax.ne(x, x), literal(worst, aval_of(x).dtype), x)
@@ -167,7 +165,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         a: array of rank 1 or more.
         size: how many indices are returned; needed where `a` is traced, since the number of results
             would depend on values otherwise. Further ones are left out.
-        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if None.
+        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if
+            None.
 
     Returns:
         A tuple of integer vectors, one for each dimension.
@@ -190,8 +189,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         concrete = x.concrete() if isinstance(x, Tracer) else x
         if concrete is None:
             raise ConcretizationTypeError(
-                x, "the number of non-zero elements, which is the size of what nonzero (or where with "
-                "one argument) returns; give size="
+                x,
+                "the number of non-zero elements, which is the size of what nonzero (or where with "
+                "one argument) returns; give size=",
             )
         default = dtypes.default_dtype("i")
         return tuple(
@@ -209,7 +209,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         fills = (fill_value,) * rank
     if len(fills) != rank:
         raise ValueError(
-            f"nonzero: fill_value must have one entry for each of the {rank} dimensions, got {len(fills)}"
+            f"nonzero: fill_value must have one entry for each of the {rank} dimensions, got "
+            f"{len(fills)}"
         )
     return tuple(_nonzero(x, fills, count))
 
@@ -221,7 +222,9 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
     count = math.prod(shape)
     if not count or not size:
         return [
-            lax.broadcast_in_dim(convert(array_like(f, "nonzero", "fill_value"), default), (size,), ())
+            lax.broadcast_in_dim(
+                convert(array_like(f, "nonzero", "fill_value"), default), (size,), ()
+            )
             for f in fills
         ]
     test = convert(reshaped(truth(x), (count,)), default)
@@ -303,8 +306,8 @@ def searchsorted(
         v: array of values.
         side: "left" for the first place that is right, "right" for the last one.
         sorter: positions that sort `a`, where it is not sorted itself.
-        method: "scan" (binary search), "scan_unrolled" (the same), "compare_all" (compares with every
-            element, fast for short vectors), "sort" (the same as "scan" here).
+        method: "scan" (binary search), "scan_unrolled" (the same), "compare_all" (compares with
+            every element, fast for short vectors), "sort" (the same as "scan" here).
 
     Returns:
         An integer array of the shape of `v`. nan counts as the largest number.

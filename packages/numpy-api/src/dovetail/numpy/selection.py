@@ -6,26 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (
     array_like,
-    array_sequence,
     broadcast_ranks,
     broadcast_result,
     convert,
-    inexact_dtype,
     literal,
-    no_out,
     promoted_pair,
-    value,
     same_dtype,
+    value,
 )
-from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.compiled import compiled, plain
 
 _BOOL = np.dtype(bool)
 
@@ -74,8 +69,9 @@ def where(
 ) -> Any:
     """Elements of `x` where a condition holds, of `y` elsewhere; with a condition alone, `nonzero`.
 
-    The gradient flows to the chosen elements only; but where the other branch has an infinite or undefined
-    derivative, the product of that and zero is nan: make its argument safe with another `where` inside.
+    The gradient flows to the chosen elements only; but where the other branch has an infinite or
+    undefined derivative, the product of that and zero is nan: make its argument safe with another
+    `where` inside.
 
     Args:
         condition: boolean array; numbers count as true where they are not zero.
@@ -186,8 +182,13 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
         if bound is None:
             continue
         bound = array_like(bound, "clip", name)
-        if dtypes.kind_of(aval_of(result).dtype) == "c" or dtypes.kind_of(aval_of(bound).dtype) == "c":
-            raise TypeError("clip takes no complex numbers: they have no order; clip x.real and x.imag")
+        if (
+            dtypes.kind_of(aval_of(result).dtype) == "c"
+            or dtypes.kind_of(aval_of(bound).dtype) == "c"
+        ):
+            raise TypeError(
+                "clip takes no complex numbers: they have no order; clip x.real and x.imag"
+            )
         result, bound = promoted_pair("clip", result, bound)
         result = extreme.bind(bound, result)
     return value(result)
@@ -219,7 +220,8 @@ def nan_to_num(
     kind = dtypes.kind_of(dtype)
     if kind == "c":
         parts = [
-            plain(nan_to_num)(part, True, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x))
+            plain(nan_to_num)(part, True, nan, posinf, neginf)
+            for part in (lax.real(x), lax.imag(x))
         ]
         return lax.complex(*parts)
     if kind != "f":

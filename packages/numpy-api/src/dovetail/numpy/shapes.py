@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from dovetail.core.basis.structural import broadcast_in_dim, reshape_p, transpose_p
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Literal
@@ -107,8 +106,10 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
         known = math.prod(n for n in sizes if n != -1)
         if known == 0 or count % known:
             raise TypeError(
-                f"{function}: an array of shape {have} with {count} elements does not go into shape "
-                f"{tuple(sizes)}: the known sizes multiply to {known}, which does not divide {count}"
+                f"{function}: an array of shape {have} with {count} elements does not go into "
+                "shape "
+                f"{tuple(sizes)}: the known sizes multiply to {known}, which does not divide "
+                f"{count}"
             )
         sizes[unknown[0]] = count // known
     if any(n < 0 for n in sizes):
@@ -130,7 +131,8 @@ def reshape(
         a: array or scalar.
         shape: a size, or a sequence of them; one may be -1, and is worked out.
         order: "C" for row-major order of elements, "F" for column-major order.
-        copy: True for memory of its own; False is refused only where NumPy-like views would be needed.
+        copy: True for memory of its own; False is refused only where NumPy-like views would be
+            needed.
         out_sharding: not supported.
 
     Returns:
@@ -241,8 +243,8 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
         wrong = [d for d in axes if have[d] != 1]
         if wrong:
             raise ValueError(
-                f"squeeze: axis {wrong[0]} of an array of shape {have} has size {have[wrong[0]]}; only "
-                "dimensions of size one can be dropped"
+                f"squeeze: axis {wrong[0]} of an array of shape {have} has size {have[wrong[0]]}; "
+                "only dimensions of size one can be dropped"
             )
     return squeeze_p.bind(x, dimensions=axes) if axes else x
 
@@ -273,8 +275,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     missing = len(sizes) - len(have)
     if missing < 0 or any(n not in (1, m) for n, m in zip(have, sizes[missing:], strict=True)):
         raise ValueError(
-            f"broadcast_to: an array of shape {have} cannot be broadcast to shape {sizes}; from the last "
-            "dimension on, its sizes must be 1 or those of the new shape"
+            f"broadcast_to: an array of shape {have} cannot be broadcast to shape {sizes}; from "
+            "the last dimension on, its sizes must be 1 or those of the new shape"
         )
     if have == sizes and type(x) is not Literal:
         return x
@@ -377,7 +379,8 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays with at least three dimensions: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` ``(m, n, 1)``.
+    """Arrays with at least three dimensions: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` ``(m, n,
+    1)``.
 
     Args:
         *arys: arrays or scalars.
@@ -506,7 +509,8 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     destinations = canonical_axes("moveaxis", destination, rank, "destination")
     if len(sources) != len(destinations):
         raise ValueError(
-            f"moveaxis: source {source} and destination {destination} must name equally many dimensions"
+            f"moveaxis: source {source} and destination {destination} must name equally many "
+            "dimensions"
         )
     order = [i for i in range(rank) if i not in sources]
     for there, here in sorted(zip(destinations, sources, strict=True)):
@@ -619,7 +623,8 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """The array with its elements moved along dimensions; those that leave one end enter at the other.
+    """The array with its elements moved along dimensions; those that leave one end enter at the
+    other.
 
     Args:
         a: array.

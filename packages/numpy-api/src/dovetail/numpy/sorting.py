@@ -41,7 +41,8 @@ def sort(
     """The elements along a dimension in growing order, nan last.
 
     Args:
-        a: array of rank 1 or more. Complex numbers are ordered by real part, then by imaginary part.
+        a: array of rank 1 or more. Complex numbers are ordered by real part, then by imaginary
+            part.
         axis: dimension; None to flatten the array first.
         kind: must be None.
         order: must be None.
@@ -128,7 +129,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     shape = aval_of(values[0]).shape
     if any(aval_of(v).shape != shape for v in values):
         raise ValueError(
-            f"lexsort needs keys of one shape, got {', '.join(str(aval_of(v).shape) for v in values)}"
+            "lexsort needs keys of one shape, got "
+            f"{', '.join(str(aval_of(v).shape) for v in values)}"
         )
     if not shape:
         return lax.full((), 0, dtypes.default_dtype("i"))
