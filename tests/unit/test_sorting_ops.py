@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import lax
+from dovetail import lax, random
 
 RANDOM = np.random.default_rng(0)
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, -np.nan, 1.0, -0.0, 0.0] * 20, np.float32)
@@ -78,6 +78,16 @@ def test_several_keys() -> None:
 def test_complex_numbers() -> None:
     x = np.array([1 + 1j, 1 - 1j, 0 + 2j, -0.0 + 1j, 2])
     assert lax.sort(x).tolist() == np.sort(x).tolist()
+
+
+def test_random_keys_go_along() -> None:
+    keys = random.split(random.key(0), 3)
+    order, moved = lax.sort((np.array([2, 0, 1]), keys))
+    assert order.tolist() == [0, 1, 2]
+    data = np.asarray(random.key_data(keys))
+    np.testing.assert_array_equal(np.asarray(random.key_data(moved)), data[[1, 2, 0]])
+    with pytest.raises(TypeError, match="sort cannot order values of dtype key"):
+        lax.sort(keys)
 
 
 def test_results_are_of_the_kind_of_the_operands() -> None:

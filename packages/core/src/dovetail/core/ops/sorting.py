@@ -136,6 +136,21 @@ class Sort(Primitive):
         self, context: Builder, *values: Any, dimension: int, is_stable: bool, num_keys: int
     ) -> Any:
         avals = context.avals_in
+        if any(context.physical_dimensions(a) for a in avals):
+            # Elements that are held as several numbers (random keys) follow the order of the others.
+            def function(*args: Any) -> tuple[Any, ...]:
+                shape = shape_of(args[0])
+                positions = iota_like(position_dtype(shape[dimension]), shape, dimension)
+                *_, order = self.bind(
+                    *args[:num_keys],
+                    positions,
+                    dimension=dimension,
+                    is_stable=is_stable,
+                    num_keys=num_keys,
+                )
+                return tuple([take_along(x, order, dimension) for x in args])
+
+            return context.lower_function(function, avals)(*values)
         scalars = [make_aval((), a.dtype) for a in avals[:num_keys]]
 
         def comparator(*pairs: Any) -> Any:
