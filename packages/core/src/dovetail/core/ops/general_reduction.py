@@ -100,8 +100,9 @@ class Reduce(Primitive):
         count = len(args) // 2
         size = batch_size(args, dims)
         if any(d is not None for d in dims[count:]):
-            params = {"jaxpr": jaxpr, "dimensions": dimensions}
-            return batch_flat(lambda *a: _in_pairs(a, **params), args, dims, size)
+            return batch_flat(
+                lambda *a: _in_pairs(a, jaxpr=jaxpr, dimensions=dimensions), args, dims, size
+            )
         arrays = [to_front(x, d, size) for x, d in zip(args[:count], dims[:count], strict=True)]
         shifted = tuple([i + 1 for i in dimensions])
         return self.bind(*arrays, *args[count:], jaxpr=jaxpr, dimensions=shifted), [0] * count

@@ -137,7 +137,7 @@ class Sort(Primitive):
     ) -> Any:
         avals = context.avals_in
         if any(context.physical_dimensions(a) for a in avals):
-            # Elements that are held as several numbers (random keys) follow the order of the others.
+            # Elements that are several numbers, random keys, follow the order of the others.
             def function(*args: Any) -> tuple[Any, ...]:
                 shape = shape_of(args[0])
                 positions = iota_like(position_dtype(shape[dimension]), shape, dimension)
