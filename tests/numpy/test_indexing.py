@@ -15,6 +15,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.core.runtime.compilation import statistics
+from dovetail.numpy.index_parsing import parse
+from dovetail.numpy.indexing import join, split, take
 
 S = slice
 N = None
@@ -235,6 +237,78 @@ def test_out_of_bounds_is_clipped(x64: bool) -> None:
         assert y[jnp.asarray(np.array([2**40]))] == 4
         assert y[jnp.asarray(np.array([-(2**40)]))] == 0
         assert y[jnp.asarray(np.array([2**63 + 5], np.uint64))] == 4
+
+
+@pytest.mark.parametrize(
+    ("index", "start", "size"),
+    [
+        (2**31 + 5, 2**31 + 5, 1),
+        (-1, 2**31 + 9, 1),
+        (S(2**31 + 1, 2**31 + 4), 2**31 + 1, 3),
+        (S(None, None, -(2**30)), 9, 2**31 + 1),
+        (7, 7, 1),
+    ],
+)
+def test_positions_beyond_32_bits_are_static(index: Any, start: int, size: int) -> None:
+    shape = (2**31 + 10,)
+    structure, dynamic = split(parse(index, shape), shape)
+    assert all(-(2**31) <= d < 2**31 for d in dynamic)
+    again = join(structure, dynamic, shape)
+
+    def f(x: Any) -> Any:
+        return take(x, again)
+
+    closed = dt.make_jaxpr(f)(dt.ShapeDtypeStruct(shape, np.uint8))
+    (eqn,) = [e for e in closed.eqns if e.primitive.name == "slice"]
+    assert eqn.params["start_indices"] == (start,)
+    assert eqn.params["limit_indices"] == (start + size,)
+
+
+def test_traced_positions_beyond_32_bits() -> None:
+    shape = (2**31 + 10, 4)
+
+    def f(x: Any) -> Any:
+        return x.at[2**31 + 5, 3].set(1)
+
+    def g(x: Any, i: Any) -> Any:
+        return x[np.array([5, 2**30]), i]
+
+    x = dt.ShapeDtypeStruct(shape, np.uint8)
+    closed = dt.make_jaxpr(f)(x)
+    literals = [v.val for e in closed.eqns for v in e.invars if hasattr(v, "val")]
+    assert 2**31 + 5 in literals
+    closed = dt.make_jaxpr(g)(x, 1)
+    (gather,) = [e for e in closed.eqns if e.primitive.name == "gather"]
+    assert gather.invars[1].aval.dtype == np.int64
+
+
+def test_arrays_of_positions_beyond_32_bits_need_them() -> None:
+    with pytest.raises(OverflowError, match="enable_x64"):
+        parse(np.array([2**31 + 5]), (2**31 + 10,))
+    (item,) = parse(np.array([5, -1 - 2**31]), (2**31 + 10,)).items
+    assert item.array.tolist() == [5, 9]
+    with dt.enable_x64(True):
+        (item,) = parse(np.array([2**31 + 5, -1]), (2**31 + 10,)).items
+        assert item.array.tolist() == [2**31 + 5, 2**31 + 9]
+
+
+def test_without_jit() -> None:
+    x = filled((3, 4))
+    with dt.disable_jit():
+        y = jnp.asarray(x)
+        for index in (
+            1,
+            -1,
+            S(1, 3),
+            (S(None, None, -1), 2),
+            np.array([0, 2]),
+            MASK34,
+            (N, ..., 0),
+        ):
+            assert_same(y[index], x[index])
+            want = x.copy()
+            want[index] = 9
+            assert_same(y.at[index].set(9), want)
 
 
 def test_whole_array_is_the_array() -> None:

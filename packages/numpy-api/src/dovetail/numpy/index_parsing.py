@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail.core.base import dtypes
+from dovetail.core.base.config import enable_x64
 from dovetail.core.base.errors import NonConcreteBooleanIndexError
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
 from dovetail.core.ir.avals import as_array
@@ -329,7 +330,16 @@ def _along(entry: Any, axis: int, shape: Shape, wrap: bool) -> Along:
     wide = entry.astype(np.int64)
     if wrap and entry.dtype.kind == "i":
         wide = np.where(wide < 0, wide + size, wide)
-    return Along(clipped(wide, INT32 if size <= HIGHEST else INT64), True)
+    dtype = INT32
+    if size > HIGHEST:
+        if enable_x64.value:
+            dtype = INT64
+        elif wide.size and wide.max() > HIGHEST:
+            raise OverflowError(
+                f"positions in an array beyond {HIGHEST} need 64 bits: switch them on with "
+                'dovetail.config.update("enable_x64", True)'
+            )
+    return Along(clipped(wide, dtype), True)
 
 
 def clipped(value: Any, dtype: Any) -> Any:

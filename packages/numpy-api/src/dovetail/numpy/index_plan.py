@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from dovetail.core.base.config import enable_x64
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, mul_p
 from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import broadcast_in_dim
@@ -153,7 +154,9 @@ class Plan:
         count = len(parts)
         if not count:
             return np.zeros((*batch, 0), dtype)
-        small = count > 1 and count * prod(batch) <= _SMALL
+        # Arrays of the host are narrowed where 64-bit types are off.
+        narrow = dtype is INT64 and not enable_x64.value
+        small = count > 1 and count * prod(batch) <= _SMALL and not narrow
         if small and all(_of_host(c[1]) for c in parts):
             host = np.empty((*batch, count), dtype)
             for number, (_, value, _, dims) in enumerate(parts):
@@ -168,8 +171,10 @@ class Plan:
             if type(value) is int:
                 value = Literal(clipped(value, dtype)[()], make_aval((), dtype))
             elif type(value) is np.ndarray:
-                value = clipped(value, dtype)
-                if value.shape == batch:
+                value = clipped(value, INT32 if narrow else dtype)
+                if narrow:
+                    value = convert_element_type(value, dtype)
+                elif value.shape == batch:
                     columns.append(value.reshape(*batch, 1))
                     continue
             elif type(value) is Span:

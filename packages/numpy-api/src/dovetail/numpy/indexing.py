@@ -161,7 +161,10 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
 
 
 def split(index: Index, shape: Shape) -> tuple[Any, list[Any]]:
-    """The structure of a parsed index, hashable, and its positions: arguments of a program."""
+    """The structure of a parsed index, hashable, and its positions: arguments of a program.
+
+    Positions that 32 bits do not hold are part of the structure.
+    """
     structure: list[Any] = [index.arrays, index.separated]
     dynamic: list[Any] = []
     axis = 0
@@ -172,6 +175,8 @@ def split(index: Index, shape: Shape) -> tuple[Any, list[Any]]:
         if isinstance(item, Span):
             if item.step == 1 and item.size == shape[axis]:
                 structure.append(item.flip)
+            elif type(item.start) is int and item.start > HIGHEST:
+                structure.append(("k", item.start, item.size, item.step, item.flip))
             else:
                 structure.append((item.size, item.step, item.flip))
                 dynamic.append(item.start)
@@ -179,10 +184,12 @@ def split(index: Index, shape: Shape) -> tuple[Any, list[Any]]:
         elif isinstance(item, At):
             value = item.value
             if type(value) is int:
-                structure.append("i")
-                dynamic.append(
-                    value if LOWEST <= value <= HIGHEST else LOWEST if value < 0 else HIGHEST
-                )
+                if HIGHEST < value < shape[axis]:
+                    structure.append(("k", value))
+                else:
+                    # What is out of bounds stays so.
+                    structure.append("i")
+                    dynamic.append(min(max(value, LOWEST), HIGHEST))
             else:
                 structure.append("w" if item.wrapped else "n")
                 dynamic.append(value)
@@ -207,6 +214,8 @@ def join(structure: Any, dynamic: Sequence[Any], shape: Shape) -> Index:
             items.append(Span(0, shape[axis], 1, part))
         elif part in ("i", "w", "n"):
             items.append(At(next(positions), part != "n"))
+        elif part[0] == "k":
+            items.append(At(part[1], True) if len(part) == 2 else Span(*part[1:]))
         elif part[0] in ("a", "f"):
             items.append(Along(next(positions), part[1], part[0] == "f"))
             axis -= part[0] == "f"
@@ -314,7 +323,8 @@ def getitem(x: Any, index: Any) -> Any:
                 span = span_of(index, shape[0], 0)
                 if span.step == 1 and span.size == shape[0] and not span.flip:
                     return x
-                return _slice_getter(span.size, span.step, span.flip)(x, span.start)
+                if span.start <= HIGHEST:
+                    return _slice_getter(span.size, span.step, span.flip)(x, span.start)
         elif isinstance(index, ArrayClass) and dtype_kind(index.dtype) in ("i", "u"):
             return _elements(x, index)
         elif isinstance(index, np.integer):
