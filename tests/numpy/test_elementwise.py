@@ -621,3 +621,54 @@ def test_a_jaxpr_is_short() -> None:
     text = str(dt.make_jaxpr(lambda x: jnp.sin(x * 2 + 1.5))(jnp.ones(3)))
     equations = "b:f32[3] = mul a 2.0:f32[] c:f32[3] = add b 1.5:f32[] d:f32[3] = sin c in (d,) }"
     assert text.split("let")[1].split() == equations.split()
+
+
+WIDE = ("float64", "int64", "uint64", "complex128")
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_sixty_four_bit_dtypes(dtype: str) -> None:
+    narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+    like = narrow[dtype]
+    with dt.enable_x64(True):
+        x = make(like).astype(dtype)
+        left, right = np.repeat(x, len(x)), np.tile(x, len(x))
+        for name, dtypes in INEXACT.items():
+            if like not in dtypes:
+                continue
+            points = x if dtype != "float64" or name not in ("sin", "cos", "tan") else x[:10]
+            expected = quiet(getattr(np, name), wide(points).astype(np.result_type(x, np.float64)))
+            result = jnp_function(name)(points)
+            assert result.dtype == np.result_type(x, np.float64)
+            np.testing.assert_allclose(np.asarray(result), expected, 1e-11, 1e-11, err_msg=name)
+        for name, dtypes in KEEPING.items():
+            if like not in dtypes or name == "sign":
+                continue
+            result = jnp_function(name)(x)
+            assert result.dtype == quiet(getattr(np, name), x).dtype
+            np.testing.assert_allclose(np.asarray(result), getattr(np, name)(x), 1e-14, err_msg=name)
+        for name, dtypes in BINARY.items():
+            if like not in dtypes:
+                continue
+            expected = quiet(getattr(np, name), left, right)
+            keep = np.ones(left.shape, bool)
+            if dtype == "uint64" and name == "true_divide":
+                keep = right != 0
+            result = jnp_function(name)(left, right)
+            np.testing.assert_allclose(
+                np.asarray(result)[keep], expected[keep], 1e-11, 1e-11, err_msg=name
+            )
+
+
+@pytest.mark.parametrize("name", [*INEXACT, *KEEPING, "add", "power", "remainder", "less", "where"])
+def test_vmap_is_a_loop_and_nothing_is_fine(name: str) -> None:
+    x = np.array([[0.1, 0.5, 0.9], [0.2, 0.3, 0.4]], np.float32)
+    count = 3 if name == "where" else 2 if name in (*BINARY, "power") else 1
+    args = [x + 0.01 * i for i in range(count)]
+    function = jnp_function(name)
+    looped = [np.asarray(function(*row)) for row in zip(*args, strict=True)]
+    np.testing.assert_allclose(np.asarray(dt.vmap(function)(*args)), np.stack(looped), rtol=1e-6)
+    nothing = [a[:, :0] for a in args]
+    assert function(*nothing).shape == (2, 0)
+    scalar = function(*(float(a[0, 0]) for a in args))
+    assert scalar.shape == ()

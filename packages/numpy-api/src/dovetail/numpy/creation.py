@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from dovetail import lax
 from dovetail.core.base import caches, dtypes
 from dovetail.core.base.config import enable_x64
 from dovetail.core.base.errors import NonArrayArgumentError
 from dovetail.core.basis.structural import broadcast_in_dim_p
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops.joining import stack_p
 from dovetail.core.runtime import buffers
 from dovetail.core.runtime.array import Array, wrap
 from dovetail.core.runtime.host import checked_ndarray
@@ -293,7 +293,7 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
                 f"{inner} and {item.shape}"
             )
     target = dtype or dtypes.result_type(*leaves_for_type(leaves, items))
-    stacked = stack_p.bind(*(convert(item, target) for item in items), axis=0)
+    stacked = lax.stack_p.bind(*(convert(item, target) for item in items), axis=0)
     from dovetail.numpy.shapes import (
         reshape,
     )  # deferred: needed for nested sequences of arrays only
