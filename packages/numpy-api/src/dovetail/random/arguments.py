@@ -9,6 +9,9 @@ import numpy as np
 from dovetail.core.base import dtypes, source
 from dovetail.core.base.config import default_prng_impl, legacy_prng_key
 from dovetail.core.base.errors import NonArrayArgumentError
+from dovetail.core.basis.elementwise import convert_element_type
+from dovetail.core.basis.operands import literal
+from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops import random as core_random
 from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import canonical_shape
@@ -129,3 +132,11 @@ def dtype_argument(function: str, dtype: Any, default: str, kinds: str, wanted: 
 def float_argument(function: str, dtype: Any) -> Any:
     """The canonical form of a requested dtype of floats."""
     return dtype_argument(function, dtype, "f", "f", "a float dtype")
+
+
+def converted(x: Any, dtype: Any) -> Any:
+    """An operand in a dtype; a scalar of the host first takes the dtype that it has as an array."""
+    if type(x) is Literal:
+        with np.errstate(over="ignore"):
+            return literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
+    return convert_element_type(x, dtype)

@@ -26,6 +26,7 @@ from dovetail.numpy.arguments import broadcast_result
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
+    converted,
     dtype_argument,
     float_argument,
     shape_argument,
@@ -34,7 +35,6 @@ from dovetail.random.arguments import (
 )
 from dovetail.random.intervals import (
     between,
-    converted,
     no_sharding,
     pair_of_keys,
     rows,

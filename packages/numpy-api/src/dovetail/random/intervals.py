@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -25,6 +26,7 @@ from dovetail.numpy.arguments import with_rank
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
+    converted,
     dtype_argument,
     float_argument,
     shape_argument,
@@ -37,14 +39,6 @@ _INT32 = np.dtype(np.int32)
 
 
 # ---------------------------------------------------------------------------------- parts of others
-
-
-def converted(x: Any, dtype: Any) -> Any:
-    """An operand in a dtype; a scalar of the host first takes the dtype that it has as an array."""
-    if type(x) is Literal:
-        with np.errstate(over="ignore"):
-            return literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
-    return convert_element_type(x, dtype)
 
 
 def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
@@ -262,42 +256,52 @@ def randint(
     if dtypes.kind_of(dtype) not in ("i", "u"):
         raise TypeError(f"random.randint makes integers, and the dtype asked for is {dtype}")
     shape = shape_argument("randint", shape)
-    work = dtype if dtypes.itemsize_bits(dtype) >= 32 else _INT32
-    limits = dtypes.iinfo(dtype)
-    smallest, largest = int(limits.min), int(limits.max)
-    past = False
-    minval, maxval = _integer_bound("minval", minval), _integer_bound("maxval", maxval)
-    if type(minval) is int:
-        minval = np.asarray(min(max(minval, smallest), largest), work)[()]
-    if type(maxval) is int:
-        top = largest + (work is not dtype)
-        past = maxval > top
-        maxval = np.asarray(min(max(maxval, smallest), top), work)[()]
+    minval, _ = _bound_argument("minval", minval, dtype)
+    maxval, past = _bound_argument("maxval", maxval, dtype)
     return _randint(key, minval, maxval, shape, dtype, past)
 
 
-def _integer_bound(argument: str, x: Any) -> Any:
-    """A bound: Python's integer where it is known, else the array."""
-    if isinstance(x, (bool, int, np.integer, np.bool_)):
-        return int(x)
-    value = operand(x, "random.randint", argument)
-    kind = dtypes.kind_of(value.dtype)
-    if kind not in ("b", "i", "u", "f"):
-        raise TypeError(f"random.randint: {argument} must be an integer, got {value.dtype}")
-    if type(value) is Literal and math.isfinite(value.val):
-        return int(value.val)
-    return x
+def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
+    """A bound as an argument of a program, and whether it is known to be beyond the dtype."""
+    if type(x) is int and -(2**31) <= x < 2**31:
+        return x, False
+    if not isinstance(x, (bool, int, np.integer, np.bool_)):
+        value = operand(x, "random.randint", argument)
+        if dtypes.kind_of(value.dtype) not in ("b", "i", "u", "f"):
+            raise TypeError(f"random.randint: {argument} must be an integer, got {value.dtype}")
+        if type(value) is not Literal or not math.isfinite(value.val):
+            return x, False
+        x = value.val
+    low, high, work = _range(dtype, argument)
+    number = int(x)
+    return np.asarray(min(max(number, low), high), work)[()], number > high and work == dtype
+
+
+@functools.cache
+def _range(dtype: Any, argument: str) -> tuple[int, int, Any]:
+    """What a bound can be for an integer dtype, and the dtype that is computed in.
+
+    Dtypes of less than 32 bits are computed in int32, which holds one more than their largest
+    number.
+    """
+    limits = dtypes.iinfo(dtype)
+    if dtypes.itemsize_bits(dtype) >= 32:
+        return int(limits.min), int(limits.max), dtype
+    return int(limits.min), int(limits.max) + (argument == "maxval"), _INT32
 
 
 def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
     """Integers moved into an interval, in another dtype; and whether they were above it."""
-    aval = aval_of(x)
-    limits = dtypes.iinfo(aval.dtype)
+    if type(x) is Literal:
+        number = int(x.val)
+        return literal(min(max(number, low), high), work), literal(number > high, _BOOL)
+    dtype = aval_of(x).dtype
+    limits = dtypes.iinfo(dtype)
     above: Any = literal(False, _BOOL)
     if limits.min < low:
-        x = max_p.bind(x, literal(low, aval.dtype))
+        x = max_p.bind(x, literal(low, dtype))
     if limits.max > high:
-        top = literal(high, aval.dtype)
+        top = literal(high, dtype)
         above = comparison.gt_p.bind(x, top)
         x = min_p.bind(x, top)
     return convert_element_type(x, work), above
@@ -305,19 +309,17 @@ def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
 
 @compiled_with("shape", "dtype", "past")
 def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: Any) -> Any:
-    bounds = []
+    bounds, integers = [], dtypes.default_dtype("i")
     for name, x in (("minval", minval), ("maxval", maxval)):
         value = spread("randint", name, operand(x, "random.randint", name), shape)
-        if dtypes.kind_of(value.dtype) not in ("i", "u"):
-            value = converted(value, dtypes.default_dtype("i"))
-        bounds.append(value)
-    width = max(dtypes.itemsize_bits(dtype), 32)
-    work = dtype if dtypes.itemsize_bits(dtype) >= 32 else _INT32
+        kind = dtypes.kind_of(aval_of(value).dtype)
+        bounds.append(value if kind in ("i", "u") else converted(value, integers))
+    (low, _), (high, above) = (
+        _held(x, *_range(dtype, name)) for x, name in zip(bounds, ("minval", "maxval"), strict=True)
+    )
+    work = aval_of(low).dtype
+    width = dtypes.itemsize_bits(work)
     unsigned = np.dtype(f"uint{width}")
-    limits = dtypes.iinfo(dtype)
-    narrow = work is not dtype
-    low, _ = _held(bounds[0], int(limits.min), int(limits.max), work)
-    high, above = _held(bounds[1], int(limits.min), int(limits.max) + narrow, work)
     if past:
         above = literal(True, _BOOL)
     first, second = (core_random.random_bits(k, width, shape) for k in pair_of_keys(typed(key)))
@@ -326,7 +328,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: A
     nonempty = comparison.gt_p.bind(high, low)
     nonempty, count = _of_one_shape(nonempty, count)
     count = select_n_p.bind(nonempty, _filled(one, count), count)
-    if not narrow and (type(above) is not Literal or past):
+    if work == dtype and not (type(above) is Literal and not above.val):
         # The upper end is one more than the largest number: all numbers from the lower end on.
         more = add_p.bind(count, one)
         extend = bitwise.and_p.bind(nonempty, above)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.core.base import dtypes
 from dovetail.core.base.config import random_seed_offset
-from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.elementwise import dtype_kind
 from dovetail.core.basis.operands import literal, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import random as core_random
@@ -17,6 +17,7 @@ from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.random.arguments import (
     checked_keys,
+    converted,
     default_implementation,
     like,
     shape_argument,
@@ -44,6 +45,8 @@ def _seed(function: str, seed: Any) -> Any:
             raise OverflowError(
                 f"random.{function}: the seed {seed} does not fit 64 bits; take it modulo 2**63"
             )
+        if -(2**31) <= seed < 2**31:
+            return seed  # jaxlib takes Python's integers faster than NumPy's
         return np.int64(seed).astype(dtypes.default_dtype("i"))
     if isinstance(seed, ArrayClass):
         value = seed
@@ -320,7 +323,7 @@ def _folded_number(data: Any) -> Any:
                 "2**32, "
                 "or fold twice"
             )
-        return np.uint32(data)
+        return int(data) if data < 2**31 else np.uint32(data)
     value = operand(data, "random.fold_in", "data")
     aval = aval_of(value)
     if aval.shape:
@@ -337,5 +340,5 @@ def _folded_number(data: Any) -> Any:
 
 @compiled
 def _fold_in(key: Any, data: Any) -> Any:
-    number = convert_element_type(operand(data, "random.fold_in", "data"), _UINT32)
+    number = converted(operand(data, "random.fold_in", "data"), _UINT32)
     return like(key, core_random.fold_in(typed(key), number))

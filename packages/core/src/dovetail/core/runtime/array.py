@@ -6,6 +6,7 @@ here works on the bare core.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -410,6 +411,13 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return format(read(self)[()], spec)
 
 
+@functools.lru_cache(maxsize=1024)
+def _logical_aval(physical_shape: tuple[int, ...], key_dtype: Any) -> ShapedArray:
+    """The abstract value of random keys whose numbers have the given shape."""
+    extra = len(key_dtype.physical(())[0])
+    return make_aval(physical_shape[: len(physical_shape) - extra], key_dtype)
+
+
 class KeyArray(Array):
     """An array of random keys. Its buffer holds the numbers that the keys are made of."""
 
@@ -420,10 +428,7 @@ class KeyArray(Array):
     @property
     def aval(self) -> Any:
         """The abstract value: shape and key dtype."""
-        key_dtype = self._aux
-        extra = len(key_dtype.physical(())[0])
-        shape = self._buffer().aval.shape
-        return make_aval(shape[: len(shape) - extra], key_dtype)
+        return _logical_aval(self._buffer().aval.shape, self._aux)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._check()
