@@ -10,10 +10,11 @@ import pytest
 
 import dovetail.nn
 import dovetail.numpy
+import dovetail.random
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (dovetail.numpy, dovetail.nn)
+    for package in (dovetail.numpy, dovetail.nn, dovetail.random)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 

@@ -358,10 +358,11 @@ def _of_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
     if first == second:
         return x, y
     shape = np.broadcast_shapes(first, second)
-    return tuple(  # type: ignore[return-value]
+    first_wide, second_wide = (
         broadcast_in_dim(v, shape, tuple(range(len(shape))) if s else ())
         for v, s in ((x, first), (y, second))
     )
+    return first_wide, second_wide
 
 
 def bernoulli(

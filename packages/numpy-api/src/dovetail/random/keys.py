@@ -48,6 +48,7 @@ def _seed(function: str, seed: Any) -> Any:
         if -(2**31) <= seed < 2**31:
             return seed  # jaxlib takes Python's integers faster than NumPy's
         return np.int64(seed).astype(dtypes.default_dtype("i"))
+    value: Any
     if isinstance(seed, ArrayClass):
         value = seed
     elif isinstance(seed, (np.ndarray, np.generic)):

@@ -395,7 +395,9 @@ class ErfInvFast(ErfInv):
     """
 
     name = "erf_inv_fast"
-    formula_dtypes = ()
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        return context.op(self.hlo, values, out)
 
 
 erf_inv_fast_p: Final = ErfInvFast()
