@@ -71,10 +71,12 @@ if TYPE_CHECKING:
     from dovetail.numpy.contraction import inner as inner
     from dovetail.numpy.contraction import kron as kron
     from dovetail.numpy.contraction import matmul as matmul
+    from dovetail.numpy.contraction import matvec as matvec
     from dovetail.numpy.contraction import outer as outer
     from dovetail.numpy.contraction import tensordot as tensordot
     from dovetail.numpy.contraction import vdot as vdot
     from dovetail.numpy.contraction import vecdot as vecdot
+    from dovetail.numpy.contraction import vecmat as vecmat
     from dovetail.numpy.creation import array as array
     from dovetail.numpy.creation import asarray as asarray
     from dovetail.numpy.creation import astype as astype
@@ -109,6 +111,12 @@ if TYPE_CHECKING:
     from dovetail.numpy.exponentials import logaddexp as logaddexp
     from dovetail.numpy.exponentials import logaddexp2 as logaddexp2
     from dovetail.numpy.exponentials import sinc as sinc
+    from dovetail.numpy.float_parts import copysign as copysign
+    from dovetail.numpy.float_parts import frexp as frexp
+    from dovetail.numpy.float_parts import ldexp as ldexp
+    from dovetail.numpy.float_parts import nextafter as nextafter
+    from dovetail.numpy.float_parts import signbit as signbit
+    from dovetail.numpy.float_parts import spacing as spacing
     from dovetail.numpy.gathering import compress as compress
     from dovetail.numpy.gathering import extract as extract
     from dovetail.numpy.gathering import take as take
@@ -149,7 +157,16 @@ if TYPE_CHECKING:
     from dovetail.numpy.logic import logical_or as logical_or
     from dovetail.numpy.logic import logical_xor as logical_xor
     from dovetail.numpy.logic import not_equal as not_equal
+    from dovetail.numpy.lookups import bincount as bincount
+    from dovetail.numpy.lookups import digitize as digitize
+    from dovetail.numpy.lookups import interp as interp
+    from dovetail.numpy.lookups import isin as isin
+    from dovetail.numpy.lookups import polyval as polyval
+    from dovetail.numpy.lookups import ravel_multi_index as ravel_multi_index
+    from dovetail.numpy.lookups import unravel_index as unravel_index
     from dovetail.numpy.matrices import diag as diag
+    from dovetail.numpy.matrices import diag_indices as diag_indices
+    from dovetail.numpy.matrices import diag_indices_from as diag_indices_from
     from dovetail.numpy.matrices import diagflat as diagflat
     from dovetail.numpy.matrices import diagonal as diagonal
     from dovetail.numpy.matrices import eye as eye
@@ -158,8 +175,10 @@ if TYPE_CHECKING:
     from dovetail.numpy.matrices import tri as tri
     from dovetail.numpy.matrices import tril as tril
     from dovetail.numpy.matrices import tril_indices as tril_indices
+    from dovetail.numpy.matrices import tril_indices_from as tril_indices_from
     from dovetail.numpy.matrices import triu as triu
     from dovetail.numpy.matrices import triu_indices as triu_indices
+    from dovetail.numpy.matrices import triu_indices_from as triu_indices_from
     from dovetail.numpy.matrices import vander as vander
     from dovetail.numpy.nan_reductions import nanmax as nanmax
     from dovetail.numpy.nan_reductions import nanmean as nanmean
@@ -328,7 +347,7 @@ _TOPICS = {
     "bits": "bitwise_and bitwise_count bitwise_not bitwise_or bitwise_xor left_shift right_shift",
     "complex_numbers": "angle conj imag iscomplex iscomplexobj isreal isrealobj real",
     "constants": "e euler_gamma inf nan newaxis pi",
-    "contraction": "cross dot inner kron matmul outer tensordot vdot vecdot",
+    "contraction": "cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat",
     "creation": (
         "array asarray astype copy empty empty_like frombuffer fromfunction full full_like ones "
         "ones_like zeros zeros_like"
@@ -338,6 +357,7 @@ _TOPICS = {
     ),
     "einstein": "einsum einsum_path",
     "exponentials": "exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sinc",
+    "float_parts": "copysign frexp ldexp nextafter signbit spacing",
     "gathering": "compress extract take take_along_axis",
     "joining": (
         "append array_split column_stack concat concatenate dsplit dstack hsplit hstack pad "
@@ -348,8 +368,10 @@ _TOPICS = {
         "isnan isneginf isposinf less less_equal logical_and logical_not logical_or logical_xor "
         "not_equal"
     ),
+    "lookups": "bincount digitize interp isin polyval ravel_multi_index unravel_index",
     "matrices": (
-        "diag diagflat diagonal eye identity trace tri tril tril_indices triu triu_indices vander"
+        "diag diag_indices diag_indices_from diagflat diagonal eye identity trace tri tril "
+        "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
     "nan_reductions": "nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "quantiles": "median percentile quantile",
@@ -453,6 +475,7 @@ __all__ = [
     "atleast_3d",
     "average",
     "bfloat16",
+    "bincount",
     "bitwise_and",
     "bitwise_count",
     "bitwise_invert",
@@ -483,6 +506,7 @@ __all__ = [
     "conj",
     "conjugate",
     "copy",
+    "copysign",
     "cos",
     "cosh",
     "count_nonzero",
@@ -495,9 +519,12 @@ __all__ = [
     "deg2rad",
     "degrees",
     "diag",
+    "diag_indices",
+    "diag_indices_from",
     "diagflat",
     "diagonal",
     "diff",
+    "digitize",
     "divide",
     "divmod",
     "dot",
@@ -546,6 +573,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "frexp",
     "frombuffer",
     "fromfunction",
     "full",
@@ -573,12 +601,14 @@ __all__ = [
     "int64",
     "int_",
     "integer",
+    "interp",
     "invert",
     "isclose",
     "iscomplex",
     "iscomplexobj",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "isneginf",
@@ -587,6 +617,7 @@ __all__ = [
     "isrealobj",
     "issubdtype",
     "kron",
+    "ldexp",
     "left_shift",
     "less",
     "less_equal",
@@ -606,6 +637,7 @@ __all__ = [
     "logspace",
     "matmul",
     "matrix_transpose",
+    "matvec",
     "max",
     "maximum",
     "mean",
@@ -634,6 +666,7 @@ __all__ = [
     "ndim",
     "negative",
     "newaxis",
+    "nextafter",
     "nonzero",
     "not_equal",
     "number",
@@ -645,6 +678,7 @@ __all__ = [
     "percentile",
     "permute_dims",
     "pi",
+    "polyval",
     "positive",
     "pow",
     "power",
@@ -655,6 +689,7 @@ __all__ = [
     "rad2deg",
     "radians",
     "ravel",
+    "ravel_multi_index",
     "real",
     "reciprocal",
     "remainder",
@@ -671,6 +706,7 @@ __all__ = [
     "select",
     "shape",
     "sign",
+    "signbit",
     "signedinteger",
     "sin",
     "sinc",
@@ -678,6 +714,7 @@ __all__ = [
     "sinh",
     "size",
     "sort",
+    "spacing",
     "split",
     "sqrt",
     "square",
@@ -699,8 +736,10 @@ __all__ = [
     "tri",
     "tril",
     "tril_indices",
+    "tril_indices_from",
     "triu",
     "triu_indices",
+    "triu_indices_from",
     "true_divide",
     "trunc",
     "uint",
@@ -710,12 +749,14 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unravel_index",
     "unsignedinteger",
     "unstack",
     "vander",
     "var",
     "vdot",
     "vecdot",
+    "vecmat",
     "vsplit",
     "vstack",
     "where",

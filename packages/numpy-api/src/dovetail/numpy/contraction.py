@@ -468,3 +468,53 @@ def cross(
         return third
     stacked = lax.stack([component(1, 2), component(2, 0), third], axis=0)
     return moveaxis(stacked, 0, canonical_axis("cross", axisc, stacked.ndim, "axisc"))
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """The products of matrices and vectors, both of which may be stacked.
+
+    Args:
+        x1: array of matrices in its last two dimensions.
+        x2: array of vectors in its last dimension; the others broadcast.
+
+    Returns:
+        An array of vectors.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1]])))
+        [[1 3]
+         [2 4]]
+    """
+    vectors = value(array_like(x2, "matvec", "x2"))
+    if not aval_of(vectors).ndim:
+        raise ValueError("matvec needs vectors as x2, got a scalar")
+    column = reshaped(vectors, (*aval_of(vectors).shape, 1))
+    product = matmul(x1, column)
+    return reshaped(product, aval_of(product).shape[:-1])
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """The products of vectors, which are conjugated, and matrices, both of which may be stacked.
+
+    Args:
+        x1: array of vectors in its last dimension.
+        x2: array of matrices in its last two dimensions; the others broadcast.
+
+    Returns:
+        An array of vectors.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.vecmat(jnp.array([1, 1]), jnp.array([[1, 2], [3, 4]])))
+        [4 6]
+    """
+    vectors = value(array_like(x1, "vecmat", "x1"))
+    if not aval_of(vectors).ndim:
+        raise ValueError("vecmat needs vectors as x1, got a scalar")
+    if dtypes.kind_of(aval_of(vectors).dtype) == "c":
+        vectors = lax.conj(vectors)
+    shape = aval_of(vectors).shape
+    product = matmul(reshaped(vectors, (*shape[:-1], 1, shape[-1])), x2)
+    shape = aval_of(product).shape
+    return reshaped(product, (*shape[:-2], shape[-1]))

@@ -18,6 +18,7 @@ from dovetail.numpy.arguments import (
     literal,
     no_out,
     requested_dtype,
+    shape_of_argument,
 )
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.creation import SMALL, on_device
@@ -404,3 +405,83 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     if not count:
         return reshaped(lax.slice_in_dim(values, 0, 0), (aval_of(values).size, 0))
     return stack([power(values, n) for n in exponents], axis=1)
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """The indices of the lower triangle of a matrix of the shape of another.
+
+    Args:
+        arr: matrix.
+        k: which diagonal is the last one.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.tril_indices_from(jnp.ones((2, 2)))[0])
+        [0 1 1]
+    """
+    rows, columns = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """The indices of the upper triangle of a matrix of the shape of another.
+
+    Args:
+        arr: matrix.
+        k: which diagonal is the first one.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.triu_indices_from(jnp.ones((2, 2)))[1])
+        [0 1 1]
+    """
+    rows, columns = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def _matrix_shape(function: str, x: Any) -> tuple[int, int]:
+    shape = shape_of_argument(x, function, "arr")
+    if len(shape) != 2:
+        raise ValueError(f"{function} takes a matrix, got shape {shape}")
+    return shape[0], shape[1]
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an array with equal sizes.
+
+    Args:
+        n: the size of each dimension.
+        ndim: the number of dimensions.
+
+    Returns:
+        A tuple of `ndim` integer vectors.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.zeros((2, 2)).at[jnp.diag_indices(2)].set(1.))
+        [[1. 0.]
+         [0. 1.]]
+    """
+    count = _size("diag_indices", "n", n)
+    numbers = _index_array(np.arange(count))
+    return (numbers,) * _size("diag_indices", "ndim", ndim)
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an array of the shape of another.
+
+    Args:
+        arr: array of rank 2 or more, with equal sizes.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.diag_indices_from(jnp.ones((2, 2)))[0])
+        [0 1]
+    """
+    shape = shape_of_argument(arr, "diag_indices_from", "arr")
+    if len(shape) < 2 or len(set(shape)) != 1:
+        raise ValueError(
+            "diag_indices_from takes an array of rank 2 or more with equal sizes, got shape "
+            f"{shape}"
+        )
+    return diag_indices(shape[0], len(shape))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import numpy as np
-
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.numpy import complex_numbers, creation, shapes

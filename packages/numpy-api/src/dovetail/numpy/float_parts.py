@@ -1,0 +1,226 @@
+"""Signs, exponents and neighbours of floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    convert,
+    float_pair,
+    inexact,
+    literal,
+    promoted_pair,
+    refuse_complex,
+    require_kind,
+    value,
+)
+from dovetail.numpy.compiled import compiled
+from dovetail.numpy.selection import pick
+
+
+def _bits(x: Any) -> Any:
+    """The bits of floats as signed integers of their width."""
+    return lax.bitcast_convert_type(x, f"int{dtypes.itemsize_bits(aval_of(x).dtype)}")
+
+
+def _is_negative(x: Any) -> Any:
+    bits = _bits(x)
+    return lax.lt(bits, literal(0, aval_of(bits).dtype))
+
+
+@compiled
+def signbit(x: Any, /) -> Any:
+    """Where elements are negative, or are negative zeros or nan with a sign.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A boolean array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.signbit(jnp.array([1., -0., -2.])))
+        [False  True  True]
+    """
+    x = array_like(x, "signbit")
+    refuse_complex("signbit", x)
+    kind = dtypes.kind_of(aval_of(x).dtype)
+    if kind == "f":
+        return _is_negative(value(x))
+    if kind == "i":
+        return lax.lt(x, literal(0, aval_of(x).dtype))
+    return lax.full_like(x, False, dtype=bool)
+
+
+@compiled
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """Numbers of one array with the signs of another.
+
+    Args:
+        x1: array or scalar of a real dtype: the magnitudes.
+        x2: array or scalar that broadcasts with `x1`: the signs, that of a zero too.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.copysign(3., jnp.array([1., -0.])))
+        [ 3. -3.]
+    """
+    x, y = float_pair("copysign", x1, x2)
+    x, y = value(x), value(y)
+    return pick(lax.ne(_is_negative(x), _is_negative(y)), lax.neg(x), x)
+
+
+@compiled
+def nextafter(x1: Any, x2: Any, /) -> Any:
+    """The next float after one number towards another.
+
+    Args:
+        x1: array or scalar of a real dtype.
+        x2: array or scalar that broadcasts with `x1`: where to go.
+
+    Returns:
+        A float array of the common shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nextafter(jnp.float32(1), 2) - 1 == jnp.finfo("float32").eps)
+        True
+    """
+    x, y = float_pair("nextafter", x1, x2)
+    return lax.nextafter(x, y)
+
+
+@compiled
+def spacing(x: Any, /) -> Any:
+    """The distance of each number to the next float of greater magnitude, with its sign.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A float array of the shape of `x`; nan for nan and infinities.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.spacing(jnp.float32(1)) == jnp.finfo("float32").eps)
+        True
+    """
+    x = value(inexact("spacing", x))
+    refuse_complex("spacing", x)
+    infinity = lax.full_like(x, float("inf"))
+    towards = pick(lax.lt(x, literal(0, aval_of(x).dtype)), lax.neg(infinity), infinity)
+    return lax.sub(lax.nextafter(x, towards), x)
+
+
+def _layout(dtype: Any) -> tuple[int, int, Any]:
+    """Bits of the mantissa, the bias of the exponent, and the dtype of the bits."""
+    limits = dtypes.finfo(dtype)
+    bits = dtypes.itemsize_bits(dtype)
+    mantissa = int(limits.nmant)
+    return mantissa, (1 << (bits - mantissa - 2)) - 1, np.dtype(f"int{bits}")
+
+
+def _power_of_two(exponent: Any, dtype: Any) -> Any:
+    """Powers of two whose exponents, 32-bit integers, are those of normal numbers."""
+    mantissa, bias, integer = _layout(dtype)
+    biased = lax.add(exponent, literal(bias, np.dtype("int32")))
+    bits = lax.shift_left(convert(biased, integer), literal(mantissa, integer))
+    return lax.bitcast_convert_type(bits, dtype)
+
+
+def _scaled(x: Any, exponent: Any) -> Any:
+    """`x` times two to the power of 32-bit integers, exactly but for the result's own rounding."""
+    dtype = aval_of(x).dtype
+    _, bias, _ = _layout(dtype)
+    int32 = np.dtype("int32")
+    largest, smallest = literal(bias, int32), literal(1 - bias, int32)
+    # Four normal factors reach from the smallest number to the largest and beyond.
+    rest = exponent
+    for _ in range(4):
+        part = lax.min(lax.max(rest, smallest), largest)
+        x = lax.mul(x, _power_of_two(part, dtype))
+        rest = lax.sub(rest, part)
+    return x
+
+
+@compiled
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """Numbers times powers of two: ``x1 * 2**x2`` without intermediate overflow.
+
+    Args:
+        x1: array or scalar of a real dtype.
+        x2: integer array or scalar that broadcasts with `x1`: the exponents.
+
+    Returns:
+        A float array of the common shape.
+
+    Raises:
+        TypeError: the exponents are not integers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ldexp(jnp.array([0.75, -3.]), jnp.array([2, 1])))
+        [ 3. -6.]
+    """
+    x = inexact("ldexp", x1, "x1")
+    refuse_complex("ldexp", x)
+    exponent = array_like(x2, "ldexp", "x2")
+    require_kind("ldexp", exponent, "biu", "integer exponents")
+    dtype = aval_of(x).dtype
+    # Together only for their shapes: dtypes stay their own.
+    x, spread = promoted_pair("ldexp", x, convert(exponent, dtype))
+    shape = lax.broadcast_shapes(aval_of(x).shape, aval_of(spread).shape)
+    x = lax.broadcast_in_dim(x, shape, _trailing(x, shape))
+    exponent = convert(exponent, np.dtype("int32"))
+    exponent = lax.broadcast_in_dim(exponent, shape, _trailing(exponent, shape))
+    return _scaled(x, exponent)
+
+
+def _trailing(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(range(len(shape) - aval_of(x).ndim, len(shape)))
+
+
+@compiled
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Numbers taken apart: ``x == mantissa * 2**exponent``, with mantissas from 0.5 to 1 in
+    magnitude.
+
+    Args:
+        x: array or scalar of a real dtype.
+
+    Returns:
+        A tuple of a float array of mantissas and a 32-bit integer array of exponents. Zeros,
+        infinities and nan are their own mantissas, with the exponent 0.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> mantissa, exponent = jnp.frexp(jnp.array([3., -0.5]))
+        >>> print(mantissa, exponent)
+        [ 0.75 -0.5 ] [2 0]
+    """
+    x = value(inexact("frexp", x))
+    refuse_complex("frexp", x)
+    dtype = aval_of(x).dtype
+    mantissa, bias, integer = _layout(dtype)
+    int32 = np.dtype("int32")
+    # Subnormal numbers have no exponent of their own until they are scaled up.
+    steps = mantissa + 1
+    tiny = lax.lt(lax.abs(x), literal(float(dtypes.finfo(dtype).tiny), dtype))
+    normal = pick(tiny, lax.mul(x, literal(2.0**steps, dtype)), x)
+    width = dtypes.itemsize_bits(dtype)
+    field = lax.shift_right_logical(_bits(normal), literal(mantissa, integer))
+    field = lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
+    exponent = lax.sub(convert(field, int32), literal(bias - 1, int32))
+    exponent = pick(tiny, lax.sub(exponent, literal(steps, int32)), exponent)
+    whole = lax.bitwise_or(lax.eq(x, literal(0, dtype)), lax.bitwise_not(lax.is_finite(x)))
+    exponent = pick(whole, literal(0, int32), exponent)
+    return pick(whole, x, _scaled(x, lax.neg(exponent))), exponent

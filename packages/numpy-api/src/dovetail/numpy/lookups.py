@@ -1,0 +1,420 @@
+"""Tables, bins and membership: what elements stand for among others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    convert,
+    inexact_dtype,
+    integer,
+    literal,
+    promoted_pair,
+    require_kind,
+    same_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.gathering import take
+from dovetail.numpy.searching import searchsorted
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import operand, reshaped
+
+
+@compiled_with("assume_unique", "invert", "method")
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Any:
+    """Which elements of one array are in another.
+
+    Args:
+        element: array or scalar.
+        test_elements: array or scalar: the elements to look for.
+        assume_unique: has no effect; there for NumPy's sake.
+        invert: whether to tell which elements are not in it instead.
+        method: must be "auto".
+
+    Returns:
+        A boolean array of the shape of `element`; nan is in no array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.isin(jnp.arange(5), jnp.array([1, 4])))
+        [False  True False False  True]
+    """
+    if method != "auto":
+        raise ValueError(f"isin: method must be 'auto', got {method!r}")
+    x, y = operand(element, "isin", "element"), operand(test_elements, "isin", "test_elements")
+    shape = aval_of(x).shape
+    x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
+    count = aval_of(y).size
+    if not count:
+        return lax.full(shape, bool(invert), bool)
+    dtype, _ = dtypes.result_of_pair(x.dtype, x.weak_type, y.dtype, y.weak_type)
+    x, y = convert(x, dtype), lax.sort(convert(y, dtype))
+    # Where an element would be inserted among the sorted ones, it is if it is there at all.
+    place = searchsorted(y, x)
+    place = lax.min(place, literal(count - 1, aval_of(place).dtype))
+    found = lax.eq(take(y, place, mode="promise_in_bounds"), x)
+    return reshaped(lax.bitwise_not(found) if invert else found, shape)
+
+
+@compiled_with("right", "method")
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The numbers of the bins that elements are in.
+
+    Args:
+        x: array or scalar.
+        bins: vector of growing or falling edges.
+        right: whether bins contain their right edges instead of their left ones.
+        method: as for `searchsorted`.
+
+    Returns:
+        An integer array of the shape of `x`: 0 before the first edge, the number of edges after the
+        last.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.digitize(jnp.array([0.5, 1., 9.]), jnp.array([0., 1., 2.])))
+        [1 2 3]
+    """
+    edges, x = operand(bins, "digitize", "bins"), operand(x, "digitize", "x")
+    if aval_of(edges).ndim != 1:
+        raise ValueError(f"digitize needs a vector of edges, got shape {aval_of(edges).shape}")
+    (count,) = aval_of(edges).shape
+    default = dtypes.default_dtype("i")
+    if not count:
+        return lax.full(aval_of(x).shape, 0, default)
+    side = "right" if not right else "left"
+    chosen = method or "scan"
+    growing = searchsorted(edges, x, side, method=chosen)
+    turned = searchsorted(lax.rev(edges, (0,)), x, side, method=chosen)
+    falling = lax.sub(literal(count, default), turned)
+    first = lax.index_in_dim(edges, 0, keepdims=False)
+    last = lax.index_in_dim(edges, count - 1, keepdims=False)
+    return pick(lax.le(first, last), growing, falling)
+
+
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """How often each of the integers 0, 1, 2 ... occurs.
+
+    Args:
+        x: vector of integers; negative ones count as 0.
+        weights: vector of what each occurrence counts for; 1 if None.
+        minlength: least size of the result.
+        length: size of the result, needed where `x` is traced; greater integers are not counted.
+        out_sharding: not supported.
+
+    Returns:
+        A vector: integers, or of the dtype of `weights`.
+
+    Raises:
+        ConcretizationTypeError: `x` is traced and `length` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.bincount(jnp.array([1, 3, 1])))
+        [0 2 0 1]
+    """
+    numbers = operand(x, "bincount", "x")
+    require_kind("bincount", numbers, "biu", "integers")
+    if aval_of(numbers).ndim != 1:
+        raise ValueError(f"bincount needs a vector, got shape {aval_of(numbers).shape}")
+    least = integer("bincount", "minlength", minlength)
+    if least < 0:
+        raise ValueError(f"bincount: minlength must not be negative, got {least}")
+    if length is None:
+        concrete = numbers.concrete() if isinstance(numbers, Tracer) else numbers
+        if concrete is None:
+            raise ConcretizationTypeError(
+                numbers,
+                "the greatest integer, which decides the size of what bincount returns; "
+                "give length=",
+            )
+        host = np.asarray(concrete)
+        size = max(least, int(host.max()) + 1 if host.size else 0)
+    else:
+        size = max(least, integer("bincount", "length", length))
+    return _bincount(numbers, weights, size)
+
+
+@compiled_with("size")
+def _bincount(numbers: Any, weights: Any, size: int) -> Any:
+    default = dtypes.default_dtype("i")
+    places = lax.max(convert(numbers, default), literal(0, default))
+    if weights is None:
+        return value(lax.full((size,), 0, default)).at[places].add(1, mode="drop")
+    counted = operand(weights, "bincount", "weights")
+    if aval_of(counted).shape != aval_of(numbers).shape:
+        raise ValueError(
+            f"bincount: weights of shape {aval_of(counted).shape} must have the shape of x, "
+            f"{aval_of(numbers).shape}"
+        )
+    zeros = value(lax.full((size,), 0, aval_of(counted).dtype))
+    return zeros.at[places].add(counted, mode="drop")
+
+
+@compiled_with("left", "right", "period")
+def _interp(
+    x: Any, xp: Any, fp: Any, left_value: Any, right_value: Any, left: Any, right: Any, period: Any
+) -> Any:
+    x, xp = same_dtype([x, operand(xp, "interp", "xp")])
+    fp = operand(fp, "interp", "fp")
+    if aval_of(xp).ndim != 1 or aval_of(xp).shape != aval_of(fp).shape or not aval_of(xp).size:
+        raise ValueError(
+            "interp needs vectors of equal size, of one element at least, as xp and fp; got shapes "
+            f"{aval_of(xp).shape} and {aval_of(fp).shape}"
+        )
+    places = inexact_dtype(aval_of(x).dtype)
+    out = inexact_dtype(aval_of(fp).dtype)
+    x, xp, fp = value(convert(x, places)), convert(xp, places), convert(fp, out)
+    if period is not None:
+        x, xp, fp = _periodic(x, xp, fp, abs(period))
+    (count,) = aval_of(xp).shape
+    index = plain(searchsorted)(xp, x, "right")
+    kind = aval_of(index).dtype
+    index = lax.clamp(literal(1, kind), index, literal(max(count - 1, 1), kind))
+    before = lax.sub(index, literal(1, kind))
+    index = lax.min(index, literal(count - 1, kind))
+    x0, x1 = (take(xp, i, mode="promise_in_bounds") for i in (before, index))
+    f0, f1 = (take(fp, i, mode="promise_in_bounds") for i in (before, index))
+    width = lax.sub(x1, x0)
+    flat = lax.eq(width, literal(0, places))
+    share = lax.div(lax.sub(x, x0), pick(flat, literal(1, places), width))
+    result = lax.add(f0, lax.mul(convert(share, out), lax.sub(f1, f0)))
+    result = pick(flat, f0, result)
+    if period is None:
+        first = lax.index_in_dim(xp, 0, keepdims=False)
+        last = lax.index_in_dim(xp, count - 1, keepdims=False)
+        low = lax.index_in_dim(fp, 0, keepdims=False) if left else convert(left_value, out)
+        high = (
+            lax.index_in_dim(fp, count - 1, keepdims=False) if right else convert(right_value, out)
+        )
+        result = pick(lax.lt(x, first), low, result)
+        result = pick(lax.gt(x, last), high, result)
+    return result
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: float) -> tuple[Any, Any, Any]:
+    from dovetail.numpy.arithmetic import remainder  # deferred: needed with period only
+
+    x, xp = plain(remainder)(x, period), plain(remainder)(xp, period)
+    xp, fp = lax.sort((xp, fp), num_keys=1)
+    step = literal(period, aval_of(xp).dtype)
+    (count,) = aval_of(xp).shape
+    before = lax.sub(lax.slice_in_dim(xp, count - 1, count), step)
+    after = lax.add(lax.slice_in_dim(xp, 0, 1), step)
+    xp = lax.concatenate([before, xp, after], 0)
+    fp = lax.concatenate(
+        [lax.slice_in_dim(fp, count - 1, count), fp, lax.slice_in_dim(fp, 0, 1)], 0
+    )
+    return x, xp, fp
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
+) -> Any:
+    """Values of a function that is linear between given points.
+
+    Args:
+        x: array or scalar: where to find the value.
+        xp: vector of growing places (in any order with `period`).
+        fp: vector of the values there.
+        left: value before the first place; that of the first if None.
+        right: value after the last place; that of the last if None.
+        period: the function's period, if it has one.
+
+    Returns:
+        A float or complex array of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.interp(jnp.array([0.5, 9.]), jnp.array([0., 1.]), jnp.array([10., 20.])))
+        [15. 20.]
+    """
+    if period is not None and not period:
+        raise ValueError("interp: period must not be zero")
+    sides = [0.0 if side is None else side for side in (left, right)]
+    low, high = (
+        array_like(s, "interp", name) for s, name in zip(sides, ("left", "right"), strict=True)
+    )
+    return _interp(
+        operand(x, "interp", "x"),
+        xp,
+        fp,
+        value(low),
+        value(high),
+        left is None,
+        right is None,
+        period,
+    )
+
+
+@compiled_with("shape")
+def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
+    dtype = aval_of(indices).dtype
+    total = literal(math.prod(shape), dtype)
+    zero = literal(0, dtype)
+    rest = pick(lax.lt(indices, zero), lax.add(indices, total), indices)
+    rest = lax.clamp(zero, rest, lax.sub(total, literal(1, dtype)))
+    found = []
+    for size in reversed(shape):
+        divisor = literal(max(size, 1), dtype)
+        found.append(lax.rem(rest, divisor))
+        rest = lax.div(rest, divisor)
+    return found[::-1]
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Indices of elements from their positions in row-major order.
+
+    Args:
+        indices: integer array or scalar; positions out of bounds are moved to the nearest one in
+            bounds.
+        shape: shape of the array that they are positions in.
+
+    Returns:
+        A tuple of integer arrays, one for each dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> rows, columns = jnp.unravel_index(jnp.array([1, 5]), (2, 3))
+        >>> print(rows, columns)
+        [0 1] [1 2]
+    """
+    positions = operand(indices, "unravel_index", "indices")
+    require_kind("unravel_index", positions, "iu", "integer indices")
+    sizes: Sequence[Any] = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(_unravelled(positions, tuple(integer("unravel_index", "shape", n) for n in sizes)))
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Any:
+    """Positions in row-major order from the indices of elements.
+
+    Args:
+        multi_index: sequence of integer arrays, one for each dimension.
+        dims: shape of the array that they are indices in.
+        mode: what is done out of bounds: "clip" or "wrap"; "raise" needs indices that are not
+            traced.
+        order: "C" for row-major, "F" for column-major order.
+        dtype: dtype of the result; the default integer if None.
+
+    Returns:
+        An integer array.
+
+    Raises:
+        ValueError: an index is out of bounds in the mode "raise", or arguments do not fit.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3)))
+        [1 5]
+    """
+    sizes = tuple(integer("ravel_multi_index", "dims", n) for n in dims)
+    parts = [
+        operand(i, "ravel_multi_index", f"multi_index[{n}]") for n, i in enumerate(multi_index)
+    ]
+    if len(parts) != len(sizes):
+        raise ValueError(
+            f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions were given"
+        )
+    if mode not in ("raise", "wrap", "clip") or order not in ("C", "F"):
+        raise ValueError(
+            "ravel_multi_index: mode must be 'raise', 'wrap' or 'clip' and order 'C' or 'F', got "
+            f"{mode!r} and {order!r}"
+        )
+    for part in parts:
+        require_kind("ravel_multi_index", part, "iu", "integer indices")
+    if mode == "raise":
+        for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+            concrete = part.concrete() if isinstance(part, Tracer) else part
+            if concrete is None:
+                raise ConcretizationTypeError(
+                    part, "whether an index is in bounds; give mode='clip' or mode='wrap'"
+                )
+            host = np.asarray(concrete)
+            if host.size and (host.min() < 0 or host.max() >= size):
+                raise ValueError(
+                    f"ravel_multi_index: multi_index[{number}] is out of bounds for size {size}"
+                )
+    target = (
+        dtypes.default_dtype("i")
+        if dtype is None
+        else dtypes.check_user_dtype(dtype, "ravel_multi_index")
+    )
+    return _ravelled(tuple(parts), sizes, mode, order, target)
+
+
+@compiled_with("sizes", "mode", "order", "dtype")
+def _ravelled(
+    parts: tuple[Any, ...], sizes: tuple[int, ...], mode: str, order: str, dtype: Any
+) -> Any:
+    from dovetail.numpy.arithmetic import remainder  # deferred: needed in one mode only
+
+    result: Any = literal(0, dtype)
+    pairs = list(zip(parts, sizes, strict=True))
+    for part, size in pairs if order == "C" else pairs[::-1]:
+        place = convert(part, dtype)
+        if mode == "wrap":
+            place = plain(remainder)(place, size)
+        elif mode == "clip":
+            place = lax.clamp(literal(0, dtype), place, literal(size - 1, dtype))
+        scaled = lax.mul(result, literal(size, dtype))
+        first, second = promoted_pair("ravel_multi_index", scaled, place)
+        result = lax.add(first, second)
+    return value(result)
+
+
+@compiled
+def polyval(p: Any, x: Any) -> Any:
+    """The value of a polynomial, by Horner's rule.
+
+    Args:
+        p: vector of coefficients, that of the highest power first.
+        x: array or scalar: where to find the value.
+
+    Returns:
+        An array of the shape of `x`, of the common dtype.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.polyval(jnp.array([1, 0, -2]), jnp.array([0, 3])))
+        [-2  7]
+    """
+    coefficients = operand(p, "polyval", "p")
+    points = operand(x, "polyval", "x")
+    if aval_of(coefficients).ndim != 1:
+        raise ValueError(
+            f"polyval needs a vector of coefficients, got shape {aval_of(coefficients).shape}"
+        )
+    a, b = aval_of(coefficients), aval_of(points)
+    dtype, _ = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
+    coefficients, points = convert(coefficients, dtype), convert(points, dtype)
+    result = lax.full_like(points, 0)
+    for i in range(a.size):
+        coefficient = lax.index_in_dim(coefficients, i, keepdims=False)
+        result = lax.add(lax.mul(result, points), coefficient)
+    return result
