@@ -102,7 +102,7 @@ CUMULATIVE: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "universal"), CUMULATIVE)
-@pytest.mark.parametrize("shape", [(3, 40), (40, 3), (5, 1)])
+@pytest.mark.parametrize("shape", [(3, 40), (40, 3), (5, 1), (40, 150)])
 def test_cumulative(name: str, universal: Any, shape: tuple[int, ...]) -> None:
     x = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape) + np.float32(0.5)
 
