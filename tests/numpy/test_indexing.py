@@ -607,9 +607,11 @@ def test_random_indices(case: tuple[tuple[int, ...], Any]) -> None:
     x = filled(shape)
     try:
         want = x[index]
-    except IndexError:
-        with pytest.raises((IndexError, TypeError)):
-            jnp.asarray(x)[index]
+    except IndexError as error:
+        # Positions out of bounds, which an ellipsis can lead to, are clipped.
+        if "out of bounds" not in str(error):
+            with pytest.raises((IndexError, TypeError)):
+                jnp.asarray(x)[index]
         return
     assert_same(jnp.asarray(x)[index], np.asarray(want))
     assert_same(dt.jit(lambda x: x[index])(x), np.asarray(want))

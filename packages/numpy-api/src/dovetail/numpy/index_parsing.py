@@ -330,7 +330,7 @@ def _along(entry: Any, axis: int, shape: Shape, wrap: bool) -> Along:
     wide = entry.astype(np.int64)
     if wrap and entry.dtype.kind == "i":
         wide = np.where(wide < 0, wide + size, wide)
-    dtype = INT32
+    dtype: Any = INT32
     if size > HIGHEST:
         if enable_x64.value:
             dtype = INT64
