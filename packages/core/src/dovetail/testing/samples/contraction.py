@@ -79,11 +79,14 @@ SAMPLES: dict[str, list[Sample]] = {
             (X, Y),
             _dot(((1,), (0,)), precision=(Precision.HIGHEST, Precision.HIGH)),
             linear=(0,),
+            batched=(),
             absolute=16,
         ),
-        Sample((np.ones((1, 600), np.float16), np.ones((600, 1), np.float16)), MATRICES),
+        Sample(
+            (np.ones((1, 600), np.float16), np.ones((600, 1), np.float16)), MATRICES, batched=()
+        ),
         *across_dtypes(
-            Sample((np.ones((1, 600)), np.ones((600, 1))), MATRICES, note="long sum"),
+            Sample((np.ones((1, 600)), np.ones((600, 1))), MATRICES, batched=(), note="long sum"),
             ["bfloat16"],
         ),
         _mixed("int8", "int8", "int32"),
@@ -97,7 +100,13 @@ SAMPLES: dict[str, list[Sample]] = {
         _mixed("float32", "float32", "bfloat16"),
         _mixed("float32", "complex64"),
         _mixed("float32", "float32", "complex64"),
-        Sample((X, Y), _dot(((1,), (0,)), preferred=np.float64), linear=(0,), absolute=16),
+        Sample(
+            (X, Y),
+            _dot(((1,), (0,)), preferred=np.float64),
+            linear=(0,),
+            batched=(),
+            absolute=16,
+        ),
         Sample((X, Y), _dot(((1,), (1,))), raises=TypeError, note="other sizes"),
         Sample((X, Y), _dot(((2,), (0,))), raises=TypeError, note="no such dimension"),
         Sample((X, Y), _dot(((-1,), (0,))), raises=TypeError, note="negative"),

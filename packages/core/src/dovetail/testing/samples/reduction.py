@@ -133,7 +133,7 @@ def _cumulative(
         ),
         *(
             Sample((numbers(2, n),), _along(1, reverse), linear=linear, **more)
-            for n, reverse in ((1, False), (2, True), (5, False), (8, True))
+            for n, reverse in ((1, False), (5, False), (6, True))
         ),
         Sample((LONG,), _along(1), differentiable=(), batched=(), absolute=200),
         Sample((LONG,), _along(1, True), differentiable=(), batched=(), absolute=200),
@@ -169,7 +169,7 @@ SAMPLES: dict[str, list[Sample]] = {
         *across_dtypes(Sample((SMALL, SMALL[::-1]), _along(1), linear=(1,)), (*FLOATS, *COMPLEXES)),
         *(
             Sample((numbers(2, n) / 4, numbers(2, n)), _along(1, reverse), linear=(1,), absolute=8)
-            for n, reverse in ((1, False), (2, True), (5, False), (8, True))
+            for n, reverse in ((1, False), (5, False), (6, True))
         ),
         Sample((ZEROS, ZEROS.T), _along(0), linear=(1,), note="zeros"),
         Sample((numbers(0, 3), numbers(0, 3)), _along(0), linear=(1,), note="empty"),
