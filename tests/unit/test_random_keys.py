@@ -13,6 +13,7 @@ import dovetail as dt
 from dovetail import random, tree
 from dovetail.core.base import config, dtypes
 from dovetail.core.ops import random as core_random
+from dovetail.core.ops import threefry_reference
 from dovetail.core.ops.random import random_bits_p, threefry_implementation
 from dovetail.core.ops.threefry import threefry2x32_p, threefry_2x32
 from dovetail.testing.checks import CHECKS
@@ -385,9 +386,15 @@ class TestPrimitives:
         with pytest.raises(TypeError, match=r"random_bits takes random keys, got .* u32\[2\]"):
             random_bits_p.bind(random.PRNGKey(0), bit_width=32, shape=())
 
-    def test_too_many(self) -> None:
-        with pytest.raises(ValueError, match="split the key"):
-            dt.jit(lambda k: random.bits(k, (2**17, 2**16), "uint8")).lower(KEY)
+    def test_more_than_one_word_counts(self) -> None:
+        # Only the slice is computed: the compiler moves it before the generator.
+        last = dt.jit(lambda k: random.bits(k, (2**16, 2**16 + 1))[-1, -2:])(KEY)
+        counters = np.array([2**16 - 2, 2**16 - 1], np.uint32)
+        key = np.zeros(2, np.uint32)
+        high, low = threefry_reference.threefry2x32(*key, np.uint32(1), counters)
+        assert last.tolist() == (high ^ low).tolist()
+        with config.threefry_partitionable(False), pytest.raises(ValueError, match="split the key"):
+            dt.jit(lambda k: random.bits(k, (2**16, 2**16 + 1))).lower(KEY)
 
     def test_implementations_are_named_once(self) -> None:
         with pytest.raises(ValueError, match="exists already"):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
 
 UINT32: Final = np.dtype(np.uint32)
+#: How many counters one word tells apart.
+_COUNTERS: Final = 2**32
 Shape = tuple[int, ...]
 
 
@@ -130,6 +132,11 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     size = prod(shape)
     if not size:
         return count
+    if size > _COUNTERS:
+        raise ValueError(
+            f"threefry_2x32 takes up to 2**32 counters, got an array of shape {shape}; switch "
+            "threefry_partitionable on, or split the key and make random numbers in parts"
+        )
     flat = reshape(count, (size,))
     if size % 2:
         flat = _join([flat, full((1,), 0, UINT32)], 0)
@@ -153,13 +160,15 @@ def seed(value: Any) -> Any:
 def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
     """Two words of bits for each of the numbers 0, 1, 2, ... over an array of that shape."""
     size = prod(shape)
-    if size > 2**32:
-        raise ValueError(
-            f"random numbers of shape {shape}: more than 2**32 in one call; split the key and "
-            "make them in parts"
-        )
-    low = reshape(iota_like(UINT32, (size,), 0), shape)
-    high, low = threefry2x32_p.bind(*_words(key), literal(0, UINT32), low)
+    high: Any = literal(0, UINT32)
+    if size <= _COUNTERS:
+        low = reshape(iota_like(UINT32, (size,), 0), shape)
+    else:
+        wide = np.dtype(np.uint64)
+        number = reshape(iota_like(wide, (size,), 0), shape)
+        high = bitwise.shift_right_logical_p.bind(number, literal(32, wide))
+        high, low = (convert_element_type(x, UINT32) for x in (high, number))
+    high, low = threefry2x32_p.bind(*_words(key), high, low)
     return high, low
 
 
