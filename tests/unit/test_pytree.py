@@ -234,7 +234,7 @@ def test_flatten_up_to_prefix(prefix: Any, full: Any, expected: list[Any]) -> No
 
 def test_flatten_up_to_prefix_with_own_leaves() -> None:
     full = tree.structure(({"a": 1, "b": 2}, 3))
-    is_leaf = lambda node: isinstance(node, list)  # noqa: E731  (shorter here)
+    is_leaf = lambda node: isinstance(node, list)
     found = pytree.flatten_up_to_prefix("specs", ([1, 2], None), full, is_leaf=is_leaf)
     assert found == [[1, 2], [1, 2], None]
 
@@ -272,7 +272,7 @@ def test_transpose() -> None:
 
 
 def test_reduce() -> None:
-    add = lambda a, b: f"({a}{b})"  # noqa: E731  (shorter here)
+    add = lambda a, b: f"({a}{b})"
     assert tree.reduce(add, list("abc")) == "((ab)c)"
     assert tree.reduce(add, list("ab"), "s") == "((sa)b)"
     assert tree.reduce(add, [], initializer=None) is None
@@ -283,7 +283,7 @@ def test_reduce() -> None:
 
 @pytest.mark.parametrize("size", range(1, 20))
 def test_reduce_associative_keeps_order_and_is_balanced(size: int) -> None:
-    depth = lambda a, b: (1 + max(a[0], b[0]), a[1] + b[1])  # noqa: E731  (shorter here)
+    depth = lambda a, b: (1 + max(a[0], b[0]), a[1] + b[1])
     levels, order = tree.reduce_associative(
         depth, [(0, [i]) for i in range(size)], is_leaf=lambda x: isinstance(x, tuple)
     )

@@ -20,7 +20,7 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import jaxlib.version
-from jaxlib import _jax as _jax  # type: ignore[attr-defined]  # its stubs are elsewhere
+from jaxlib import _jax as _jax
 from jaxlib import xla_client as xla_client
 from jaxlib.weakref_lru_cache import weakref_lru_cache as weakref_lru_cache
 
