@@ -5,7 +5,6 @@ Messages name the function and the argument.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any, Final
@@ -29,6 +28,7 @@ Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None
 
 _SCALAR_KINDS: Final[dict[Any, str]] = {bool: "b", int: "i", float: "f", complex: "c"}
+_NUMPY_SCALARS: Final = (np.bool_, np.integer, np.floating, np.complexfloating)
 _RANKS: Final = "biufc"
 _NAMES: Final = ("x1", "x2", "x3")
 _FLOAT32: Final = np.dtype("float32")
@@ -122,12 +122,13 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
         aval = x.aval
         if aval.dtype == dtype and aval.weak_type == weak:
             return x
-        if type(x.val) in _SCALAR_KINDS and (
-            type(x.val) is not complex or dtypes.kind_of(dtype) == "c"
+        number = x.val.item() if isinstance(x.val, _NUMPY_SCALARS) else x.val
+        if type(number) in _SCALAR_KINDS and (
+            type(number) is not complex or dtypes.kind_of(dtype) == "c"
         ):
-            if dtypes.kind_of(dtype) in ("i", "u") and not math.isfinite(x.val):
+            if dtypes.kind_of(dtype) in ("i", "u") and not _fits(number, dtype):
                 return convert_element_type(x, dtype, weak)
-            return literal(x.val, dtype, weak)
+            return literal(number, dtype, weak)
     if isinstance(x, np.ndarray) and not weak and dtypes.kind_of(x.dtype) in ("b", "i", "u", "f"):
         aval = aval_of(x)
         if aval.dtype == dtype:
@@ -148,6 +149,12 @@ def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
     """A NumPy array of a canonical dtype as an array on the default device."""
     aval = make_aval(x.shape, x.dtype, weak)
     return wrap(None, (buffers.put(x, aval, default_sharding()),))
+
+
+def _fits(number: Any, dtype: Any) -> bool:
+    """Whether a number becomes an integer of that dtype without wrapping around."""
+    limits = dtypes.iinfo(dtype)
+    return type(number) is not complex and bool(limits.min <= number <= limits.max)
 
 
 def no_out(function: str, out: Any) -> None:

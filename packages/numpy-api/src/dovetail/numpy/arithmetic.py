@@ -240,6 +240,8 @@ def _integer_rest(x: Any, y: Any) -> tuple[Any, Any, Any]:
 def _crosses(rest: Any, y: Any) -> Any:
     """Where a rest is not zero and has another sign than the divisor."""
     zero = _zero(rest)
+    if type(y) is Literal and y.val:
+        return lax.lt(rest, zero) if y.val > 0 else lax.gt(rest, zero)
     return lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(y, zero)))
 
 

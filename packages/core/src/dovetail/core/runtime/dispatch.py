@@ -239,7 +239,12 @@ class _EagerFunction(JitFunction):
 
     @property
     def uncompiled(self) -> Callable[..., Any]:
-        return self.inline
+        # C++ takes the signature that help() shows from this function.
+        @wraps(self.plain)
+        def inlined(*args: Any, **kwargs: Any) -> Any:
+            return self.inline(*args, **kwargs)
+
+        return inlined
 
     def inline(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself; NotImplemented where an operator does not take an operand."""
