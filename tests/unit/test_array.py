@@ -240,7 +240,9 @@ def test_deleted():
             use(x)
     # A second object around the same memory does not know where it was deleted.
     for use in (np.asarray, copy.copy, Array.block_until_ready, Array.is_ready, dt.device_put):
-        with pytest.raises(DeletedArrayError, match=r"float32\[2,3\].*or donated to a compiled function"):
+        with pytest.raises(
+            DeletedArrayError, match=r"float32\[2,3\].*or donated to a compiled function"
+        ):
             use(other)
 
 
