@@ -23,6 +23,7 @@ from dovetail.numpy.arguments import (
     inexact,
     integer,
     literal,
+    no_sharding,
     promoted_pair,
     requested_dtype,
     value,
@@ -340,6 +341,7 @@ def one_hot(
         [[1. 0. 0.]
          [0. 0. 1.]]
     """
+    no_sharding("one_hot", out_sharding)
     count = integer("one_hot", "num_classes", num_classes)
     if count < 0:
         raise ValueError(f"one_hot: num_classes must not be negative, got {count}")

@@ -166,6 +166,15 @@ def no_out(function: str, out: Any) -> None:
         )
 
 
+def no_sharding(function: str, out_sharding: Any) -> None:
+    """Refuse an argument `out_sharding` that is not None."""
+    if out_sharding is not None:
+        raise NotImplementedError(
+            f"{function} does not take out_sharding yet: make the array, then place it with "
+            "dovetail.device_put(x, sharding)"
+        )
+
+
 def requested_dtype(function: str, dtype: Any) -> Any:
     """The canonical form of an argument `dtype`, or None."""
     return None if dtype is None else dtypes.check_user_dtype(dtype, function)

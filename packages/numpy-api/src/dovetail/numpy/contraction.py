@@ -16,6 +16,7 @@ from dovetail.numpy.arguments import (
     canonical_axis,
     convert,
     no_out,
+    no_sharding,
     promoted_pair,
     requested_dtype,
     same_dtype,
@@ -96,6 +97,7 @@ def matmul(
         >>> print(jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1])))
         [3 7]
     """
+    no_sharding("matmul", out_sharding)
     x, y, _ = _pair("matmul", a, b, "a", "b")
     out = requested_dtype("matmul", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape
@@ -184,6 +186,7 @@ def dot(
         >>> print(jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6])))
         32
     """
+    no_sharding("dot", out_sharding)
     x, y, _ = _pair("dot", a, b, "a", "b")
     out = requested_dtype("dot", preferred_element_type)
     left, right = aval_of(x).shape, aval_of(y).shape

@@ -26,6 +26,7 @@ from dovetail.numpy.arguments import (
     convert,
     host_array,
     literal,
+    no_sharding,
     shape_of_argument,
 )
 
@@ -42,15 +43,6 @@ def on_device(x: Any, device: Any) -> Any:
     from dovetail.core.runtime.transfer import device_put  # deferred: rarely used
 
     return device_put(x, device)
-
-
-def no_sharding(function: str, out_sharding: Any) -> None:
-    """Refuse an argument `out_sharding` that is not None."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"{function} does not take out_sharding yet: make the array, then place it with "
-            "dovetail.device_put(x, sharding)"
-        )
 
 
 # --------------------------------------------------------------------------------- from values

@@ -11,7 +11,15 @@ import numpy as np
 from dovetail import lax
 from dovetail.core.base import caches
 from dovetail.core.ir.avals import aval_of
-from dovetail.numpy.arguments import array_like, convert, no_out, requested_dtype, same_dtype, value
+from dovetail.numpy.arguments import (
+    array_like,
+    convert,
+    no_out,
+    no_sharding,
+    requested_dtype,
+    same_dtype,
+    value,
+)
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.contraction import contracted
 from dovetail.numpy.selection import pick
@@ -61,6 +69,7 @@ def einsum(
          [15 22]] 5
     """
     no_out("einsum", out)
+    no_sharding("einsum", out_sharding)
     text, values = _parsed(subscripts, operands)
     shapes = tuple(aval_of(v).shape for v in values)
     path = tuple(map(tuple, optimize)) if isinstance(optimize, (list, tuple)) else optimize

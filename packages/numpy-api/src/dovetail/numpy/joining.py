@@ -19,6 +19,7 @@ from dovetail.numpy.arguments import (
     convert,
     integer,
     literal,
+    no_sharding,
     requested_dtype,
     same_dtype,
     value,
@@ -431,6 +432,7 @@ def repeat(
         >>> print(jnp.repeat(jnp.arange(3), 2), jnp.repeat(jnp.arange(3), jnp.array([1, 0, 2])))
         [0 0 1 1 2 2] [0 2 2]
     """
+    no_sharding("repeat", out_sharding)
     x = operand(a, "repeat")
     if axis is None or not aval_of(x).ndim:
         x = reshaped(x, (aval_of(x).size,))

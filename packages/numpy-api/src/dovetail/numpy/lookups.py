@@ -18,6 +18,7 @@ from dovetail.numpy.arguments import (
     inexact_dtype,
     integer,
     literal,
+    no_sharding,
     promoted_pair,
     require_kind,
     same_dtype,
@@ -137,6 +138,7 @@ def bincount(
         >>> print(jnp.bincount(jnp.array([1, 3, 1])))
         [0 2 0 1]
     """
+    no_sharding("bincount", out_sharding)
     numbers = operand(x, "bincount", "x")
     require_kind("bincount", numbers, "biu", "integers")
     if aval_of(numbers).ndim != 1:

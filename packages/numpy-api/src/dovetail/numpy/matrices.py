@@ -141,12 +141,8 @@ def _keep_triangle(x: Any, k: int, lower: bool) -> Any:
         shape = (*shape, *shape)
         x = lax.broadcast_in_dim(x, shape, (1,))
     zero = literal(0, aval_of(x).dtype)
-    if lower:
-        moved, columns = _offsets(shape[-2:], k)
-        keep = lax.ge(moved, columns)
-    else:
-        moved, columns = _offsets(shape[-2:], k)
-        keep = lax.le(moved, columns)
+    moved, columns = _offsets(shape, k)
+    keep = lax.ge(moved, columns) if lower else lax.le(moved, columns)
     return pick(keep, x, zero)
 
 

@@ -15,7 +15,8 @@ def reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -
     """The elements in another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
     if not args:
         raise TypeError("reshape needs a shape: x.reshape(2, 3) or x.reshape((2, 3))")
-    return shapes.reshape(self, args[0] if len(args) == 1 else args, order)
+    shape = args[0] if len(args) == 1 else args
+    return shapes.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def transpose(self: Any, *args: Any) -> Any:
@@ -32,7 +33,7 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
 
 def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension. See `dovetail.numpy.ravel`."""
-    return shapes.ravel(self, order)
+    return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
 def copy(self: Any) -> Any:

@@ -22,11 +22,12 @@ from dovetail.numpy.arguments import (
     inexact_dtype,
     integer,
     literal,
+    no_sharding,
     requested_dtype,
     same_dtype,
 )
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.creation import SMALL, no_sharding, on_device
+from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.joining import stack
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped

@@ -30,6 +30,7 @@ from dovetail.numpy.arguments import (
     no_out,
     promoted_pair,
     requested_dtype,
+    require_kind,
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
@@ -91,6 +92,7 @@ def _accumulate(
     promote_integers: bool,
 ) -> Any:
     x = array_like(a, function, "a")
+    require_kind(function, x, "biufc", "numbers and booleans")
     target = requested_dtype(function, dtype) or _sum_dtype(aval_of(x).dtype, promote_integers)
     x = value(strong(convert(x, target)))
     if where is not None:

@@ -21,6 +21,7 @@ from dovetail.numpy.arguments import (
     canonical_axis,
     canonical_shape,
     integer,
+    no_sharding,
     shape_of_argument,
     value,
 )
@@ -147,6 +148,7 @@ def reshape(
         [[0 1 2]
          [3 4 5]]
     """
+    no_sharding("reshape", out_sharding)
     x = operand(a, "reshape")
     have = aval_of(x).shape
     sizes = complete_shape("reshape", shape, math.prod(have), have)
@@ -184,6 +186,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
         >>> print(jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F"))
         [1 3 2 4]
     """
+    no_sharding("ravel", out_sharding)
     return reshape(a, (-1,), "C" if order in ("K", "A") else order) if size(a) else reshape(a, (0,))
 
 
@@ -269,6 +272,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
         [[0 1]
          [0 1]]
     """
+    no_sharding("broadcast_to", out_sharding)
     x = array_like(array, "broadcast_to", "array")
     sizes = canonical_shape("broadcast_to", shape)
     have = aval_of(x).shape
