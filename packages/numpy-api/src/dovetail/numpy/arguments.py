@@ -262,8 +262,13 @@ def with_rank(x: Any, shape: Shape, rank: int) -> Any:
     return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, rank)))
 
 
-def broadcast_result(function: str, shapes: Sequence[Shape]) -> Shape:
+def broadcast_result(function: str, shapes: Sequence[Shape], explicit: bool = False) -> Shape:
     """The shape that shapes broadcast to, by NumPy's rules.
+
+    Args:
+        function: name of the user's function, for the message.
+        shapes: the shapes.
+        explicit: whether the user asked for broadcasting, so that different ranks are no mistake.
 
     Raises:
         TypeError: they do not.
@@ -283,7 +288,7 @@ def broadcast_result(function: str, shapes: Sequence[Shape]) -> Shape:
             )
         result.append(size)
     ranks = {len(s) for s in shapes if s}
-    if len(ranks) > 1:
+    if len(ranks) > 1 and not explicit:
         _rank_promotion(function, shapes)
     return tuple(result)
 

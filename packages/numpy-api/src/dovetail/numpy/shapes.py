@@ -305,7 +305,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
         return ()
     checked = [canonical_shape("broadcast_shapes", s, "shapes") for s in shapes]
     try:
-        return broadcast_result("broadcast_shapes", checked)
+        return broadcast_result("broadcast_shapes", checked, explicit=True)
     except TypeError as error:
         raise ValueError(str(error)) from None
 
