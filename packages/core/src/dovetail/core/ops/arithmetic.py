@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from dovetail.core.basis.families import Binary, Unary
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.basis.structural import broadcast_to, is_linear, sum_to
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
-from dovetail.core.ops import references
+from dovetail.core.ops import invariant_division, references
 from dovetail.core.ops.comparison import eq_p, ge_p
 from dovetail.core.ops.complex import complex_p, conj, imag, real
 from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail.core.hlo.builder import Builder
 
 
 class Add(Binary):
@@ -109,6 +112,13 @@ class Rem(Binary):
         quotient = div_p.bind(sub_p.bind(x, out), y)
         whole = round_p.bind(quotient, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
         return multiply(negate(t), whole)
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        x, y = context.avals_in
+        if x.dtype == np.uint32 and not y.shape and x.size >= invariant_division.WORTHWHILE:
+            remainder = invariant_division.remainder_by_scalar
+            return context.lower_function(remainder, context.avals_in)(*values)
+        return super().lower(context, *values, **params)
 
 
 rem_p: Final = Rem()

@@ -130,6 +130,11 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((raw(),), {"bit_width": 32, "shape": ()}, raises=TypeError),
         Sample((keys(),), {"bit_width": 24, "shape": ()}, raises=TypeError),
     ],
+    # Division of many numbers by one has a lowering of its own, which random integers use.
+    "rem": [
+        Sample((np.resize(WORDS, 5000), np.uint32(divisor)), batched=(0,))
+        for divisor in (0, 1, 2, 3, 7, 641, 2**16 + 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1)
+    ],
     # Primitives that move or compare elements take keys too.
     "eq": [
         Sample((keys(3), np.roll(keys(3), 1))),
