@@ -29,7 +29,7 @@ WIDE: Final = 16
 #: Along fewer positions transposing takes longer than is gained.
 LONG: Final = 128
 #: Up to so many elements a loop is worth it in any direction, because it compiles sooner.
-SMALL: Final = 4096
+SMALL: Final = 8192
 
 #: From earlier and later elements, and their avals, to combined ones.
 Combine = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]

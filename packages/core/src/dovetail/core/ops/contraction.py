@@ -85,7 +85,8 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
     Raises:
         ValueError: it is none of these.
     """
-    if precision is None:
+    asked = precision is not None
+    if not asked:
         precision = config.default_matmul_precision.value
         if precision is None:
             return None
@@ -96,9 +97,10 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
         both = Precision(precision)
     except (ValueError, TypeError):
         names = ", ".join(repr(n) for n in _PRECISIONS if n is not None)
+        where = "" if asked else " (from the option default_matmul_precision)"
         raise ValueError(
             f"precision must be None, a lax.Precision, one of {names}, or a pair of these, got "
-            f"{precision!r}"
+            f"{precision!r}{where}"
         ) from None
     return both, both
 
