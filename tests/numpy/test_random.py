@@ -97,6 +97,14 @@ class TestFixedValues:
             assert got.dtype == name
             assert got.tolist() == RANDINT[name]
 
+    def test_long_arrays_start_as_short_ones(self) -> None:
+        # Their remainders are computed in another way.
+        got = random.randint(random.key(42), (5000,), 3, 100)
+        assert got[:5].tolist() == RANDINT["int32"]
+        assert random.randint(KEY, (5000,), 0, 2**32, "uint32")[:1] == random.randint(
+            KEY, (1,), 0, 2**32, "uint32"
+        )
+
     def test_others(self) -> None:
         key = random.key(42)
         assert random.permutation(key, 8).tolist() == PERMUTATION
