@@ -14,6 +14,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import nn
+from dovetail.core.base.bindings import JAXLIB_VERSION
 
 
 class TestJitChangesTheBehaviorOfMyFunction:
@@ -50,7 +51,9 @@ class TestJitChangesTheExactNumericsOfOutputs:
     def test_inverses_are_removed(self) -> None:
         f = lambda x: jnp.log(jnp.exp(x))
         assert float(f(100.0)) == np.inf
-        assert float(dt.jit(f)(100.0)) == 100.0
+        # Newer versions of XLA:CPU leave the two operations as they are.
+        expected = 100.0 if JAXLIB_VERSION < (0, 11, 0) else np.inf
+        assert float(dt.jit(f)(100.0)) == expected
 
 
 class TestHowToUseJitWithMethods:
