@@ -646,7 +646,9 @@ def test_sixty_four_bit_dtypes(dtype: str) -> None:
                 continue
             result = jnp_function(name)(x)
             assert result.dtype == quiet(getattr(np, name), x).dtype
-            np.testing.assert_allclose(np.asarray(result), getattr(np, name)(x), 1e-14, err_msg=name)
+            np.testing.assert_allclose(
+                np.asarray(result), getattr(np, name)(x), 1e-14, err_msg=name
+            )
         for name, dtypes in BINARY.items():
             if like not in dtypes:
                 continue
