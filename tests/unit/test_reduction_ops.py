@@ -292,3 +292,29 @@ REDUCE_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_errors_of_reduce(function: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         function()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_the_extreme_of_computed_values_is_found(dtype: str) -> None:
+    """Fused with what computes its operand, argmax must not lose the extreme to another
+    rounding."""
+    random = np.random.default_rng(0)
+    a, b = (
+        lax.convert_element_type(random.normal(size=(64, 100)).astype(np.float32), np.dtype(dtype))
+        for _ in range(2)
+    )
+
+    def values(a: Any, b: Any) -> Any:
+        return lax.add(lax.mul(lax.exp(a), b), lax.sin(a))
+
+    @dt.jit
+    def both(a: Any, b: Any) -> Any:
+        x = values(a, b)
+        return lax.argmax(x, 1, np.int32), lax.argmin(x, 0, np.int32), x
+
+    largest, smallest, x = (np.asarray(r).astype(np.float64) for r in both(a, b))
+    rows, columns = largest.astype(int), smallest.astype(int)
+    assert rows.max() < 100
+    assert columns.max() < 64
+    np.testing.assert_array_equal(x[np.arange(64), rows], x.max(1))
+    np.testing.assert_array_equal(x[columns, np.arange(100)], x.min(0))

@@ -29,6 +29,9 @@ def _extreme_position(context: Any, x: Any, axis: int, index_dtype: Any, largest
     if aval.dtype.kind == "c" or size >= 2**31 - 1:
         return NotImplemented
     work = _comparable(aval)
+    # Both passes must see the same values. Without the barrier the compiler may compute the operand
+    # anew in each, with other roundings, and find the extreme nowhere.
+    (x,) = context.optimization_barrier([x], [aval])
     x = context.convert(x, aval, work)
     is_float = work.dtype in FLOATS
     if is_float:
