@@ -674,3 +674,18 @@ def test_vmap_is_a_loop_and_nothing_is_fine(name: str) -> None:
     assert function(*nothing).shape == (2, 0)
     scalar = function(*(float(a[0, 0]) for a in args))
     assert scalar.shape == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["sin", "log2", "sinc", "sqrt", "floor_divide", "remainder", "logaddexp", "hypot"]
+)
+def test_results_of_python_numbers_are_weak(name: str) -> None:
+    args = (2.5, 1.5) if name in BINARY else (2.5,)
+    assert jnp_function(name)(*args).weak_type
+    assert dt.jit(jnp_function(name))(*args).weak_type
+    assert not jnp_function(name)(*(jnp.float32(a) for a in args)).weak_type
+
+
+def test_logarithms_of_complex_zero() -> None:
+    for name in ("log", "log2", "log10"):
+        assert complex(jnp_function(name)(jnp.array(0j))) == complex(-np.inf, 0)

@@ -216,11 +216,11 @@ def _real_pair(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _zero(x: Any) -> Any:
-    return literal(0, aval_of(x).dtype)
+    return literal(0, aval_of(x).dtype, weak_of(x))
 
 
 def _one(x: Any) -> Any:
-    return literal(1, aval_of(x).dtype)
+    return literal(1, aval_of(x).dtype, weak_of(x))
 
 
 def _guarded(x: Any, by_zero: Any, otherwise: Any) -> Any:
@@ -679,7 +679,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     """
     x, y = inexact_pair("hypot", x1, x2)
     refuse_complex("hypot", x)
-    infinity = literal(float("inf"), x.dtype)
+    infinity = literal(float("inf"), x.dtype, weak_of(x))
     x, y = lax.abs(x), lax.abs(y)
     is_infinite = lax.bitwise_or(lax.eq(x, infinity), lax.eq(y, infinity))
     large, small = lax.max(x, y), lax.min(x, y)

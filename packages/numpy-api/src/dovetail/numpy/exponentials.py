@@ -122,8 +122,7 @@ def log2(x: Any, /) -> Any:
         >>> print(jnp.log2(jnp.array([1., 8.])))
         [0. 3.]
     """
-    x = inexact("log2", x)
-    return lax.div(lax.log(x), literal(_LOG_2, x.dtype, weak_of(x)))
+    return _log_to_base(inexact("log2", x), _LOG_2)
 
 
 @compiled
@@ -141,8 +140,17 @@ def log10(x: Any, /) -> Any:
         >>> print(jnp.log10(jnp.array([1., 1000.])))
         [0. 3.]
     """
-    x = inexact("log10", x)
-    return lax.div(lax.log(x), literal(_LOG_10, x.dtype, weak_of(x)))
+    return _log_to_base(inexact("log10", x), _LOG_10)
+
+
+def _log_to_base(x: Any, log_of_base: float) -> Any:
+    result = lax.log(x)
+    if _is_complex(x):
+        # Part by part: a complex division makes nan of the infinite logarithm of 0.
+        parts = (lax.real(result), lax.imag(result))
+        divisor = literal(log_of_base, parts[0].dtype)
+        return lax.complex(*(lax.div(part, divisor) for part in parts))
+    return lax.div(result, literal(log_of_base, x.dtype, weak_of(x)))
 
 
 @compiled
@@ -185,13 +193,13 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
         [4. 3.]
     """
     x, y = float_pair("logaddexp2", x1, x2)
-    log_2 = literal(_LOG_2, x.dtype)
+    log_2 = literal(_LOG_2, x.dtype, weak_of(x))
     return lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)
 
 
 def _log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of two real operands."""
-    zero = literal(0, x.dtype)
+    zero = literal(0, x.dtype, weak_of(x))
     difference = lax.sub(x, y)
     # Both infinite and equal, or one of them nan: the difference is nan, the sum is the result, and
     # its gradient does not pass through the difference.
@@ -240,16 +248,16 @@ def sinc(x: Any, /) -> Any:
         0.6366
     """
     x = inexact("sinc", x)
-    scaled = lax.mul(x, literal(_PI, x.dtype))
+    scaled = lax.mul(x, literal(_PI, x.dtype, weak_of(x)))
     # Near 0 the Taylor series, whose derivatives are right where the quotient's are 0 / 0.
     squared = lax.square(scaled)
     near = lax.lt(
         lax.abs(scaled), literal(_SERIES_BELOW, lax.real(x).dtype if _is_complex(x) else x.dtype)
     )
-    series = literal(0, x.dtype)
+    series = literal(0, x.dtype, weak_of(x))
     for coefficient in _SINC_SERIES:
-        series = lax.add(lax.mul(series, squared), literal(coefficient, x.dtype))
-    safe = pick(near, literal(1, x.dtype), scaled)
+        series = lax.add(lax.mul(series, squared), literal(coefficient, x.dtype, weak_of(x)))
+    safe = pick(near, literal(1, x.dtype, weak_of(x)), scaled)
     return pick(near, series, lax.div(lax.sin(safe), safe))
 
 
