@@ -489,7 +489,9 @@ def test_derivatives_at_edges() -> None:
     assert float(dt.grad(dt.grad(jnp.logaddexp))(2.0, 2.0)) == pytest.approx(0.25)
     assert float(dt.grad(jnp.logaddexp)(1.0, -np.inf)) == 1.0
     assert float(dt.grad(jnp.logaddexp, 1)(1.0, -np.inf)) == 0.0
-    assert np.isfinite(float(dt.grad(jnp.hypot)(0.0, 0.0)))
+    assert float(dt.grad(jnp.hypot)(0.0, 0.0)) == 0.0
+    assert float(dt.grad(dt.grad(jnp.hypot))(3.0, 3.0)) == pytest.approx(0.5**1.5 / 3)
+    assert float(dt.grad(jnp.hypot)(np.inf, 1.0)) == 0.0
     assert float(dt.grad(jnp.hypot)(3.0, 3.0)) == pytest.approx(0.5**0.5)
     assert float(dt.grad(jnp.abs)(0.0)) == 1.0
     assert float(dt.grad(lambda x: jnp.maximum(x, 0.0))(0.0)) == 0.5

@@ -680,16 +680,19 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     x, y = inexact_pair("hypot", x1, x2)
     refuse_complex("hypot", x)
     infinity = literal(float("inf"), x.dtype, weak_of(x))
-    x, y = lax.abs(x), lax.abs(y)
-    is_infinite = lax.bitwise_or(lax.eq(x, infinity), lax.eq(y, infinity))
-    large, small = lax.max(x, y), lax.min(x, y)
     zero, one = _zero(x), _one(x)
-    # The scale is 1 at the origin and at infinity, where its quotients and derivatives have no
-    # meaning.
-    meaningless = lax.bitwise_or(lax.eq(large, zero), is_infinite)
-    scale = pick(meaningless, one, large)
-    ratio = pick(meaningless, zero, lax.div(small, scale))
-    length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
+    sizes = lax.abs(x), lax.abs(y)
+    is_infinite = lax.bitwise_or(lax.eq(sizes[0], infinity), lax.eq(sizes[1], infinity))
+    largest = lax.max(*sizes)
+    # The scale cancels, so that nothing needs its derivative; it is 1 where it cannot be divided by.
+    unscaled = lax.bitwise_or(lax.eq(largest, zero), is_infinite)
+    scale = lax.stop_gradient(pick(unscaled, one, largest))
+    parts = [pick(is_infinite, zero, lax.div(part, scale)) for part in (x, y)]
+    squares = lax.add(lax.square(parts[0]), lax.square(parts[1]))
+    # The root has no derivative at 0: that of the length at the origin is 0 instead.
+    at_origin = lax.eq(squares, zero)
+    root = lax.sqrt(pick(at_origin, one, squares))
+    length = pick(at_origin, zero, lax.mul(scale, root))
     return pick(is_infinite, infinity, length)
 
 
