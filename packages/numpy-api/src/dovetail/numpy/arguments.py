@@ -126,7 +126,9 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
         if type(number) in _SCALAR_KINDS and (
             type(number) is not complex or dtypes.kind_of(dtype) == "c"
         ):
-            if dtypes.kind_of(dtype) in ("i", "u") and not _fits(number, dtype):
+            is_integer = dtypes.kind_of(dtype) in ("i", "u")
+            # Of a Python integer that does not fit `literal` warns.
+            if is_integer and type(x.val) is not int and not _fits(number, dtype):
                 return convert_element_type(x, dtype, weak)
             return literal(number, dtype, weak)
     if isinstance(x, np.ndarray) and not weak and dtypes.kind_of(x.dtype) in ("b", "i", "u", "f"):

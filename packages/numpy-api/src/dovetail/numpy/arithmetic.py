@@ -684,7 +684,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     sizes = lax.abs(x), lax.abs(y)
     is_infinite = lax.bitwise_or(lax.eq(sizes[0], infinity), lax.eq(sizes[1], infinity))
     largest = lax.max(*sizes)
-    # The scale cancels, so that nothing needs its derivative; it is 1 where it cannot be divided by.
+    # The scale cancels, so that nothing needs its derivative; it is 1 where it cannot divide.
     unscaled = lax.bitwise_or(lax.eq(largest, zero), is_infinite)
     scale = lax.stop_gradient(pick(unscaled, one, largest))
     parts = [pick(is_infinite, zero, lax.div(part, scale)) for part in (x, y)]
