@@ -322,7 +322,7 @@ def vjp(
 
 def _check_reduce_axes(reduce_axes: Any) -> None:
     if reduce_axes:
-        raise NotImplementedError("reduce_axes is not supported any more: use shard_map and psum")
+        raise NotImplementedError("reduce_axes must be empty: it has no meaning any more")
 
 
 def value_and_grad(

@@ -189,7 +189,9 @@ def make_jaxpr(
     """
     check_callable(fun, "make_jaxpr")
     if axis_env:
-        raise NotImplementedError("axis_env of make_jaxpr: use vmap with axis_name or shard_map")
+        raise NotImplementedError(
+            "axis_env of make_jaxpr must be None: trace the function under vmap with axis_name"
+        )
 
     @wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:

@@ -58,9 +58,7 @@ def vmap(
     """
     check_callable(fun, "vmap")
     if spmd_axis_name is not None or sum_match:
-        raise NotImplementedError(
-            "spmd_axis_name and sum_match of vmap are not supported: use shard_map"
-        )
+        raise NotImplementedError("spmd_axis_name and sum_match of vmap must keep their defaults")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, tuple)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
@@ -367,8 +367,3 @@ def sum_to(x: Any, shape: Shape) -> Any:
         return reduce_sum(x, tuple(range(len(have))))
     axes = tuple(i for i, (a, b) in enumerate(zip(have, shape, strict=True)) if a != b)
     return reshape(reduce_sum(x, axes), shape)
-
-
-def strong(x: Any) -> Any:
-    """The aval of `x` without weak type."""
-    return aval_of(x).strengthen()

@@ -357,8 +357,3 @@ class JitFunction:
         self._own.clear()
         _staged.pop(self.function, None)
         self.compiled._clear_cache()
-
-
-def jit_function(function: Callable[..., Any], options: JitOptions) -> Any:
-    """The C++ callable that compiles and runs `function`."""
-    return JitFunction(function, options).callable

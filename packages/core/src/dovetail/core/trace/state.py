@@ -115,14 +115,3 @@ class use_trace:
         traceback: TracebackType | None,
     ) -> None:
         set_trace(self.previous)
-
-
-def current_trace() -> Trace:
-    """The current trace of this thread."""
-    return state.trace
-
-
-def check_alive(tracer: Tracer) -> None:
-    """Raise if the transformation that made `tracer` has ended."""
-    if tracer._trace.finished:
-        raise UnexpectedTracerError(tracer)

@@ -13,7 +13,7 @@ from dovetail.core.base import config, dtypes
 from dovetail.core.base.bindings import get_traceback
 from dovetail.core.base.errors import NonArrayArgumentError, UnexpectedTracerError
 from dovetail.core.base.source import describe
-from dovetail.core.ir.avals import ShapedArray, aval_of
+from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -240,8 +240,3 @@ def replace_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
         )
     opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=debug)
     return opened, closed.consts
-
-
-def abstract_values(values: Iterable[Any]) -> list[ShapedArray]:
-    """Avals of flat arguments."""
-    return [aval_of(value) for value in values]
