@@ -210,6 +210,7 @@ def test_shifts(dtype: str) -> None:
     close(jnp.bitwise_not(x), np.bitwise_not(x))
     if hasattr(np, "bitwise_count"):
         close(jnp.bitwise_count(x), np.bitwise_count(x))
+        close(jnp.bitwise_count(x > 0), np.bitwise_count(x > 0))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "complex64"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -228,6 +229,29 @@ def test_extremes_of_softmax() -> None:
     with pytest.raises(ValueError, match="no elements"):
         jnp.max(jnp.ones((2, 0)), axis=1)
     assert nn.softmax(jnp.ones((2, 0))).shape == (2, 0)
+
+
+SPECIAL = [np.inf, -np.inf, np.nan, 0.0, 1.0, 1e4]
+
+
+@pytest.mark.parametrize("mask", [None, (True, True), (True, False), (False, False)])
+def test_softmax_of_all_pairs_of_special_numbers(mask: Any) -> None:
+    x = np.array(list(itertools.product(SPECIAL, repeat=2)), np.float32)
+    counts = np.array((True, True) if mask is None else mask)
+    where = None if mask is None else counts
+    with np.errstate(all="ignore"):
+        chosen = np.where(counts, x, -np.inf)
+        shifted = np.where(counts, x - chosen.max(1, keepdims=True), -np.inf)
+        terms = np.exp(shifted)
+        total = terms.sum(1, keepdims=True)
+        shares = np.where(counts, terms / total, 0)
+        logarithms = np.where(counts, shifted - np.log(total), -np.inf)
+    np.testing.assert_allclose(np.asarray(nn.softmax(x, where=where)), shares, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(nn.log_softmax(x, where=where)), logarithms, rtol=1e-6)
+    if mask is not None:
+        for function in (nn.softmax, nn.log_softmax):
+            gradient = dt.grad(lambda y: jnp.where(counts, function(y, where=where), 0).sum())(x)  # noqa: B023  # called at once
+            assert (np.asarray(gradient)[:, ~counts] == 0).all()
 
 
 def test_factors_of_logsumexp() -> None:

@@ -53,16 +53,20 @@ def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
 
 
 def _largest(x: Any, mask: Any, axes: Shape) -> Any:
-    """The largest real part along dimensions, which keep size one: finite, and without a
-    gradient."""
+    """The largest real part along dimensions, which keep size one, without a gradient."""
     real = lax.real(x) if dtypes.kind_of(aval_of(x).dtype) == "c" else x
     real = lax.stop_gradient(real)
     dtype = aval_of(real).dtype
     if mask is not None:
         real = pick(mask, real, literal(-math.inf, dtype))
     shape = aval_of(real).shape
-    largest = kept(reduce_max_p.bind(real, axes=axes), shape, axes)
-    return pick(lax.is_finite(largest), largest, literal(0, dtype))
+    return kept(reduce_max_p.bind(real, axes=axes), shape, axes)
+
+
+def _shifted_to_zero(x: Any, mask: Any, axes: Shape) -> Any:
+    """Numbers less the largest of them; -inf where `mask` is false."""
+    shifted = _shifted(x, _largest(x, mask, axes))
+    return shifted if mask is None else pick(mask, shifted, literal(-math.inf, aval_of(x).dtype))
 
 
 def _sum(x: Any, axes: Shape) -> Any:
@@ -125,6 +129,7 @@ def logsumexp(
     dtype = aval_of(x).dtype
     axes = canonical_axes("logsumexp", axis, len(shape))
     shift = _largest(x, mask, axes)
+    shift = pick(lax.is_finite(shift), shift, literal(0, aval_of(shift).dtype))
     zero = literal(0, dtype)
     if mask is not None:
         x = pick(mask, x, zero)
@@ -199,18 +204,10 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     x, mask = _prepared("softmax", x, where)
     shape = aval_of(x).shape
     axes = canonical_axes("softmax", axis, len(shape))
-    zero = literal(0, aval_of(x).dtype)
-    shift = _largest(x, mask, axes)
-    if mask is not None:
-        x = pick(mask, x, zero)
-    terms = lax.exp(_shifted(x, shift))
-    if mask is not None:
-        terms = pick(mask, terms, zero)
+    terms = lax.exp(_shifted_to_zero(x, mask, axes))
     total = kept(_sum(terms, axes), shape, axes)
-    if mask is None:
-        return lax.div(terms, total)
-    # Where no element counts at all, zeros rather than 0 / 0.
-    return lax.div(terms, pick(lax.eq(total, zero), literal(1, aval_of(x).dtype), total))
+    result = lax.div(terms, total)
+    return result if mask is None else pick(mask, result, literal(0, aval_of(x).dtype))
 
 
 @compiled_with("axis")
@@ -234,17 +231,10 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     x, mask = _prepared("log_softmax", x, where)
     shape = aval_of(x).shape
     axes = canonical_axes("log_softmax", axis, len(shape))
-    dtype = aval_of(x).dtype
-    shift = _largest(x, mask, axes)
-    if mask is not None:
-        x = pick(mask, x, literal(0, dtype))
-    shifted = _shifted(x, shift)
-    terms = lax.exp(shifted)
-    if mask is not None:
-        terms = pick(mask, terms, literal(0, dtype))
-    total = kept(lax.log(_sum(terms, axes)), shape, axes)
+    shifted = _shifted_to_zero(x, mask, axes)
+    total = kept(lax.log(_sum(lax.exp(shifted), axes)), shape, axes)
     result = lax.sub(shifted, total)
-    return result if mask is None else pick(mask, result, literal(-math.inf, dtype))
+    return result if mask is None else pick(mask, result, literal(-math.inf, aval_of(x).dtype))
 
 
 @compiled_with("axis", "algorithm")

@@ -163,13 +163,13 @@ def bitwise_count(x: Any, /) -> Any:
     """How many bits of the magnitude of each integer are set.
 
     Args:
-        x: array or scalar of integers.
+        x: array or scalar of integers or booleans.
 
     Returns:
         A uint8 array of the shape of `x`.
 
     Raises:
-        TypeError: the operand does not hold integers.
+        TypeError: the operand holds neither.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -177,6 +177,8 @@ def bitwise_count(x: Any, /) -> Any:
         [0 3 1]
     """
     x = array_like(x, "bitwise_count")
-    require_kind("bitwise_count", x, "iu", "integers")
+    require_kind("bitwise_count", x, "biu", "integers and booleans")
+    if dtypes.kind_of(x.dtype) == "b":
+        return lax.convert_element_type(x, "uint8")
     magnitude = lax.abs(x) if dtypes.kind_of(x.dtype) == "i" else x
     return lax.convert_element_type(lax.population_count(magnitude), "uint8")
