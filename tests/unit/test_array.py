@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.ir.avals import make_aval
 from dovetail.core.runtime import buffers, host
-from dovetail.core.runtime.array import Array, KeyArray, live_arrays, wrap, wrap_value
+from dovetail.core.runtime.array import Array, KeyArray, live_arrays, result_tree, wrap, wrap_value
 from dovetail.core.runtime.sharding import default_sharding
 from dovetail.core.transform.stage import stage
 from dovetail.errors import DeletedArrayError
@@ -228,7 +228,7 @@ def test_weak_references():
 
 def test_deleted():
     x = dt.device_put(np.ones((2, 3), np.float32))
-    other = wrap(None, x._children)
+    other = wrap(x._buffer)
     assert x.is_ready()
     x.delete()
     assert x.is_deleted()
@@ -261,9 +261,9 @@ def test_arrays_are_leaves_for_users_and_nodes_for_the_dispatch():
     leaves, _ = pytree.flatten([x, {"k": keys}])
     assert leaves[0] is x
     assert leaves[1] is keys
-    buffers_found, tree = pytree.dispatch_registry.flatten([x, {"k": keys}])
+    buffers_found, _ = pytree.dispatch_registry.flatten([x, {"k": keys}])
     assert all(map(buffers.is_buffer, buffers_found))
-    again = tree.unflatten(buffers_found)
+    again = result_tree([x, {"k": keys}]).unflatten(buffers_found)
     assert type(again[0]) is Array
     assert type(again[1]["k"]) is KeyArray
     assert again[1]["k"].dtype == KEY_DTYPE

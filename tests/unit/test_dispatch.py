@@ -494,4 +494,4 @@ def test_a_loaded_program(x):
     (out,) = program([x, np.float32([1, 1, 1])])
     assert_value(out, [1, 2, 3])
     assert compilation.statistics().compiled + compilation.statistics().loaded > 0
-    assert wrap(None, out._children).tolist() == [1, 2, 3]
+    assert wrap(out._buffer).tolist() == [1, 2, 3]

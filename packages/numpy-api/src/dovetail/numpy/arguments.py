@@ -16,7 +16,7 @@ from dovetail.core.base.errors import ConcretizationTypeError, NonArrayArgumentE
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import broadcast_in_dim
-from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval
+from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.runtime import buffers
 from dovetail.core.runtime.array import wrap
@@ -150,7 +150,7 @@ def value(x: Any) -> Any:
 def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
     """A NumPy array of a canonical dtype as an array on the default device."""
     aval = make_aval(x.shape, x.dtype, weak)
-    return wrap(None, (buffers.put(x, aval, default_sharding()),))
+    return wrap(buffers.put(x, aval, default_sharding()))
 
 
 def _fits(number: Any, dtype: Any) -> bool:
@@ -331,22 +331,27 @@ def inexact(function: str, x: Any, argument: str = "x") -> Any:
     kind = dtypes.kind_of(dtype)
     if kind == "f" or kind == "c":
         return x
-    return convert(x, _inexact_of(function, aval), aval.weak_type and kind != "b")
+    return convert(x, _inexact_of(function, dtype), aval.weak_type and kind != "b")
 
 
-def _inexact_of(function: str, aval: ShapedArray) -> Any:
+def _inexact_of(function: str, dtype: Any) -> Any:
     try:
-        return inexact_dtype(aval.dtype)
+        return inexact_dtype(dtype)
     except TypeError:
-        raise TypeError(f"{function} does not accept the dtype {aval.dtype}") from None
+        raise TypeError(f"{function} does not accept the dtype {dtype}") from None
 
 
 def inexact_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two operands in their common dtype, as floats or complex numbers."""
-    x, y = promoted_pair(function, x, y)
-    if dtypes.kind_of(x.dtype) in ("f", "c"):
-        return x, y
-    return inexact(function, x), inexact(function, y)
+    first, second = array_like(x, function, "x1"), array_like(y, function, "x2")
+    if dtypes.kind_of(first.dtype) in ("f", "c") or dtypes.kind_of(second.dtype) in ("f", "c"):
+        return promoted_pair(function, x, y)
+    # Integers become floats at once: 300 does not fit the uint8 that it is combined with.
+    a, b = aval_of(first), aval_of(second)
+    dtype, weak = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
+    floating = _inexact_of(function, dtype)
+    weak = weak and dtypes.kind_of(dtype) != "b"
+    return promoted_pair(function, convert(first, floating, weak), convert(second, floating, weak))
 
 
 def float_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:

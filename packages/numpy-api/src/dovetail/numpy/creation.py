@@ -449,7 +449,7 @@ def _constant(
             key = found = None
         if found is not None:
             value, aval = found
-            return wrap(None, (buffers.put(value, aval, default_sharding()),))
+            return wrap(buffers.put(value, aval, default_sharding()))
     no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
     target = (
@@ -461,7 +461,7 @@ def _constant(
             _host_constants.clear()
         value = np.full(sizes, number, target)
         _host_constants[key] = value, aval
-        return wrap(None, (buffers.put(value, aval, default_sharding()),))
+        return wrap(buffers.put(value, aval, default_sharding()))
     return on_device(filled(sizes, literal(number, target)), device)
 
 

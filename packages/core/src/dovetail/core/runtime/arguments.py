@@ -43,7 +43,7 @@ def argument_buffer(
     """
     kind = type(leaf)
     if kind is Array or kind is KeyArray:
-        buffer = leaf._children[0]
+        buffer = leaf._buffer
         if buffer.is_deleted():
             leaf._check()
         if buffer._sharding is sharding:
@@ -120,7 +120,7 @@ def resolve_device(
     for number, leaf in enumerate(leaves):
         kind = type(leaf)
         if kind is Array or kind is KeyArray:
-            buffer = leaf._children[0]
+            buffer = leaf._buffer
             if buffer._committed:
                 place = buffer._sharding
                 if found is None:
@@ -153,7 +153,7 @@ def _mismatch(
 def from_foreign(buffer: Any) -> Array:
     """An array with the value of another framework's array, which is a bare buffer of jaxlib."""
     value = checked_ndarray(np.asarray(buffer), "the array of another framework")
-    return wrap(None, (buffers.put(value, numpy_aval(value), default_sharding()),))
+    return wrap(buffers.put(value, numpy_aval(value), default_sharding()))
 
 
 def literal_value(literal: Literal) -> Any:
@@ -163,5 +163,5 @@ def literal_value(literal: Literal) -> Any:
         if not isinstance(value, np.generic) and aval_of(value) is aval:
             return value
         array = np.asarray(value, aval.dtype)
-        return wrap(None, (buffers.put(array, aval, default_sharding()),))
+        return wrap(buffers.put(array, aval, default_sharding()))
     return np.asarray(value, aval.dtype)[()]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple, NoReturn
 import numpy as np
 
 from dovetail.core.base import bindings, dtypes, source
-from dovetail.core.base.bindings import JaxRuntimeError, get_traceback
+from dovetail.core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
 from dovetail.core.base.errors import DeletedArrayError
 from dovetail.core.base.pytree import dispatch_registry
 from dovetail.core.ir.avals import ShapedArray, make_aval
@@ -24,7 +24,17 @@ from dovetail.core.runtime.array_text import array_text, short_type
 from dovetail.core.runtime.host import numpy_aval, physical_aval
 from dovetail.core.trace.tracer import ArrayClass, Tracer
 
-__all__ = ["Array", "KeyArray", "Retired", "Shard", "read", "retire", "wrap", "wrap_as"]
+__all__ = [
+    "Array",
+    "KeyArray",
+    "Retired",
+    "Shard",
+    "read",
+    "result_tree",
+    "retire",
+    "wrap",
+    "wrap_as",
+]
 
 
 class Retired(NamedTuple):
@@ -70,14 +80,13 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     transformed function tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
     """
 
-    # The one buffer, in the tuple that the C++ jit takes as the children of this node of its
-    # trees. It is unset once the memory is gone, and the class becomes one with __getattr__, so
+    # The buffer is unset once the memory is gone, and the class becomes one with __getattr__, so
     # that any use ends there. (A class with __getattr__ pays for it on every access.)
-    __slots__ = ("__weakref__", "_children", "_retired")
+    __slots__ = ("__weakref__", "_buffer", "_retired")
 
-    _children: tuple[Any]
+    _buffer: Any
     _retired: Retired
-    _aux: ClassVar[Any] = None
+    _key_dtype: ClassVar[Any] = None
 
     __hash__: ClassVar[None] = None
 
@@ -87,10 +96,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             "dovetail.device_put(value)"
         )
 
-    def _buffer(self) -> Any:
+    def _any_buffer(self) -> Any:
         """The buffer, deleted or not."""
         try:
-            return self._children[0]
+            return self._buffer
         except DeletedArrayError:
             return self._retired.buffer
 
@@ -100,7 +109,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def aval(self) -> Any:
         """The abstract value: shape, dtype and weak type."""
         try:
-            return self._children[0].aval
+            return self._buffer.aval
         except DeletedArrayError:
             return self._retired.buffer.aval
 
@@ -147,7 +156,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def sharding(self) -> Any:
         """How the array is laid out over devices."""
-        return self._buffer()._sharding
+        return self._any_buffer()._sharding
 
     def devices(self) -> set[Any]:
         """The devices that hold the array."""
@@ -162,7 +171,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def committed(self) -> bool:
         """Whether the array sticks to its device, so that computations follow it there."""
-        committed: bool = self._buffer()._committed
+        committed: bool = self._any_buffer()._committed
         return committed
 
     @property
@@ -201,41 +210,41 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         if stream is not None:
             raise NotImplementedError("to_device takes no stream")
         target = sharding.as_sharding(device)
-        return wrap_as(self, buffers.move(self._children[0], target, True))
+        return wrap_as(self, buffers.move(self._buffer, target, True))
 
     def on_device_size_in_bytes(self) -> int:
         """The number of bytes that the array takes on its device."""
         self._check()
-        return int(self._children[0].on_device_size_in_bytes())
+        return int(self._buffer.on_device_size_in_bytes())
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data; valid for as long as the array is alive and not deleted."""
         from dovetail.core.runtime import dlpack  # deferred: dlpack makes arrays
 
         self._check()
-        return dlpack.address(self._children[0])
+        return dlpack.address(self._buffer)
 
     @property
     def traceback(self) -> Any:
         """Where the array was made, if tracebacks are on."""
-        return self._buffer().traceback
+        return self._any_buffer().traceback
 
     # ------------------------------------------------------------------------------- life cycle
 
     def is_deleted(self) -> bool:
         """Whether the memory is gone, because the array was deleted or donated."""
-        deleted: bool = self._buffer().is_deleted()
+        deleted: bool = self._any_buffer().is_deleted()
         return deleted
 
     def is_ready(self) -> bool:
         """Whether the value is computed."""
         self._check()
-        ready: bool = self._children[0].is_ready()
+        ready: bool = self._buffer.is_ready()
         return ready
 
     def delete(self) -> None:
         """Free the memory now; using the array afterwards is an error."""
-        buffer = self._buffer()
+        buffer = self._any_buffer()
         retire(self, "deleted by .delete()")
         buffer.delete()
 
@@ -249,7 +258,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             JaxRuntimeError: If its computation failed.
         """
         try:
-            self._children[0].block_until_ready()
+            self._buffer.block_until_ready()
         except JaxRuntimeError:
             self._check()
             raise
@@ -258,11 +267,11 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def copy_to_host_async(self) -> None:
         """Start copying the value to the host, so that reading it later waits less."""
         self._check()
-        bindings.copy_to_host_async(self._children[0])
+        bindings.copy_to_host_async(self._buffer)
 
     def _check(self) -> None:
         """Raise if the memory is gone."""
-        buffer = self._children[0]
+        buffer = self._buffer
         if buffer.is_deleted():
             raise _deleted_error(Retired(buffer, "", None))
 
@@ -301,7 +310,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         aval = self.aval
         if not aval.shape:
             raise TypeError("iteration over an array without dimensions")
-        buffer = self._children[0]
+        buffer = self._buffer
         if len(buffer._sharding.device_set) != 1:
             return iter([self[index] for index in range(aval.shape[0])])
         return _rows(self, make_aval(aval.shape[1:], aval.dtype, aval.weak_type))
@@ -360,7 +369,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def __cuda_array_interface__(self) -> Any:
         self._check()
-        buffer = self._children[0]
+        buffer = self._buffer
         if buffer.platform() not in ("cuda", "gpu"):  # jaxlib would look for jax before it says no
             raise AttributeError("only arrays on NVIDIA GPUs have __cuda_array_interface__")
         return buffer.__cuda_array_interface__
@@ -378,7 +387,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def __copy__(self) -> Array:
         self._check()
-        return wrap_as(self, buffers.copy(self._children[0]))
+        return wrap_as(self, buffers.copy(self._buffer))
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self.__copy__()
@@ -421,14 +430,14 @@ def _logical_aval(physical_shape: tuple[int, ...], key_dtype: Any) -> ShapedArra
 class KeyArray(Array):
     """An array of random keys. Its buffer holds the numbers that the keys are made of."""
 
-    __slots__ = ("_aux",)
+    __slots__ = ("_key_dtype",)
 
-    _aux: Any  # type: ignore[misc]  # the dtype of the keys
+    _key_dtype: Any  # type: ignore[misc]  # the dtype of the keys
 
     @property
     def aval(self) -> Any:
         """The abstract value: shape and key dtype."""
-        return _logical_aval(self._buffer().aval.shape, self._aux)
+        return _logical_aval(self._any_buffer().aval.shape, self._key_dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._check()
@@ -462,7 +471,7 @@ class KeyArray(Array):
         self.__array__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore_keys, (np.array(read(self)), self._aux))
+        return (_restore_keys, (np.array(read(self)), self._key_dtype))
 
     def __repr__(self) -> str:
         if self.is_deleted():
@@ -478,33 +487,75 @@ class KeyArray(Array):
 _new: Final = object.__new__
 
 
-def wrap(aux: None, children: tuple[Any]) -> Array:
-    """An array around the buffer in ``children``; the function by which C++ makes results."""
+def wrap(buffer: Any) -> Array:
+    """An array around a buffer."""
     made = _new(Array)
-    made._children = children
+    made._buffer = buffer
     return made
 
 
-def _wrap_keys(aux: Any, children: tuple[Any]) -> KeyArray:
+def _wrap_keys(buffer: Any, key_dtype: Any) -> KeyArray:
     made = _new(KeyArray)
-    made._aux = aux
-    made._children = children
+    made._key_dtype = key_dtype
+    made._buffer = buffer
     return made
 
 
 def wrap_as(like: Array, buffer: Any) -> Array:
     """An array of the same class (and key dtype) around another buffer."""
-    return wrap_value(like._aux, buffer)
+    return wrap_value(like._key_dtype, buffer)
 
 
 def wrap_value(key_dtype: Any, buffer: Any) -> Array:
     """An array around a buffer: of random keys if there is a key dtype, else of numbers."""
-    return wrap(None, (buffer,)) if key_dtype is None else _wrap_keys(key_dtype, (buffer,))
+    return wrap(buffer) if key_dtype is None else _wrap_keys(buffer, key_dtype)
 
 
-_parts: Final = operator.attrgetter("_children", "_aux")
-dispatch_registry.register_node(Array, _parts, wrap)
-dispatch_registry.register_node(KeyArray, _parts, _wrap_keys)
+# The C++ jit takes arrays apart as nodes of its trees. Fields of a dataclass are what it reads
+# fastest; it would make one by calling its class with them, which is slow, so that results are
+# nodes of a type of their own.
+dispatch_registry.register_dataclass_node(Array, ["_buffer"], [])
+dispatch_registry.register_dataclass_node(KeyArray, ["_buffer"], ["_key_dtype"])
+
+
+class _Result:
+    """Stands for an array in the trees by which C++ puts the results of programs together."""
+
+    __slots__ = ("key_dtype",)
+
+    def __init__(self, key_dtype: Any) -> None:
+        self.key_dtype = key_dtype
+
+
+def _make_result(key_dtype: Any, children: tuple[Any]) -> Array:
+    if key_dtype is not None:
+        return _wrap_keys(children[0], key_dtype)
+    made = _new(Array)
+    (made._buffer,) = children
+    return made
+
+
+dispatch_registry.register_node(_Result, lambda result: ((True,), result.key_dtype), _make_result)
+_result: Final = dispatch_registry.flatten(_Result(None))[1]
+
+
+def result_tree(result: Any) -> PyTreeDef:
+    """The tree by which C++ makes a pytree of arrays like the given one out of its buffers."""
+    arrays, tree = dispatch_registry.flatten(result, lambda value: isinstance(value, Array))
+    key_dtypes = [array._key_dtype for array in arrays]
+    if not any(key_dtypes):
+        return tree.compose(_result)
+    return _with_results(tree, iter(key_dtypes))
+
+
+def _with_results(tree: PyTreeDef, key_dtypes: Iterator[Any]) -> PyTreeDef:
+    if tree.num_nodes == tree.num_leaves:  # a leaf
+        return dispatch_registry.flatten(_Result(next(key_dtypes)))[1]
+    return PyTreeDef.from_node_data_and_children(
+        dispatch_registry,
+        tree.node_data(),
+        [_with_results(child, key_dtypes) for child in tree.children()],
+    )
 
 
 class _Deleted:
@@ -515,7 +566,7 @@ class _Deleted:
     _retired: Retired
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_children":
+        if name == "_buffer":
             raise _deleted_error(self._retired)
         raise AttributeError(f"an array has no attribute {name!r}")
 
@@ -537,11 +588,11 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
         traceback: Where; the caller's place if None.
     """
     try:
-        children = array._children
+        buffer = array._buffer
     except DeletedArrayError:
         return
-    array._retired = Retired(children[0], action, traceback or get_traceback())
-    del array._children
+    array._retired = Retired(buffer, action, traceback or get_traceback())
+    del array._buffer
     array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else _DeletedArray
 
 
@@ -572,7 +623,7 @@ def read(array: Array) -> np.ndarray[Any, Any]:
         DeletedArrayError: If the memory of the array is gone.
         JaxRuntimeError: If its computation failed.
     """
-    buffer = array._children[0]
+    buffer = array._buffer
     try:
         return buffers.read(buffer)
     except JaxRuntimeError:
@@ -593,10 +644,10 @@ def _scalar(array: Array, target: str) -> Any:
 
 def _rows(array: Array, aval: Any) -> Iterator[Array]:
     """The array's rows, transferred one at a time out of one copy on the host."""
-    buffer = array._children[0]
+    buffer = array._buffer
     place, committed = buffer._sharding, buffer._committed
     physical = physical_aval(aval)
-    key_dtype = array._aux
+    key_dtype = array._key_dtype
     put, wrapped = buffers.put, wrap_value
     for row in read(array):
         yield wrapped(key_dtype, put(row, physical, place, committed))
@@ -607,13 +658,11 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
     canonical = dtypes.canonicalize_dtype(value.dtype)
     value = value if value.dtype == canonical else value.astype(canonical)
     aval = make_aval(value.shape, value.dtype, weak_type)
-    return wrap(None, (buffers.put(value, aval, sharding.default_sharding()),))
+    return wrap(buffers.put(value, aval, sharding.default_sharding()))
 
 
 def _restore_keys(value: np.ndarray[Any, Any], key_dtype: Any) -> KeyArray:
-    return _wrap_keys(
-        key_dtype, (buffers.put(value, numpy_aval(value), sharding.default_sharding()),)
-    )
+    return _wrap_keys(buffers.put(value, numpy_aval(value), sharding.default_sharding()), key_dtype)
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
@@ -626,7 +675,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         The arrays; arrays of random keys appear as the numbers that they are made of.
     """
     return [
-        wrap(None, (buffer,))
+        wrap(buffer)
         for buffer in clients.live_buffers(platform)
         if not buffer.is_deleted() and isinstance(buffer.aval, ShapedArray)
     ]

@@ -167,7 +167,7 @@ def to_capsule(
     array._check()
     if not is_supported_dtype(array.dtype):
         raise BufferError(f"arrays of dtype {array.dtype} cannot be exchanged through DLPack")
-    buffer = array._children[0]
+    buffer = array._buffer
     present = dlpack_device(array)
     copied = False
     if dl_device is not None and tuple(map(int, dl_device)) != present:
@@ -260,7 +260,7 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
 
 
 def _from_own(array: Array, target: Any, copy: bool | None) -> Array:
-    buffer = array._children[0]
+    buffer = array._buffer
     array._check()
     if target is not None and target is not buffer._sharding:
         if copy is False:
@@ -311,11 +311,11 @@ def _from_host(external: Any, target: Any, copy: bool | None) -> Array:
         place = target
     committed = target is not None or place is not default_sharding()
     if copy is not False:
-        return wrap(None, (buffers.put(value, numpy_aval(value), place, committed),))
+        return wrap(buffers.put(value, numpy_aval(value), place, committed))
     problem = _why_not_shared(view, value, place)
     if problem:
         raise BufferError(f"from_dlpack with copy=False: {problem}")
-    return wrap(None, (buffers.put_shared(value, numpy_aval(value), place, committed),))
+    return wrap(buffers.put_shared(value, numpy_aval(value), place, committed))
 
 
 def _why_not_shared(view: np.ndarray[Any, Any], value: np.ndarray[Any, Any], place: Any) -> str:
@@ -355,4 +355,4 @@ def _from_accelerator(
         if copy is False:
             raise BufferError(f"the data is on {device!r}, and moving it needs a copy")
         buffer = buffers.move(buffer, target, True)
-    return wrap(None, (buffer,))
+    return wrap(buffer)

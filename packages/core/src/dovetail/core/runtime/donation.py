@@ -28,7 +28,7 @@ def retire_donated(values: Iterable[Any], name: str) -> None:
             if type(leaf) is not Array and type(leaf) is not KeyArray:
                 continue
             try:
-                gone = leaf._children[0].is_deleted()
+                gone = leaf._buffer.is_deleted()
             except DeletedArrayError:
                 continue
             if gone:

@@ -17,7 +17,7 @@ from dovetail.core.base.bindings import _jax
 from dovetail.core.base.pytree import dispatch_registry
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.runtime.arguments import HostArgument, place_host_argument
-from dovetail.core.runtime.array import Array, KeyArray
+from dovetail.core.runtime.array import Array, KeyArray, result_tree
 from dovetail.core.runtime.programs import LoadedProgram
 from dovetail.core.runtime.sharding import default_sharding
 
@@ -137,7 +137,7 @@ def fastpath(
     count = len(program.out_avals)
     return FastpathData(
         xla_executable=program.executable,
-        out_pytree_def=dispatch_registry.flatten(result)[1],
+        out_pytree_def=result_tree(result),
         in_shardings=[sharding] * len(layouts),
         out_shardings=[sharding] * count,
         out_avals=program.physical_out_avals,

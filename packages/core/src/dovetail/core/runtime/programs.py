@@ -95,7 +95,7 @@ class LoadedProgram:
             [*self.constants, *arguments] if self.constants else arguments
         ).consume_with_handlers(handlers)
         outs = [
-            wrap(None, (buffer,)) if key_dtype is None else wrap_value(key_dtype, buffer)
+            wrap(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
             for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
         ]
         if config.debug_nans.value or config.debug_infs.value:
@@ -159,7 +159,7 @@ def check_special_values(arrays: Sequence[Array], name: str) -> None:
     for array in arrays:
         if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
             continue
-        value = buffers.read(array._children[0])
+        value = buffers.read(array._buffer)
         if value.dtype.kind not in _INEXACT:
             value = value.astype(np.float32)  # the kinds of ml_dtypes, which all fit
         if config.debug_nans.value and np.isnan(value).any():

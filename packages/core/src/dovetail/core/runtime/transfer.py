@@ -52,7 +52,7 @@ def array_from_numpy(
     value = checked_ndarray(value)
     if sharding is None:
         sharding = default_sharding()
-    return wrap(None, (_put(value, make_aval(value.shape, value.dtype), sharding, committed),))
+    return wrap(_put(value, make_aval(value.shape, value.dtype), sharding, committed))
 
 
 def array_from_value(
@@ -68,7 +68,7 @@ def array_from_value(
     """
     host = np.asarray(host_value(value, aval), aval.dtype)
     place = default_sharding() if sharding is None else sharding
-    return wrap(None, (_put(host, aval, place, committed),))
+    return wrap(_put(host, aval, place, committed))
 
 
 # -----------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ device_put_p: Final = DevicePut()
 def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
     """An array with the value of a leaf, on the device of a sharding or where it is (None)."""
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
-        buffer = leaf._children[0]
+        buffer = leaf._buffer
         leaf._check()
         if sharding is None or (buffer._sharding is sharding and buffer._committed):
             return wrap_as(leaf, buffers.copy(buffer)) if may_alias is False else leaf
@@ -148,7 +148,7 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
     place = default_sharding() if sharding is None else sharding
-    return wrap(None, (_put(host_value(leaf, aval, what), aval, place, sharding is not None),))
+    return wrap(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
 
 
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
@@ -294,7 +294,7 @@ def copy_to_host_async(x: Any) -> Any:
     for leaf in pytree.leaves(x):
         if type(leaf) is Array or type(leaf) is KeyArray:
             leaf._check()
-            bindings.copy_to_host_async(leaf._children[0])
+            bindings.copy_to_host_async(leaf._buffer)
     return x
 
 
@@ -320,7 +320,7 @@ def block_until_ready(x: Any) -> Any:
     for leaf in pytree.leaves(x):
         if type(leaf) is Array or type(leaf) is KeyArray:
             leaf._check()
-            ready.append(leaf._children[0])
+            ready.append(leaf._buffer)
         elif not isinstance(leaf, Tracer):
             wait = getattr(leaf, "block_until_ready", None)
             if wait is not None:
