@@ -144,7 +144,8 @@ class Elementwise(Primitive):
         return self.bind(*aligned, **params), 0
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        out = context.avals_out[0]
+        assert context.equation is not None
+        out = context.equation.outvars[0].aval
         return self.emit(context, *context.broadcast_operands(values, out), out=out, **params)
 
     def emit(self, context: Builder, *values: Any, out: ShapedArray, **params: Any) -> Any:

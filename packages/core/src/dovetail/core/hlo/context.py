@@ -20,7 +20,14 @@ from dovetail.core.hlo.mlir import (
     stablehlo,
 )
 
-__all__ = ["Locations", "make_context", "module_bytecode", "module_text", "stripped_bytecode"]
+__all__ = [
+    "Locations",
+    "load_dialect",
+    "make_context",
+    "module_bytecode",
+    "module_text",
+    "stripped_bytecode",
+]
 
 _registry: Final = ir.DialectRegistry()
 extension.register_dialects(_registry)
@@ -31,17 +38,31 @@ _FRAME_LIMIT: Final = 10
 
 
 def make_context() -> Context:
-    """A fresh MLIR context, without threads, that knows the dialects of programs."""
+    """A fresh MLIR context, without threads, that knows the dialects of most programs."""
     context = ir.Context()
     context.enable_multithreading(False)
     context.append_dialect_registry(_registry)
     # Loading every registered dialect would take ten times as long.
     _ = context.dialects["func"]
     stablehlo.register_dialect(context)
-    chlo.register_dialect(context)
-    sdy.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
     return context
+
+
+_rare_dialects: Final = {
+    "chlo": chlo.register_dialect,
+    "sdy": sdy.register_dialect,
+    "mhlo": mhlo.register_mhlo_dialect,
+}
+
+
+def load_dialect(name: str) -> None:
+    """Make the present context know a dialect that `make_context` leaves out.
+
+    Each of them takes as long as lowering a small program does.
+    """
+    load = _rare_dialects.get(name)
+    if load is not None:
+        load(ir.Context.current)
 
 
 def _file_of_user_code(code: CodeType) -> str | None:

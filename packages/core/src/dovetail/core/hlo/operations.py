@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.core.base import dtypes
 from dovetail.core.hlo.attributes import AttributeBuilder
+from dovetail.core.hlo.context import load_dialect
 from dovetail.core.hlo.mlir import Attribute, Location, Type, Value, ir
 from dovetail.core.hlo.types import TypeTable, physical_aval, physical_dimensions
 from dovetail.core.ir.avals import ShapedArray, make_aval
@@ -36,9 +37,7 @@ class OperationBuilder(AttributeBuilder):
     Attributes:
         types: MLIR types by aval.
         location: where the operations created now come from.
-        equation: the equation being lowered.
-        avals_in: avals of its operands.
-        avals_out: avals of its results.
+        equation: the equation being lowered; None between functions.
     """
 
     def __init__(self, location: Location) -> None:
@@ -46,13 +45,24 @@ class OperationBuilder(AttributeBuilder):
         self.types = TypeTable()
         self.location = location
         self.equation: JaxprEqn | None = None
-        self.avals_in: tuple[Any, ...] = ()
-        self.avals_out: tuple[Any, ...] = ()
         # Broadcasts of the literals of the jaxpr being lowered, see `broadcast_operands`.
         self.literals: dict[int, dict[Any, Value]] = {}
         self._constants: dict[Any, Attribute] = {}
         self._scalar_avals: dict[Any, Any] = {}
         self._mask_avals: dict[Any, Any] = {}
+        self._names: dict[str, str] = {}
+
+    # The equation. The avals are found when asked for, which most rules do for one of them.
+
+    @property
+    def avals_in(self) -> tuple[Any, ...]:
+        """Avals of the operands of the present equation."""
+        return () if self.equation is None else tuple([v.aval for v in self.equation.invars])
+
+    @property
+    def avals_out(self) -> tuple[Any, ...]:
+        """Avals of its results."""
+        return () if self.equation is None else tuple([v.aval for v in self.equation.outvars])
 
     # Types
 
@@ -89,6 +99,13 @@ class OperationBuilder(AttributeBuilder):
 
     # Operations
 
+    def _full_name(self, name: str) -> str:
+        dialect, dot, _ = name.partition(".")
+        if dot:
+            load_dialect(dialect)
+        full = self._names[name] = name if dot else "stablehlo." + name
+        return full
+
     def op(
         self,
         name: str,
@@ -108,7 +125,7 @@ class OperationBuilder(AttributeBuilder):
             The result.
         """
         return _create(
-            name if "." in name else "stablehlo." + name,
+            self._names.get(name) or self._full_name(name),
             [self.types[out]],
             operands,
             None if attributes is None else self.attributes(attributes),
@@ -142,7 +159,7 @@ class OperationBuilder(AttributeBuilder):
         location = self.location
         types = self.types
         operation = _create(
-            name if "." in name else "stablehlo." + name,
+            self._names.get(name) or self._full_name(name),
             [types[out] for out in outs],
             operands,
             None if attributes is None else self.attributes(attributes),

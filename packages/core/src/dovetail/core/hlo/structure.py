@@ -38,15 +38,16 @@ class StructuralBuilder(OperationBuilder):
 
         Scalars, and dimensions of size one, are repeated.
         """
+        assert self.equation is not None
         shape = out.shape
-        for aval in self.avals_in:
-            if aval.shape != shape:
+        for operand in self.equation.invars:
+            if operand.aval.shape != shape:
                 break
         else:
             return values
         return [
-            value if aval.shape == shape else self._spread(value, aval, out)
-            for value, aval in zip(values, self.avals_in, strict=True)
+            value if operand.aval.shape == shape else self._spread(value, operand.aval, out)
+            for value, operand in zip(values, self.equation.invars, strict=True)
         ]
 
     def _spread(self, value: Value, aval: Any, out: Any) -> Value:

@@ -129,7 +129,7 @@ def call_depth(jaxpr: Jaxpr) -> int:
         current = todo[-1]
         key = id(current)
         if key not in callees:
-            callees[key] = [e.params["jaxpr"].jaxpr for e in current.eqns if is_call(e)]
+            callees[key] = [e.params["jaxpr"].jaxpr for e in current.eqns if e.primitive.name == CALL]
             todo.extend(c for c in callees[key] if id(c) not in depths)
             continue
         todo.pop()
@@ -318,9 +318,7 @@ def _dce_body(
             changed = True
             if reduced is None:
                 continue
-        for v in reduced.invars:
-            if type(v) is not Literal:
-                live.add(v)
+        live.update(reduced.invars)  # literals too: they are no equation's result
         kept.append(reduced)
     used_inputs = tuple([v in live for v in jaxpr.invars])
     if not changed:

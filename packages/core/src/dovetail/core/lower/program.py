@@ -34,7 +34,7 @@ class _Function:
 
 def _state(builder: Builder) -> dict[str, Any]:
     """What lowering a jaxpr inside a rule would otherwise change for the rest of the rule."""
-    names = ("equation", "avals_in", "avals_out", "location", "name_stack", "scope", "literals")
+    names = ("equation", "location", "name_stack", "scope", "literals")
     return {name: getattr(builder, name) for name in names}
 
 
@@ -241,8 +241,6 @@ class Program:
             primitive = eqn.primitive
             invars, outvars = eqn.invars, eqn.outvars
             builder.equation = eqn
-            builder.avals_in = tuple([v.aval for v in invars])
-            builder.avals_out = tuple([v.aval for v in outvars])
             traceback = eqn.traceback
             builder.location = named(
                 prefix + primitive.name, unknown if traceback is None else of_traceback(traceback)
