@@ -7,7 +7,6 @@ own (inside ``with option(value):``), the process's (`config.update`), the envir
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 import typing
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from dovetail.core.base import bindings
+from dovetail.core.base.errors import close_matches
 
 __all__ = ["Option", "Options", "config", "trace_key", "trace_state"]
 
@@ -265,7 +265,7 @@ class Option(_Cell[T]):
             close = ""
             if isinstance(value, str) and isinstance(self.kind, _Choice):
                 names = [choice for choice in self.kind.choices if choice is not None]
-                matches = difflib.get_close_matches(value, names, 1)
+                matches = close_matches(value, names, 1)
                 close = f" Did you mean {matches[0]!r}?" if matches else ""
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
@@ -655,7 +655,7 @@ class Options:
 
 def _unknown(name: str) -> str:
     canonical = _canonical_name(name)
-    matches = difflib.get_close_matches(canonical, list(_registry), 3, 0.6)
+    matches = close_matches(canonical, _registry, 3)
     matches += [known for known in _registry if canonical in known and known not in matches]
     hint = f"; did you mean {' or '.join(map(repr, matches[:3]))}?" if matches else ""
     return f"there is no option {name!r}{hint or '; print(dovetail.config) lists them'}"

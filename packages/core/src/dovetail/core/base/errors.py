@@ -6,6 +6,7 @@ value came from, and what to write instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ def __getattr__(name: str) -> Any:
 
         return JaxRuntimeError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def close_matches(word: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """Those of the known names that a misspelt word may stand for, the likeliest first."""
+    import difflib  # deferred: only messages need it
+
+    return difflib.get_close_matches(word, list(known), count)
 
 
 def _about(tracer: TracerLike, happened: str, instead: str) -> str:

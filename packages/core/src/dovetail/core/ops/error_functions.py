@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.basis.elementwise import mul, neg
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops import references
+from dovetail.core.ops import references, special_references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.bitwise import and_p
 from dovetail.core.ops.comparison import eq_p, gt_p, lt_p
@@ -135,7 +135,7 @@ class ErfInv(Function):
     """The inverse of the error function."""
 
     name, hlo, kinds = "erf_inv", "chlo.erf_inv", "f"
-    numpy = references.each(references.inverse_erf)
+    numpy = references.each(special_references.inverse_erf)
     formula_dtypes = _WIDE
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:

@@ -15,7 +15,7 @@ from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.basis.structural import full
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops import references
+from dovetail.core.ops import references, special_references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.exponential import log, log1p
@@ -33,7 +33,7 @@ _DIGAMMA_ZERO: Final = "1.461632144968362341262659542325721328468196204"
 
 
 def _bernoulli(single: bool) -> list[float]:
-    return [float(b) for b in references.bernoulli(4 if single else 9)]
+    return [float(b) for b in special_references.bernoulli(4 if single else 9)]
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
@@ -45,7 +45,7 @@ def _log_gamma_series(terms: int) -> list[float]:
     """Coefficients of lgamma(2 + t) / t. Source: DLMF 5.7.3, where zeta(k) - 1 = zeta(k, 2)."""
     euler = 0.57721566490153286
     return [1 - euler] + [
-        (-1) ** k * references.zeta(float(k), 2.0) / k for k in range(2, terms + 1)
+        (-1) ** k * special_references.zeta(float(k), 2.0) / k for k in range(2, terms + 1)
     ]
 
 
@@ -53,7 +53,7 @@ class Lgamma(Function):
     """The logarithm of the absolute value of the gamma function."""
 
     name, hlo, kinds = "lgamma", "chlo.lgamma", "f"
-    numpy = references.each(references.lgamma, pole=math.inf)
+    numpy = references.each(special_references.lgamma, pole=math.inf)
     formula_dtypes = _FLOATS
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
@@ -106,14 +106,14 @@ def _to_nearest(x: Any) -> Any:
 def _digamma_series(terms: int) -> list[float]:
     """Coefficients of digamma(r + h) / h at its zero r. Source: DLMF 5.15.1."""
     zero = float(_DIGAMMA_ZERO)
-    return [(-1) ** (n + 1) * references.zeta(n + 1.0, zero) for n in range(1, terms + 1)]
+    return [(-1) ** (n + 1) * special_references.zeta(n + 1.0, zero) for n in range(1, terms + 1)]
 
 
 class Digamma(Function):
     """The derivative of the logarithm of the gamma function."""
 
     name, hlo, kinds = "digamma", "chlo.digamma", "f"
-    numpy = references.each(references.digamma)
+    numpy = references.each(special_references.digamma)
     formula_dtypes = _FLOATS
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
@@ -168,7 +168,7 @@ class Polygamma(Binary):
     """The derivative of the digamma function, of the order that the first operand says."""
 
     name, hlo, kinds = "polygamma", "chlo.polygamma", "f"
-    numpy = references.wide(np.vectorize(references.polygamma, otypes=[np.float64]))
+    numpy = references.wide(np.vectorize(special_references.polygamma, otypes=[np.float64]))
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         raise ValueError("lax.polygamma is not differentiable in m, the order of the derivative")
@@ -181,7 +181,7 @@ class Zeta(Binary):
     """The Hurwitz zeta function."""
 
     name, hlo, kinds = "zeta", "chlo.zeta", "f"
-    numpy = references.wide(np.vectorize(references.zeta, otypes=[np.float64]))
+    numpy = references.wide(np.vectorize(special_references.zeta, otypes=[np.float64]))
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         raise ValueError("lax.zeta is not differentiable in its first argument x, the exponent")

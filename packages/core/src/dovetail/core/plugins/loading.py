@@ -6,7 +6,6 @@ Whatever a plug-in raises, `SystemExit` included, becomes a `PluginFailure`; onl
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 
 import pluggy
 
-from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.base.errors import BackendUnavailableError, close_matches
 from dovetail.core.plugins import hookspecs
 from dovetail.core.plugins.discovery import (
     BACKENDS,
@@ -211,7 +210,7 @@ class PluginLoader:
                 if not name.startswith("dovetail_") or not callable(getattr(plugin, name)):
                     continue
                 if name not in known:
-                    near = difflib.get_close_matches(name, known, n=1)
+                    near = close_matches(name, known)
                     hint = f"did you mean {near[0]}?" if near else f"there are {sorted(known)}"
                     raise TypeError(f"there is no hook {name}; {hint}")
                 if name not in implemented:

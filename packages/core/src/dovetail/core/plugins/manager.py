@@ -6,14 +6,13 @@ the default platform is chosen; its drivers are loaded when its client is made.
 
 from __future__ import annotations
 
-import difflib
 import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dovetail.core.base.config import platforms
-from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.base.errors import BackendUnavailableError, close_matches
 from dovetail.core.base.source import warn
 from dovetail.core.plugins.discovery import PluginSource, installed_plugins
 from dovetail.core.plugins.failures import Phase, PluginFailure
@@ -430,7 +429,7 @@ class PluginManager(PluginLoader):
 
     def _unknown_text(self, platform: str) -> str:
         names = {*self.backend_names(), *(a for b in self.load_all() for a in b.info.aliases)}
-        near = difflib.get_close_matches(platform.lower(), names, n=1)
+        near = close_matches(platform.lower(), names)
         suggestion = f" Did you mean {near[0]!r}?" if near else ""
         hint = install_hint(platform)
         return (

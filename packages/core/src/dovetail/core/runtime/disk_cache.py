@@ -16,7 +16,6 @@ import platform as host_platform
 import stat
 import struct
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -245,6 +244,8 @@ class DiskCache:
 
     def _write(self, path: Path, data: bytes) -> None:
         """Make a file whose content appears all at once."""
+        import tempfile  # deferred: a process that finds its programs on disk writes none
+
         descriptor, temporary = tempfile.mkstemp(_TEMPORARY, path.name[:16], self.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.base.errors import BackendUnavailableError, close_matches
 from dovetail.core.plugins.manager import manager
 from dovetail.core.trace.primitive import OPTIONAL_RULES, RULES, Primitive, primitives
 
@@ -63,9 +63,8 @@ def _find(name: str) -> Primitive:
     known = primitives()
     if name in known:
         return known[name]
-    from difflib import get_close_matches  # deferred: only for this message
 
-    near = get_close_matches(name, known, n=3)
+    near = close_matches(name, known, 3)
     raise KeyError(
         f"there is no primitive {name!r}"
         + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
