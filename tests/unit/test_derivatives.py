@@ -152,6 +152,107 @@ def test_holomorphic_and_complex() -> None:
     np.testing.assert_allclose(pullback(np.float64(1.0))[0], 2 * np.conj(z), rtol=1e-12)
 
 
+@pytest.mark.parametrize("z", [0.3 + 0.4j, np.complex64(1 - 2j), np.array(-1.5 + 0.5j)], ids=repr)
+def test_real_functions_of_complex_arguments(z: Any) -> None:
+    step = 1e-6
+    function = dt.jit(lambda z: jnp.abs(z) ** 2 + jnp.real(z) * jnp.imag(z) ** 2)
+    wide = complex(z)
+    along = [float(function(wide + s) - function(wide - s)) / 2 / step for s in (step, step * 1j)]
+    gradient = dt.grad(function)(z)
+    assert gradient.dtype == dt.typeof(z).dtype
+    np.testing.assert_allclose(gradient, along[0] - 1j * along[1], rtol=1e-6)
+    np.testing.assert_allclose(dt.jacrev(function)(z), gradient, rtol=1e-6)
+    both = dt.grad(lambda z, x: function(z) * x, argnums=(0, 1))(z, 2.0)
+    np.testing.assert_allclose(both[0], 2 * gradient, rtol=1e-6)
+
+
+def test_gradients_are_as_weakly_typed_as_their_arguments() -> None:
+    strong = np.float32(2.0)
+    functions = (
+        lambda x: x * x,
+        lambda x: x * strong,
+        lambda x: 1.0,
+        lambda x: jnp.sin(x) / strong,
+    )
+    for function in functions:
+        for wrapped in (dt.grad(function), dt.jit(dt.grad(function))):
+            assert wrapped(3.0).weak_type
+            assert not wrapped(strong).weak_type
+            assert (wrapped(strong) * jnp.ones(2, "bfloat16")).dtype == np.float32
+    step = dt.grad(functions[0])(3.0)
+    assert (step * jnp.ones(2, "bfloat16")).dtype == jnp.bfloat16
+
+
+NUMBERS: list[Any] = [True, 1, 1.0, 1j, np.int32(1), np.float32(1), np.float64(1), np.complex64(1)]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+@pytest.mark.parametrize("x", [np.float32(2), np.float64(2), np.complex64(2), 2.0], ids=repr)
+def test_tangents_have_the_type_of_what_they_belong_to(number: Any, x: Any) -> None:
+    # A number of Python becomes what is expected; of everything else the dtype must be right.
+    expected = dt.typeof(x).dtype
+    double = lambda x: x * 2
+    fits = np.asarray(number).dtype == expected or (
+        type(number) in (bool, int, float) or (type(number) is complex and expected.kind == "c")
+    )
+    arrays = [number] if isinstance(number, np.generic) else [number, jnp.array(number)]
+    for given in arrays:
+        accepted = fits and (given is number or given.dtype == expected)
+        for call in (
+            lambda t: dt.jvp(double, (x,), (t,))[1],
+            lambda t: dt.vjp(double, x)[1](t)[0],
+            lambda t: dt.linearize(double, x)[1](t),
+            lambda t: dt.linear_transpose(double, x)(t)[0],
+        ):
+            if accepted:
+                assert call(given).dtype == expected
+                assert complex(call(given)) == 2 * complex(given)
+            else:
+                with pytest.raises((TypeError, ValueError), match="type"):
+                    call(given)
+
+
+def test_transposes_of_integer_functions() -> None:
+    transposed = dt.linear_transpose(lambda x, y: 3 * x + jnp.sum(y), 1, np.ones(2, int))
+    x, y = transposed(2)
+    assert (int(x), y.tolist(), y.dtype) == (6, [2, 2], np.dtype(int))
+
+
+FLOAT0: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "eager": lambda g: g,
+    "jit": dt.jit,
+    "jit twice": lambda g: lambda *args: (dt.jit(g)(*args), dt.jit(g)(*args))[1],
+    "inside of jit": lambda g: dt.jit(lambda *args: dt.jit(g)(*args)),
+    "compiled": lambda g: lambda *args: dt.jit(g).lower(*args).compile()(*args),
+    "vmap": lambda g: lambda n, x: dt.vmap(g, (None, 0), (None, 0))(n, np.full(1, x)),
+    "disable_jit": lambda g: lambda *args: dt.disable_jit()(dt.jit(g))(*args),
+}
+
+
+@pytest.mark.parametrize("name", FLOAT0)
+def test_tangents_that_hold_nothing_are_numpy_arrays(name: str) -> None:
+    gradient = FLOAT0[name](dt.grad(lambda n, x: n * x, argnums=(0, 1), allow_int=True))
+    for _ in range(2):
+        nothing, something = gradient(3, 2.0)
+        assert type(nothing) is np.ndarray
+        assert (nothing.dtype, nothing.shape) == (dt.float0, ())
+        assert isinstance(something, dt.Array)
+        assert float(something[0] if something.shape else something) == 3.0
+
+
+def test_tangents_that_hold_nothing_go_through_transformations() -> None:
+    zeros = np.zeros(3, dt.float0)
+    assert dt.jit(lambda t: t)(zeros).dtype == dt.float0
+    gradient = dt.grad(lambda n, x: n * x, argnums=(0, 1), allow_int=True)
+    nothing, something = dt.vmap(gradient)(np.arange(3), np.ones(3))
+    assert (nothing.dtype, nothing.shape) == (dt.float0, (3,))
+    assert something.tolist() == [0, 1, 2]
+    integers = np.arange(3)
+    for function in (dt.vmap(lambda n, t: dt.jvp(lambda n: n + 1, (n,), (t,))),):
+        assert function(integers, zeros)[1].dtype == dt.float0
+    assert dt.jit(dt.vjp(lambda n: n + 1, integers)[1])(zeros)[0].shape == (3,)
+
+
 def test_integer_arguments() -> None:
     function = lambda n, x: x * n
     gradient = dt.grad(function, argnums=(0, 1), allow_int=True)(3, 2.0)
@@ -222,7 +323,7 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ),
     ("integer", lambda: dt.grad(lambda n: n * 1.0)(3), TypeError, "n has dtype int64"),
     ("integer result", lambda: dt.grad(lambda x: jnp.int32(3))(1.0), TypeError, "got int32"),
-    ("complex", lambda: dt.grad(lambda z: jnp.real(z))(1j), TypeError, "holomorphic=True"),
+    ("complex", lambda: dt.grad(lambda z: z * z)(1j), TypeError, "holomorphic=True"),
     (
         "not complex",
         lambda: dt.grad(lambda z: z, holomorphic=True)(1.0),
@@ -267,11 +368,19 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
         "'sin' has no 'transpose' rule",
     ),
     (
-        "transpose of integers",
-        lambda: dt.linear_transpose(lambda x: x, 1)(1),
+        "transpose to floats",
+        lambda: dt.linear_transpose(lambda x: x * 1.5, 1),
         TypeError,
-        "floating-point",
+        r"\(int64\) to \(float64\)",
     ),
+    (
+        "transpose to integers",
+        lambda: dt.linear_transpose(lambda x: x.astype(int), 1.0),
+        TypeError,
+        r"\(float64\) to \(int64\)",
+    ),
+    ("cotangents", lambda: dt.vjp(jnp.sin, 1.0)[1](1.0, 1.0), TypeError, "pass one tuple"),
+    ("grad of no function", lambda: dt.grad(3), TypeError, "^grad takes a function"),
 ]
 
 

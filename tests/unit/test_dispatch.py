@@ -335,9 +335,10 @@ def test_python_integers_that_do_not_fit(kind):
     with pytest.raises(OverflowError, match=str(2**40)):
         f(dt.device_put(1), 2**40)
     f(dt.device_put(1), 1)
-    # C++ transfers Python scalars on a warm path, and reports in its own words.
-    with pytest.raises((OverflowError, dt.errors.JaxRuntimeError), match=str(2**40)):
-        f(dt.device_put(1), 2**40)
+    for _ in range(2):  # C++ transfers Python scalars on a warm path
+        with pytest.raises(OverflowError, match=f"the argument b of <lambda>: .* {2**40}"):
+            f(dt.device_put(1), 2**40)
+    assert_value(f(dt.device_put(1), 1), 2, np.int32, weak_type=True)
 
 
 @pytest.mark.parametrize("kind", ["jit", "eager"])

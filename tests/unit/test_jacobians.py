@@ -58,11 +58,27 @@ def test_holomorphic() -> None:
         np.testing.assert_allclose(out, np.diag(2 * z), rtol=1e-5)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, dt.jit])
+def test_integers_have_zeros(wrap: Any) -> None:
+    forward = wrap(dt.jacfwd(lambda x: {"whole": x.astype(int), "same": x}))(X)
+    assert forward["whole"].dtype == np.int32
+    np.testing.assert_array_equal(forward["whole"], np.zeros((3, 3)))
+    np.testing.assert_array_equal(forward["same"], np.eye(3))
+    counts = np.arange(3, dtype=np.int8)
+    function = lambda n, x: n * x
+    backward = wrap(dt.jacrev(function, argnums=(0, 1), allow_int=True))(counts, X)
+    assert backward[0].dtype == np.int8
+    np.testing.assert_array_equal(backward[0], np.zeros((3, 3)))
+    np.testing.assert_array_equal(backward[1], np.diag(counts))
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: dt.jacfwd(jnp.sin)(1), "real floating-point arguments"),
-        (lambda: dt.jacrev(jnp.sin)(1), "real floating-point arguments"),
+        (lambda: dt.jacrev(jnp.sin)(1), "requires floating-point arguments"),
+        (lambda: dt.jacrev(lambda z: z * z)(1j), "holomorphic=True"),
+        (lambda: dt.jacfwd(jnp.sin)("a"), "Argument x of jacfwd"),
         (lambda: dt.jacrev(lambda x: jnp.int32(2))(1.0), "real floating-point results"),
         (lambda: dt.jacfwd(jnp.sin)(1j), "holomorphic=True"),
     ],

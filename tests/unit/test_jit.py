@@ -412,6 +412,32 @@ def test_device_option() -> None:
     assert dt.jit(lambda x: x + 1, backend="cpu")(1.0).devices() == {dt.devices("cpu")[0]}
 
 
+def test_captured_arrays_are_copied_once() -> None:
+    weights = np.arange(3000.0, dtype=np.float32)
+    first, second = dt.jit(lambda x: x * weights), dt.jit(lambda x: x + weights)
+    both = dt.jit(lambda x: first(x) + second(x) * weights)
+    (constant,) = both.trace(1.0).jaxpr.consts
+    for jitted in (first, second):
+        assert jitted.trace(1.0).jaxpr.consts == [constant]
+    assert constant is not weights
+    assert not np.shares_memory(constant, weights)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64", "bool", "bfloat16"])
+def test_captured_arrays_that_change_are_copied_anew(dtype: str, order: Any) -> None:
+    captured = np.zeros((2, 3), jnp.dtype(dtype), order=order)
+    before = dt.jit(lambda x: captured)
+    assert not np.asarray(before(1.0)).any()
+    captured[1, 0] = 1
+    assert not np.asarray(before(2.0)).any()
+    np.testing.assert_array_equal(dt.jit(lambda x: captured)(1.0), captured)
+    if captured.dtype.kind != "b":
+        captured[1, 0] = -0.0  # equals zero, and other bits where it has a sign
+        constant = dt.make_jaxpr(lambda x: captured)(1.0).consts[0]
+        assert constant.tobytes() == captured.astype(constant.dtype).tobytes()
+
+
 def test_functions_of_nothing() -> None:
     f = dt.jit(lambda: jnp.arange(3))
     for _ in range(2):
@@ -439,6 +465,18 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("too many", lambda: dt.jit(lambda x: x)(1.0, 2.0), TypeError, "positional argument"),
     ("object array", lambda: dt.jit(lambda x: x)(np.array([None])), TypeError, "Argument x"),
     ("overflow", lambda: dt.jit(lambda x: x + 1)(2**40), OverflowError, "int"),
+    (
+        "overflow in a tree",
+        lambda: dt.jit(lambda x, *, d: x)(1, d={"k": [1, 2**40]}),
+        OverflowError,
+        r"the argument d\['k'\]\[1\] of <lambda>: the Python integer 1099511627776",
+    ),
+    (
+        "argnums of any number",
+        lambda: dt.jit(lambda *xs: xs, static_argnums=-1),
+        ValueError,
+        "any number of positional arguments",
+    ),
     ("platform", lambda: dt.jit(lambda x: x, backend="abacus"), RuntimeError, "abacus"),
 ]
 

@@ -57,6 +57,17 @@ def test_two_arguments_are_a_loop(name: str, axes: tuple[int | None, int | None]
     )
 
 
+@pytest.mark.parametrize("axes", [(None, 0), ({"how": None}, 0)])
+def test_what_is_passed_whole_need_not_be_an_array(axes: Any) -> None:
+    function = lambda options, x: getattr(jnp, options["how"])(x)
+    np.testing.assert_allclose(dt.vmap(function, axes)({"how": "sum"}, B), B.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(
+        dt.vmap(lambda f, x: f(x), (None, 0))(jnp.sum, B), B.sum(1), rtol=1e-6
+    )
+    with pytest.raises(TypeError, match=r"Argument options\['how'\] of vmap of <lambda> is 'sum'"):
+        dt.vmap(function)({"how": "sum"}, B)
+
+
 def test_nested() -> None:
     outer = dt.vmap(dt.vmap(lambda x, y: x * y, (0, None)), (None, 0))
     np.testing.assert_allclose(outer(B[0], B[:, 0]), B[:, :1] * B[:1])

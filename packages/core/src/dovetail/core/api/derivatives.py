@@ -9,7 +9,8 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from dovetail.core.base import dtypes, pytree
-from dovetail.core.basis.elementwise import dtype_kind
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Literal
@@ -96,8 +97,9 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
             )
         return Zero(expected)
     check_array_leaves([tangent], lambda: [f"{name} (its tangent)"], f"jvp of {name_of(fun)}")
+    tangent = _typed(tangent, expected)
     found = aval_of(tangent)
-    if found.dtype != expected.dtype and not (found.weak_type and found.ndim == 0):
+    if found.dtype != expected.dtype:
         raise TypeError(
             f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
             f"dtype, got {expected.dtype} and {found.dtype}"
@@ -107,9 +109,17 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
             f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
             f"shape, got {expected.shape} and {found.shape}"
         )
-    if isinstance(tangent, (bool, int, float, complex)):
-        return Literal(np.asarray(tangent, expected.dtype)[()], expected)
     return tangent
+
+
+def _typed(value: Any, aval: Any) -> Any:
+    """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        kinds = "biufc"
+        expected, given = kinds.find(dtype_kind(aval.dtype)), dtype_kind(aval_of(value).dtype)
+        if not aval.shape and expected >= kinds.find(given):
+            return Literal(np.asarray(value, aval.dtype)[()], aval)
+    return value
 
 
 def _released(aux: Any) -> Any:
@@ -144,13 +154,14 @@ class LinearFunction:
             )
         checked = []
         for i, (aval, leaf) in enumerate(zip(self.in_avals, leaves, strict=True)):
+            leaf = _typed(leaf, aval)
             found = aval_of(leaf) if aval.dtype != dtypes.float0 else aval
-            if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
+            if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
                     f"tangent number {i} of a linearized function must be {aval.short_name()}, "
                     f"the type of the primal, got {found.short_name()}"
                 )
-            checked.append(_as_dtype(leaf, aval))
+            checked.append(leaf)
         program = self.program
         given = [t for t, v in zip(checked, program.varies_in, strict=True) if v]
         varying = iter(eval_jaxpr(program.closed.jaxpr, program.closed.consts, *given))
@@ -160,12 +171,6 @@ class LinearFunction:
                 for v, a in zip(program.varies_out, program.out_avals, strict=True)
             ]
         )
-
-
-def _as_dtype(value: Any, aval: Any) -> Any:
-    if isinstance(value, (bool, int, float, complex)) and aval.dtype != dtypes.float0:
-        return Literal(np.asarray(value, aval.dtype)[()], aval)
-    return value
 
 
 def linearize(
@@ -230,8 +235,18 @@ class Pullback:
         """The inverse of `tree_flatten`."""
         return cls(residuals, static)
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __repr__(self) -> str:
         static = self.static
+        return f"<vjp function from {static.out_tree} to {static.in_tree}>"
+
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+        static = self.static
+        if len(cotangents) != 1:
+            raise TypeError(
+                "a vjp function takes one argument, the cotangent of the function's result, got "
+                f"{len(cotangents)}; for a result that is a tuple, pass one tuple"
+            )
+        (cotangent,) = cotangents
         leaves, tree = pytree.flatten(cotangent)
         if tree != static.out_tree:
             raise ValueError(
@@ -241,14 +256,14 @@ class Pullback:
         for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=True)):
             if aval.dtype == dtypes.float0 or type(ct) is Zero:
                 continue
+            ct = leaves[i] = _typed(ct, aval)
             found = aval_of(ct)
-            if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
+            if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
                     f"cotangent number {i} of a vjp function must be {aval.short_name()}, the "
                     f"type of the result, got {found.short_name()}"
                 )
-        cts = [_as_dtype(c, a) for c, a in zip(leaves, static.program.out_avals, strict=True)]
-        flat = pull_back(static.program, self.residuals, cts, static.in_avals)
+        flat = pull_back(static.program, self.residuals, leaves, static.in_avals)
         result: tuple[Any, ...] = static.in_tree.unflatten([instantiate(ct) for ct in flat])
         return result
 
@@ -340,6 +355,8 @@ def value_and_grad(
         argnums: which positional arguments to differentiate: a number, or a sequence of them.
         has_aux: whether `fun` returns a pair ``(value, auxiliary data)``.
         holomorphic: whether `fun` is holomorphic; then arguments and result must be complex.
+            Otherwise the result must be real, and the gradient with respect to a complex argument
+            ``x + 1j * y`` is ``df/dx - 1j * df/dy``.
         allow_int: whether integer arguments may be differentiated (their gradient is float0 zeros).
         reduce_axes: accepted for compatibility; must be empty.
 
@@ -384,14 +401,24 @@ def value_and_grad(
         )
         _check_scalar(outs, flat.out_tree, fun, holomorphic)
         out_aval = program.out_avals[0]
-        seed = Literal(np.ones((), out_aval.dtype)[()], out_aval.strengthen())
-        cotangents = pull_back(program, program.closed.consts, [seed], [aval_of(x) for x in leaves])
-        gradients = tree.unflatten([instantiate(ct) for ct in cotangents])
+        seed = literal(1, out_aval.dtype, out_aval.weak_type)
+        in_avals = [aval_of(x) for x in leaves]
+        cotangents = pull_back(program, program.closed.consts, [seed], in_avals)
+        gradients = tree.unflatten(
+            [_like(instantiate(ct), aval) for ct, aval in zip(cotangents, in_avals, strict=True)]
+        )
         gradient = gradients if isinstance(argnums, (tuple, list)) else gradients[0]
         (value,) = outs
         return ((value, _released(flat.aux)), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_fun
+
+
+def _like(gradient: Any, aval: Any) -> Any:
+    """A gradient as weakly typed as its argument: steps along it keep the argument's type."""
+    if not aval.weak_type or aval.dtype != gradient.dtype:
+        return gradient
+    return convert_element_type(gradient, aval.dtype, True)
 
 
 def _check_input(
@@ -415,13 +442,7 @@ def _check_input(
                 f"grad of {name_of(fun)} with holomorphic=True requires complex arguments, but "
                 f"{name()} has dtype {aval.dtype}"
             )
-    elif kind == "c":
-        raise TypeError(
-            f"grad of {name_of(fun)} requires real arguments, but {name()} has dtype "
-            f"{aval.dtype}; for holomorphic functions pass holomorphic=True, for others use vjp "
-            "directly"
-        )
-    elif kind != "f" and not allow_int:
+    elif kind not in ("f", "c") and not allow_int:
         raise TypeError(
             f"grad of {name_of(fun)} requires real or complex floating-point arguments, but "
             f"{name()} has dtype {aval.dtype}; convert it to a float, choose others with argnums, "
@@ -452,7 +473,11 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
     if not holomorphic and kind != "f":
         raise TypeError(
             f"grad of {name_of(fun)} requires a real floating-point result, got {aval.dtype}"
-            + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
+            + (
+                "; for holomorphic functions pass holomorphic=True, for others use vjp"
+                if kind == "c"
+                else ""
+            )
         )
 
 
@@ -471,6 +496,8 @@ def grad(
         argnums: which positional arguments to differentiate: a number, or a sequence of them.
         has_aux: whether `fun` returns a pair ``(value, auxiliary data)``.
         holomorphic: whether `fun` is holomorphic; then arguments and result must be complex.
+            Otherwise the result must be real, and the gradient with respect to a complex argument
+            ``x + 1j * y`` is ``df/dx - 1j * df/dy``.
         allow_int: whether integer arguments may be differentiated (their gradient is float0 zeros).
         reduce_axes: accepted for compatibility; must be empty.
 
@@ -486,6 +513,7 @@ def grad(
         >>> float(dt.grad(jnp.tanh)(0.0))
         1.0
     """
+    check_callable(fun, "grad")
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
@@ -511,8 +539,8 @@ def linear_transpose(
         A function of a cotangent of the result that returns a tuple of cotangents of the arguments.
 
     Raises:
-        TypeError: an argument or the result is not real or complex floating point, or `fun` uses an
-            operation that cannot be transposed.
+        TypeError: arguments and results are not all floating-point numbers, or all integers, or
+            `fun` uses an operation that cannot be transposed.
 
     Example:
         >>> import dovetail as dt
@@ -524,15 +552,18 @@ def linear_transpose(
     _check_reduce_axes(reduce_axes)
     leaves, tree = pytree.flatten(primals)
     avals = [abstract(x) for x in leaves]
-    for aval, name in zip(avals, leaf_names(fun, primals), strict=True):
-        if dtype_kind(aval.dtype) not in "fc" or not dtype_kind(aval.dtype):
-            raise TypeError(
-                f"linear_transpose of {name_of(fun)} requires floating-point arguments, but "
-                f"{name} has dtype {aval.dtype}"
-            )
     flat = FlatFunction(fun, tree)
     closed = stage(flat, avals, debug_info("linear_transpose", fun, primals))
     out_tree = flat.out_tree
+    kinds = {dtype_kind(a.dtype) or "?" for a in (*avals, *closed.out_avals)}
+    if not (kinds <= set("fc") or kinds <= set("iu")):
+        given, results = (
+            ", ".join(str(a.dtype) for a in several) for several in (avals, closed.out_avals)
+        )
+        raise TypeError(
+            "linear_transpose takes functions from floating-point numbers to such, or from "
+            f"integers to integers; {name_of(fun)} maps ({given}) to ({results})"
+        )
 
     def transposed(cotangent: Any) -> tuple[Any, ...]:
         cts, ct_tree = pytree.flatten(cotangent)
@@ -541,15 +572,15 @@ def linear_transpose(
                 f"the transpose of {name_of(fun)} takes a cotangent of the structure of its "
                 f"result: expected {out_tree}, got {ct_tree}"
             )
-        for ct, aval in zip(cts, closed.out_avals, strict=True):
-            found = aval_of(ct)
-            if found.shape != aval.shape or (found.dtype != aval.dtype and not found.weak_type):
+        for i, aval in enumerate(closed.out_avals):
+            cts[i] = _typed(cts[i], aval)
+            found = aval_of(cts[i])
+            if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError(
                     f"the transpose of {name_of(fun)} takes a cotangent of type "
                     f"{aval.short_name()}, got {found.short_name()}"
                 )
-        values = [_as_dtype(c, a) for c, a in zip(cts, closed.out_avals, strict=True)]
-        results = transpose_jaxpr(closed.jaxpr, closed.consts, values, [True] * len(leaves))
+        results = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(leaves))
         unflattened: tuple[Any, ...] = tree.unflatten([instantiate(r) for r in results])
         return unflattened
 

@@ -12,9 +12,15 @@ from dovetail.core.api.derivatives import jvp, vjp
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import dtype_kind
-from dovetail.core.basis.structural import reshape
+from dovetail.core.basis.structural import full, reshape
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.transform.flattening import check_callable, name_of, normalized_argnums
+from dovetail.core.transform.flattening import (
+    check_array_leaves,
+    check_callable,
+    leaf_names,
+    name_of,
+    normalized_argnums,
+)
 
 
 def jacfwd(
@@ -33,7 +39,8 @@ def jacfwd(
 
     Returns:
         A function of the same arguments. For every leaf of the result it returns the tree of the
-        argument with leaves of shape ``result.shape + argument.shape``.
+        argument with leaves of shape ``result.shape + argument.shape``; where the result holds
+        integers they are integer zeros.
 
     Example:
         >>> import dovetail as dt
@@ -48,15 +55,16 @@ def jacfwd(
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
         numbers = normalized_argnums(argnums, len(args), f"jacfwd of {name_of(fun)}")
         chosen = tuple(args[i] for i in numbers)
-        _check_dtypes(chosen, fun, "jacfwd", holomorphic)
+        _check_dtypes(chosen, fun, "jacfwd", "c" if holomorphic else "f")
         leaves, tree = pytree.flatten(chosen)
 
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
         def push(*tangents: Any) -> Any:
-            results = jvp(function, chosen, tree.unflatten(tangents), has_aux=has_aux)
-            return results[1:] if has_aux else results[1]
+            result, tangent, *aux = jvp(function, chosen, tree.unflatten(tangents), has_aux=has_aux)
+            columns = pytree.map(_solid, tangent, result)
+            return (columns, *aux) if has_aux else columns
 
         basis = _standard_basis(leaves)
         if has_aux:
@@ -82,8 +90,9 @@ def jacrev(
         fun: function of arrays and pytrees of them.
         argnums: which positional arguments to differentiate.
         has_aux: whether `fun` returns a pair ``(result, auxiliary data)``.
-        holomorphic: whether `fun` is holomorphic; then results must be complex.
-        allow_int: whether integer arguments may be differentiated (giving float0 zeros).
+        holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
+            Otherwise results must be real; arguments may be complex, as for `grad`.
+        allow_int: whether integer arguments may be differentiated (giving integer zeros).
 
     Returns:
         A function of the same arguments. For every leaf of the result it returns the tree of the
@@ -102,8 +111,7 @@ def jacrev(
     def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
         numbers = normalized_argnums(argnums, len(args), f"jacrev of {name_of(fun)}")
         chosen = tuple(args[i] for i in numbers)
-        if not allow_int:
-            _check_dtypes(chosen, fun, "jacrev", holomorphic)
+        _check_dtypes(chosen, fun, "jacrev", "c" if holomorphic else "biufc" if allow_int else "fc")
 
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
@@ -120,11 +128,15 @@ def jacrev(
                     f"jacrev of {name_of(fun)} requires "
                     f"{'complex' if holomorphic else 'real floating-point'} results, got "
                     f"{aval_of(out).dtype}"
-                    + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
+                    + (
+                        "; for holomorphic functions pass holomorphic=True, for others use vjp"
+                        if kind == "c"
+                        else ""
+                    )
                 )
 
         def pull(*cotangents: Any) -> Any:
-            return pullback(out_tree.unflatten(cotangents))
+            return pytree.map(_solid, pullback(out_tree.unflatten(cotangents)), chosen)
 
         rows = vmap(pull)(*_standard_basis(outs))
         flat_rows, argument_tree = pytree.flatten(rows)
@@ -182,17 +194,26 @@ def _with_arguments(args: Any, numbers: Any, values: Any) -> list[Any]:
     return full
 
 
-def _check_dtypes(chosen: Any, fun: Any, name: str, holomorphic: bool) -> None:
-    for leaf in pytree.leaves(chosen):
-        kind = dtype_kind(aval_of(leaf).dtype)
-        wanted = "c" if holomorphic else "f"
-        if kind != wanted:
+def _check_dtypes(chosen: Any, fun: Any, name: str, kinds: str) -> None:
+    leaves = pytree.leaves(chosen)
+    check_array_leaves(leaves, lambda: leaf_names(fun, chosen), f"{name} of {name_of(fun)}")
+    for leaf in leaves:
+        dtype = aval_of(leaf).dtype
+        kind = dtype_kind(dtype)
+        if not kind or kind not in kinds:
+            wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "floating-point")
             raise TypeError(
-                f"{name} of {name_of(fun)} requires "
-                f"{'complex' if holomorphic else 'real floating-point'} arguments, got "
-                f"{aval_of(leaf).dtype}"
+                f"{name} of {name_of(fun)} requires {wanted} arguments, got {dtype}"
                 + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
             )
+
+
+def _solid(tangent: Any, value: Any) -> Any:
+    """A tangent or cotangent as a part of a Jacobian: zeros of integers are such, not float0."""
+    if aval_of(tangent).dtype != dtypes.float0:
+        return tangent
+    aval = aval_of(value)
+    return full(aval.shape, 0, aval.dtype)
 
 
 def _standard_basis(leaves: Any) -> list[Any]:

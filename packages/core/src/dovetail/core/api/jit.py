@@ -239,6 +239,11 @@ def _arguments(
     for number in given_numbers:
         if number < 0 and not variadic:
             number += len(positional)
+        if number < 0 and variadic:
+            raise ValueError(
+                f"{kind}_argnums={numbers!r} of jit: {function} takes any number of positional "
+                "arguments, so numbers cannot count from the end"
+            )
         if number < 0 or (number >= len(positional) and not variadic):
             raise ValueError(
                 f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional "

@@ -272,8 +272,7 @@ class Compiled(Stage):
                 f"the compiled program of {name} runs on {self._program.device!r}, but it got "
                 f"arguments that are committed to {place._device!r}"
             )
-        outs = self._program(leaves, committed, lambda i: staged.names[i])
-        return staged.out_tree.unflatten(outs)
+        return staged.result(self._program(leaves, committed, lambda i: staged.names[i]))
 
 
 class Wrapped(Protocol[P, R_co]):

@@ -35,8 +35,8 @@ def vmap(
         fun: function of arrays and pytrees of them.
         in_axes: for each positional argument, the axis to map over, or None to pass the argument
             whole; an integer for all of them, or a tuple with one entry (an integer, None, or a
-            pytree of them that is a prefix of the argument) for each. Keyword arguments are mapped
-            over axis 0.
+            pytree of them that is a prefix of the argument) for each. What is passed whole need not
+            be an array. Keyword arguments are mapped over axis 0.
         out_axes: for each part of the result, where the new axis goes; None for a part that does
             not depend on the mapped arguments. A prefix of the result.
         axis_name: a name for the mapped axis, for collective operations.
@@ -78,7 +78,6 @@ def vmap(
                 f"{len(args)} positional arguments; keyword arguments are always mapped over axis 0"
             )
         leaves, tree = pytree.flatten((args, kwargs))
-        check_array_leaves(leaves, lambda: leaf_names(fun, args, kwargs), f"vmap of {name}")
         dims = [
             *pytree.flatten_up_to_prefix(
                 f"in_axes of vmap of {name}", in_axes, pytree.structure(args)
@@ -116,6 +115,12 @@ def _mapped_dims(
     function: str,
 ) -> tuple[list[int | None], int]:
     """Non-negative batch dimensions, and the one size along them."""
+    mapped = [i for i, dim in enumerate(dims) if dim is not None]
+    check_array_leaves(
+        [leaves[i] for i in mapped],
+        lambda: [names()[i] for i in mapped],
+        f"vmap of {function}",
+    )
     found: list[int | None] = []
     sizes: dict[int, int] = {}
     for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):

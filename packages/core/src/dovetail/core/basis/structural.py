@@ -324,6 +324,8 @@ def broadcast_batch(x: Any, size: int, dimension: int = 0) -> Any:
     """`x` repeated along a new dimension."""
     shape = shape_of(x)
     new = (*shape[:dimension], size, *shape[dimension:])
+    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:  # it has no place on a device
+        return np.zeros(new, dtypes.float0)
     kept = tuple(i for i in range(len(new)) if i != dimension)
     return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=kept, sharding=None)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.base import dtypes
 from dovetail.core.base.errors import DeviceMismatchError
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.runtime import buffers
 from dovetail.core.runtime.array import Array, KeyArray, wrap
@@ -53,6 +54,9 @@ def argument_buffer(
         aval, leaf = leaf.aval, leaf.val
     else:
         aval = aval_of(leaf)
+        if aval.dtype == dtypes.float0:  # in programs False stands for the nothing that it holds
+            aval = make_aval(aval.shape, np.dtype(bool))
+            leaf = np.zeros(aval.shape, bool)
     phrase = what if isinstance(what, str) else what(number)
     return buffers.put(host_value(leaf, aval, phrase), aval, sharding)
 

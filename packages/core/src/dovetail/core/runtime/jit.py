@@ -14,7 +14,9 @@ from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from dovetail.core.base import caches, config, pytree, source
+import numpy as np
+
+from dovetail.core.base import caches, config, dtypes, pytree, source
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ops.call import call
@@ -83,6 +85,7 @@ class Staged:
     Attributes:
         closed: the program.
         out_tree: the structure of its result.
+        empty: numbers of its results that hold nothing, and stay on the host: those of float0.
         in_tree: the structure of ``(dynamic positional arguments, dynamic keyword arguments)``.
         donated: for each leaf whether its memory may be reused.
         names: for each leaf its name in messages.
@@ -90,7 +93,16 @@ class Staged:
         programs: compiled programs, by where and how.
     """
 
-    __slots__ = ("closed", "donated", "in_tree", "names", "options", "out_tree", "programs")
+    __slots__ = (
+        "closed",
+        "donated",
+        "empty",
+        "in_tree",
+        "names",
+        "options",
+        "out_tree",
+        "programs",
+    )
 
     def __init__(
         self,
@@ -108,6 +120,7 @@ class Staged:
         self.names = names
         self.options = options
         self.programs: dict[Any, Any] = {}
+        self.empty = [i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0]
 
     def lower(self, platforms: Sequence[str]) -> Any:
         """The program as a StableHLO module."""
@@ -140,6 +153,12 @@ class Staged:
             found = self.compile(lowered, sharding, dict(self.options.compiler_options))
             self.programs[sharding] = found
         return found
+
+    def result(self, outs: list[Any]) -> Any:
+        """What the function returns, from the flat results of its program."""
+        for number in self.empty:
+            outs[number] = np.zeros(outs[number].shape, dtypes.float0)
+        return self.out_tree.unflatten(outs)
 
     def describe(self, number: int) -> str:
         """A phrase for the argument of that number."""
@@ -269,8 +288,25 @@ class JitFunction:
                 known[key] = found
         return found
 
+    def _avals(self, parts: Call) -> list[Any]:
+        try:
+            return [aval_of(leaf) for leaf in parts.leaves]
+        except OverflowError:
+            names = self._leaf_names(parts)
+            for name, leaf in zip(names, parts.leaves, strict=True):
+                try:
+                    aval_of(leaf)
+                except OverflowError as error:
+                    raise OverflowError(
+                        f"the argument {name} of {self.options.name}: {error}"
+                    ) from None
+            raise
+
+    def _leaf_names(self, parts: Call) -> tuple[str, ...]:
+        return leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
+
     def _stage(self, parts: Call, avals: Sequence[Any]) -> Staged:
-        names = leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
+        names = self._leaf_names(parts)
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
         flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
         start = time.perf_counter()
@@ -332,7 +368,7 @@ class JitFunction:
         leaves = parts.leaves
         if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
             tracing = True
-        staged = self.staged(parts, [aval_of(leaf) for leaf in leaves])
+        staged = self.staged(parts, self._avals(parts))
         if tracing:
             outs = call(staged.closed, leaves, self.options.name)
             return staged.out_tree.unflatten(outs), None, True
@@ -341,7 +377,9 @@ class JitFunction:
         else:
             sharding, committed = as_sharding(self.options.device), True
         program = staged.program(sharding)
-        result = staged.out_tree.unflatten(program(leaves, committed, staged.describe))
+        result = staged.result(program(leaves, committed, staged.describe))
+        if staged.empty:  # C++ makes arrays of all results
+            return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from dovetail.core.base import config, dtypes
+from dovetail.core.base import caches, config, dtypes
 from dovetail.core.base.bindings import get_traceback
 from dovetail.core.base.errors import NonArrayArgumentError, UnexpectedTracerError
 from dovetail.core.base.source import describe
@@ -112,14 +113,14 @@ class StageTrace(Trace):
         literal = as_literal(value, aval)
         if literal is not None:
             return literal
-        if isinstance(value, np.ndarray):
-            # A copy: writing to the caller's array later must not change the traced program.
-            constant: Any = np.array(value, dtype=aval.dtype)
-            constant.setflags(write=False)
-        else:
-            constant = value
+        constant = _frozen(value, aval.dtype) if isinstance(value, np.ndarray) else value
+        known = self._constants.get(id(constant))
+        if known is not None:
+            self._constants[id(value)] = (known[0], value)
+            return known[0]
         var = Var(aval)
         self._constants[id(value)] = (var, value)
+        self._constants[id(constant)] = (var, constant)
         self.constvars.append(var)
         self.constants.append(constant)
         return var
@@ -150,6 +151,32 @@ class StageTrace(Trace):
                     f"{self.debug_info.function} traced for {self.debug_info.traced_for}"
                 )
         return f"a constant of {self.debug_info.function}, traced for {self.debug_info.traced_for}"
+
+
+# Copies of captured arrays, by the identity of the array and by their own: programs that capture
+# one array hold one copy of it.
+_copies: Final[WeakValueDictionary[int, np.ndarray[Any, Any]]] = WeakValueDictionary()
+caches.register(_copies.clear)
+
+
+def _frozen(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """A copy of a captured array: writing to it later must not change the traced program."""
+    known = _copies.get(id(array))
+    if known is array:
+        return known
+    copied = np.array(array, dtype=dtype, order="C")
+    # Equal bits are required, since the array may have been written to since, or be another one.
+    if (
+        known is not None
+        and known.dtype == copied.dtype
+        and known.shape == copied.shape
+        and copied.itemsize
+        and np.array_equal(known.reshape(-1).view(np.uint8), copied.reshape(-1).view(np.uint8))
+    ):
+        return known
+    copied.setflags(write=False)
+    _copies[id(array)] = _copies[id(copied)] = copied
+    return copied
 
 
 def as_literal(value: Any, aval: Any) -> Literal | None:
