@@ -689,6 +689,26 @@ def test_results_of_python_numbers_are_weak(name: str) -> None:
     assert not jnp_function(name)(*(jnp.float32(a) for a in args)).weak_type
 
 
+@pytest.mark.parametrize("number", [300, -1, 70000, True, 2**31 - 1])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize(
+    "name",
+    ["true_divide", "hypot", "arctan2", "copysign", "float_power", "logaddexp", "logaddexp2"]
+    + ["heaviside", "nextafter"],
+)
+def test_integers_of_float_functions_need_not_fit(name: str, dtype: str, number: int) -> None:
+    function, reference = jnp_function(name), getattr(np, name)
+    x = np.array([1, 0, 1] if dtype == "bool" else [1, 2, 100], dtype)
+    y, floats = np.float32(number), x.astype("float32")
+    # NumPy's float_power computes in 64 bits.
+    expected = quiet(lambda: reference(floats, y).astype("float32"))
+    for run in (function, dt.jit(function), dt.jit(lambda a, _: function(a, number))):
+        close(run(x, number), expected, name)
+    expected = quiet(lambda: reference(y, floats).astype("float32"))
+    for run in (function, dt.jit(function), dt.jit(lambda _, a: function(number, a))):
+        close(run(number, x), expected, name)
+
+
 def test_logarithms_of_complex_zero() -> None:
     for name in ("log", "log2", "log10"):
         assert complex(jnp_function(name)(jnp.array(0j))) == complex(-np.inf, 0)

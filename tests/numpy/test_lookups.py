@@ -47,6 +47,15 @@ def test_parts_of_floats(dtype: str) -> None:
         same(jnp.spacing(numbers), np.spacing(numbers))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_powers_of_two_of_every_integer(dtype: str) -> None:
+    with dt.enable_x64(True), np.errstate(all="ignore"):
+        limits = np.iinfo(dtype)
+        powers = np.array([0, 1, 3, limits.max, limits.min, limits.max - 1, limits.min + 1], dtype)
+        expected = np.ldexp(1.5, np.clip(powers.astype(object), -(2**31), 2**31 - 1).astype("i4"))
+        same(jnp.ldexp(1.5, powers), expected)
+
+
 def test_parts_of_other_numbers() -> None:
     same(jnp.signbit(np.array([-1, 0, 2])), [True, False, False])
     same(jnp.signbit(np.array([1, 0], "uint8")), [False, False])

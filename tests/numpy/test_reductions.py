@@ -220,6 +220,58 @@ def test_running_details() -> None:
     close(jnp.trapezoid(REAL, dx=0.5, axis=1), trapezoid(REAL, dx=0.5, axis=1))
 
 
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32"])
+def test_running_in_another_dtype(name: str, dtype: str, axis: Any) -> None:
+    x = np.array([[0.0, 1.0, 0.0, 3.0], [2.0, 5.0, 0.0, 0.0]], np.float32)
+    if name.startswith("nan"):
+        x[0, 1] = np.nan
+    expected = getattr(np, name)(x, axis, dtype=dtype)
+    close(getattr(jnp, name)(x, axis, dtype=dtype), expected)
+    if axis is not None and not name.startswith("nan"):
+        standard = getattr(jnp, name.replace("cum", "cumulative_"))
+        close(standard(x, axis=axis, dtype=dtype), expected)
+
+
+WITH_WHERE = ["sum", "prod", "max", "min", "any", "all", "mean", "var", "std"] + [
+    f"nan{name}" for name in ("sum", "prod", "max", "min", "mean", "var", "std")
+]
+
+
+@pytest.mark.parametrize("where", [1, np.ones(4, np.int8), np.ones(4, np.float32)], ids=repr)
+@pytest.mark.parametrize("name", WITH_WHERE)
+def test_where_holds_booleans(name: str, where: Any) -> None:
+    options = {"initial": 0} if name.endswith(("max", "min")) else {}
+    with pytest.raises(TypeError, match="where to hold booleans"):
+        getattr(jnp, name)(REAL, where=where, **options)
+
+
+@pytest.mark.parametrize("initial", [-3.5, 2, True, 0, -np.inf])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float32", "float16"])
+@pytest.mark.parametrize("name", ["max", "min", "sum", "prod", "nanmax", "nanmin", "nansum"])
+def test_initial_takes_the_dtype_of_the_result(name: str, dtype: str, initial: Any) -> None:
+    function = getattr(jnp, name)
+    x = make(dtype)
+    result = function(x, axis=1, initial=initial)
+    assert result.dtype == function(x, axis=1).dtype
+    if initial != -np.inf or dtype.startswith("float"):
+        close(result, quiet(getattr(np, name), x, axis=1, initial=initial))
+    elif name == "max":  # NumPy refuses this for integers
+        close(result, x.max(1) | (dtype == "bool"))
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint"])
+def test_shares_that_are_nan(method: str) -> None:
+    shares = jnp.array([0.25, np.nan, 1.0])
+    for axis in (None, 0, (1, 2)):
+        result = jnp.quantile(REAL, shares, axis=axis, method=method)
+        close(result[0], jnp.quantile(REAL, 0.25, axis=axis, method=method))
+        assert np.isnan(result[1]).all()
+        assert np.isfinite(result[2]).all()
+        assert np.isnan(jnp.percentile(REAL, np.nan, axis=axis, method=method)).all()
+
+
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint"])
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 @pytest.mark.parametrize("keepdims", [False, True])

@@ -31,7 +31,7 @@ from dovetail.numpy.arguments import (
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.reductions import count_of, kept, strong
 from dovetail.numpy.reductions import mean as mean_of
-from dovetail.numpy.selection import as_condition, pick
+from dovetail.numpy.selection import as_mask, pick
 from dovetail.numpy.shapes import expand_dims, operand
 
 Shape = tuple[int, ...]
@@ -42,7 +42,7 @@ def _prepared(function: str, x: Any, where: Any) -> tuple[Any, Any]:
     x = value(strong(inexact(function, x)))
     if where is None:
         return x, None
-    mask = as_condition(function, where, "where")
+    mask = as_mask(function, where)
     shape = broadcast_result(function, (aval_of(x).shape, aval_of(mask).shape))
     rank = len(shape)
     spread = [

@@ -30,25 +30,25 @@ def _cumulative(
     function: str, compute: Any, a: Any, axis: Any, dtype: Any, identity: Any = None
 ) -> Any:
     x = value(array_like(a, function, "a"))
+    if identity is not None:
+        x = pick(lax.ne(x, x), literal(identity, aval_of(x).dtype), x)
     target = requested_dtype(function, dtype)
     if target is None:
         target = aval_of(x).dtype
         if dtypes.kind_of(target) == "b":
             target = dtypes.default_dtype("i")
-    x = convert(x, target)
-    if dtypes.kind_of(target) == "b":
-        return lax.convert_element_type(
-            compute(lax.convert_element_type(x, "int32"), axis=_axis(function, x, axis)), target
-        )
-    if identity is not None:
-        x = pick(lax.ne(x, x), literal(identity, target), x)
     if axis is None:
         x, axis = reshaped(x, (aval_of(x).size,)), 0
-    return compute(x, axis=canonical_axis(function, axis, aval_of(x).ndim))
+    return _running(compute, x, canonical_axis(function, axis, aval_of(x).ndim), target)
 
 
-def _axis(function: str, x: Any, axis: Any) -> int:
-    return canonical_axis(function, axis, aval_of(x).ndim)
+def _running(compute: Any, x: Any, axis: int, dtype: Any) -> Any:
+    """A running sum or product in a dtype; of booleans it is a disjunction or conjunction."""
+    x = convert(x, dtype)
+    if dtypes.kind_of(dtype) != "b":
+        return compute(x, axis=axis)
+    extreme = lax.cummax if compute is lax.cumsum else lax.cummin
+    return lax.convert_element_type(extreme(lax.convert_element_type(x, "int8"), axis=axis), dtype)
 
 
 @compiled_with("axis", "dtype")
@@ -151,7 +151,7 @@ def _standard(
             default = dtypes.default_dtype("i" if kind == "b" else kind)
             if dtypes.itemsize_bits(target) < dtypes.itemsize_bits(default):
                 target = default
-    result = compute(convert(x, target), axis=axis)
+    result = _running(compute, x, axis, target)
     if include_initial:
         shape = aval_of(x).shape
         first = lax.full((*shape[:axis], 1, *shape[axis + 1 :]), start, target)

@@ -180,9 +180,19 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     x, spread = promoted_pair("ldexp", x, convert(exponent, dtype))
     shape = lax.broadcast_shapes(aval_of(x).shape, aval_of(spread).shape)
     x = lax.broadcast_in_dim(x, shape, _trailing(x, shape))
-    exponent = convert(exponent, np.dtype("int32"))
+    exponent = _as_int32(exponent)
     exponent = lax.broadcast_in_dim(exponent, shape, _trailing(exponent, shape))
     return _scaled(x, exponent)
+
+
+def _as_int32(x: Any) -> Any:
+    """Integers as 32-bit ones; those that do not fit become the nearest that do."""
+    dtype, int32 = aval_of(x).dtype, np.dtype("int32")
+    fitting = dtypes.iinfo(int32)
+    if dtypes.kind_of(dtype) != "b" and dtypes.iinfo(dtype).max > fitting.max:
+        smallest = max(dtypes.iinfo(dtype).min, fitting.min)
+        x = lax.clamp(literal(smallest, dtype), x, literal(fitting.max, dtype))
+    return convert(x, int32)
 
 
 def _trailing(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -45,11 +45,12 @@ def take(
 
     Args:
         a: array.
-        indices: integer array of any shape; negative ones count from the end.
+        indices: integer array of any shape; negative ones count from the end, but for "clip".
         axis: dimension; None to flatten the array first.
         out: not supported, since arrays are immutable.
         mode: what stands at positions out of bounds: "fill" (the default) for `fill_value`, "clip"
-            for the nearest element, "wrap" for the position modulo the size.
+            for the nearest element, which is the first for negative positions, "wrap" for the
+            position modulo the size.
         unique_indices: a promise that no position is repeated.
         indices_are_sorted: a promise that positions grow.
         fill_value: by default nan, or the smallest (unsigned: largest) integer.
@@ -85,7 +86,7 @@ def take(
         fill_value=fill_value,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
-        wrap_negative_indices=True,
+        wrap_negative_indices=chosen != "clip",
     )
 
 

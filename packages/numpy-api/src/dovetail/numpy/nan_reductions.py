@@ -14,7 +14,7 @@ from dovetail.numpy.reductions import max as largest
 from dovetail.numpy.reductions import mean, prod, std, var
 from dovetail.numpy.reductions import min as smallest
 from dovetail.numpy.reductions import sum as total
-from dovetail.numpy.selection import as_condition, pick
+from dovetail.numpy.selection import as_mask, pick
 
 
 def _numbers(function: str, a: Any) -> tuple[Any, Any]:
@@ -28,7 +28,7 @@ def _counting(function: str, is_number: Any, where: Any) -> Any:
         return is_number
     from dovetail.numpy.logic import logical_and  # deferred: needed with where only
 
-    return plain(logical_and)(is_number, as_condition(function, where, "where"))
+    return plain(logical_and)(is_number, as_mask(function, where))
 
 
 @compiled_with("axis", "dtype", "keepdims")
@@ -136,7 +136,7 @@ def nanmax(
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too.
+        initial: number that takes part too, in the dtype of `a`.
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
     Example:
@@ -164,7 +164,7 @@ def nanmin(
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too.
+        initial: number that takes part too, in the dtype of `a`.
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
     Example:

@@ -82,7 +82,8 @@ def quantile(
         keepdims: whether the dimensions stay, with size one.
 
     Returns:
-        A float array with the dimensions of `q` in front of those that are left.
+        A float array with the dimensions of `q` in front of those that are left; nan where one is
+        among the elements, and where the share is.
 
     Raises:
         ValueError: the method is not one of these.
@@ -196,8 +197,11 @@ def _between(x: Any, share: Any, method: str, count: int) -> Any:
     mixed = lax.add(lax.mul(lower, lax.sub(literal(1, dtype), weight)), lax.mul(upper, weight))
     result = pick(lax.eq(lower, upper), lower, mixed)
     result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
-    spread = lax.broadcast_in_dim(nan, shape, tuple(range(count_first, len(shape))))
-    return pick(spread, literal(float("nan"), dtype), result)
+    undefined = lax.bitwise_or(
+        lax.broadcast_in_dim(nan, shape, tuple(range(count_first, len(shape)))),
+        lax.broadcast_in_dim(lax.ne(share, share), shape, tuple(range(count_first))),
+    )
+    return pick(undefined, literal(float("nan"), dtype), result)
 
 
 def _at(x: Any, positions: Any) -> Any:

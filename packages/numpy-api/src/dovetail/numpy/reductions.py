@@ -34,7 +34,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.selection import as_condition, pick, truth
+from dovetail.numpy.selection import as_mask, pick, truth
 
 Shape = tuple[int, ...]
 
@@ -50,7 +50,7 @@ def strong(x: Any) -> Any:
 
 def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
     """The operand with the identity of the reduction where a mask is false."""
-    mask = as_condition(function, where, "where")
+    mask = as_mask(function, where)
     shape = aval_of(x).shape
     common = broadcast_result(function, (shape, aval_of(mask).shape))
     if common != shape:
@@ -237,7 +237,7 @@ def _extreme(function: str, a: Any, axis: Any, keepdims: bool, initial: Any, whe
     primitive = reduce_max_p if largest else reduce_min_p
     result = primitive.bind(x, axes=axes) if axes else x
     if initial is not None:
-        start, result = promoted_pair(function, array_like(initial, function, "initial"), result)
+        start = _initial(function, initial, aval_of(x).dtype)
         result = (lax.max if largest else lax.min)(start, result)
     return _finish(result, shape, axes, keepdims)
 
@@ -270,7 +270,7 @@ def max(
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too.
+        initial: number that takes part too, in the dtype of `a`.
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
     Returns:
@@ -305,7 +305,7 @@ def min(
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too.
+        initial: number that takes part too, in the dtype of `a`.
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
     Returns:
@@ -447,7 +447,7 @@ def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
     shape = aval_of(x).shape
     if where is None:
         return literal(math.prod(shape[d] for d in axes), dtype)
-    mask = as_condition(function, where, "where")
+    mask = as_mask(function, where)
     have = aval_of(mask).shape
     spread = lax.broadcast_in_dim(mask, shape, tuple(range(len(shape) - len(have), len(shape))))
     counts = reduce_sum_p.bind(convert(spread, dtype), axes=axes, out_sharding=None)

@@ -50,6 +50,20 @@ def as_condition(function: str, x: Any, argument: str = "condition") -> Any:
     return truth(x)
 
 
+def as_mask(function: str, where: Any) -> Any:
+    """A checked argument `where` that says which elements count.
+
+    Raises:
+        TypeError: it does not hold booleans.
+    """
+    mask = array_like(where, function, "where")
+    if dtypes.kind_of(mask.dtype) != "b":
+        raise TypeError(
+            f"{function} requires where to hold booleans, got dtype {mask.dtype}; write where != 0"
+        )
+    return mask
+
+
 def truth(x: Any) -> Any:
     """Whether elements of a checked operand differ from zero."""
     dtype = aval_of(x).dtype
