@@ -40,8 +40,24 @@ def test_all_lists_the_table_and_nothing_else():
 
 def test_every_public_module_is_listed(root):
     folder = root / "packages" / "core" / "src" / "dovetail"
-    files = {path.stem for path in folder.glob("*.py") if path.stem[0] != "_"}
-    assert files == set(dovetail._MODULES)
+    inner = ("core", "testing")
+    found = {path.stem for path in folder.glob("*.py") if path.stem[0] != "_"}
+    found |= {path.parent.name for path in folder.glob("*/__init__.py")} - set(inner)
+    assert found == set(dovetail._MODULES)
+
+
+def test_the_stub_of_lax_is_its_table(root):
+    from dovetail import lax
+
+    stub = root / "packages" / "core" / "src" / "dovetail" / "lax" / "__init__.pyi"
+    declared = {}
+    for node in ast.parse(stub.read_text()).body[1:]:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            assert alias.asname == alias.name, alias.name
+            declared[alias.name] = node.module
+    assert declared == lax._MODULE_OF
+    assert list(lax.__all__) == sorted(declared)
 
 
 @pytest.mark.parametrize("name", dovetail.__all__)

@@ -1,0 +1,103 @@
+"""The operations of which programs are made: strict about dtypes and shapes, close to StableHLO.
+
+Each name is loaded, with the module that it is in, when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Module to the names that are in it. Type checkers read `__init__.pyi`; a test compares the two.
+_MODULES = {
+    "dovetail.core.basis.elementwise": ("convert_element_type_p mul_p neg_p"),
+    "dovetail.core.basis.structural": ("broadcast_in_dim_p reduce_sum_p reshape_p transpose_p"),
+    "dovetail.core.ops.arithmetic": (
+        "abs abs_p add add_p div div_p mul neg rem rem_p sign sign_p sub sub_p"
+    ),
+    "dovetail.core.ops.bitwise": (
+        "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
+        "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
+        "shift_right_arithmetic_p shift_right_logical shift_right_logical_p xor_p"
+    ),
+    "dovetail.core.ops.comparison": (
+        "eq eq_p ge ge_p gt gt_p is_finite is_finite_p le le_p lt lt_p ne ne_p"
+    ),
+    "dovetail.core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
+    "dovetail.core.ops.contraction": ("Precision batch_matmul dot dot_general dot_general_p"),
+    "dovetail.core.ops.conversion": (
+        "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p reduce_precision "
+        "reduce_precision_p stop_gradient stop_gradient_p"
+    ),
+    "dovetail.core.ops.creation": ("broadcasted_iota empty full full_like iota iota_p"),
+    "dovetail.core.ops.cumulative": (
+        "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
+        "cumsum_p"
+    ),
+    "dovetail.core.ops.dynamic_slicing": (
+        "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_slice_p "
+        "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim "
+        "dynamic_update_slice_p"
+    ),
+    "dovetail.core.ops.error_functions": ("erf erf_inv erf_inv_p erf_p erfc erfc_p"),
+    "dovetail.core.ops.exponential": (
+        "exp exp2 exp2_p exp_p expm1 expm1_p log log1p log1p_p log_p logistic logistic_p"
+    ),
+    "dovetail.core.ops.extrema": ("clamp clamp_p max max_p min min_p"),
+    "dovetail.core.ops.functions": ("AccuracyMode Tolerance"),
+    "dovetail.core.ops.gamma_functions": (
+        "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
+    ),
+    "dovetail.core.ops.general_reduction": ("reduce reduce_p"),
+    "dovetail.core.ops.hyperbolic": (
+        "acosh acosh_p asinh asinh_p atanh atanh_p cosh cosh_p sinh sinh_p tanh tanh_p"
+    ),
+    "dovetail.core.ops.indexing": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
+    "dovetail.core.ops.joining": (
+        "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
+    ),
+    "dovetail.core.ops.powers": (
+        "cbrt cbrt_p integer_pow integer_pow_p pow pow_p reciprocal rsqrt rsqrt_p sqrt sqrt_p "
+        "square square_p"
+    ),
+    "dovetail.core.ops.reduction": (
+        "argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max reduce_max_p "
+        "reduce_min reduce_min_p reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum "
+        "reduce_xor reduce_xor_p"
+    ),
+    "dovetail.core.ops.rounding": (
+        "RoundingMethod ceil ceil_p floor floor_p nextafter nextafter_p round round_p"
+    ),
+    "dovetail.core.ops.scatter": (
+        "ScatterDimensionNumbers scatter_add_p scatter_max_p scatter_min_p scatter_mul_p "
+        "scatter_p scatter_sub_p"
+    ),
+    "dovetail.core.ops.scatter_functions": (
+        "scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
+    ),
+    "dovetail.core.ops.selection": ("select select_n select_n_p"),
+    "dovetail.core.ops.shape": (
+        "broadcast broadcast_in_dim broadcast_like broadcast_shapes broadcast_to_rank collapse "
+        "expand_dims reshape rev rev_p squeeze squeeze_p tile tile_p transpose"
+    ),
+    "dovetail.core.ops.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
+    "dovetail.core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
+    "dovetail.core.ops.trigonometric": (
+        "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'dovetail.lax' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
