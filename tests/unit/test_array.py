@@ -176,7 +176,7 @@ def test_iteration():
     [
         (np.float32([1, 2]), "Array([1., 2.], dtype=float32)"),
         (1.0, "Array(1., dtype=float32, weak_type=True)"),
-        (True, "Array(True, dtype=bool, weak_type=True)"),
+        (True, "Array(True, dtype=bool)"),
         (np.zeros((0, 3), np.float32), "Array([], shape=(0, 3), dtype=float32)"),
         (np.zeros((0,), np.int32), "Array([], dtype=int32)"),
         (

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.core.base import dtypes
 from dovetail.core.base.errors import NonArrayArgumentError
-from dovetail.core.ir.avals import as_array, aval_of, is_array_like, make_aval
+from dovetail.core.ir.avals import as_array, aval_of, is_array_like, make_aval, numpy_refusal
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.trace.primitive import primitive
 from dovetail.core.trace.tracer import ArrayClass
@@ -34,7 +34,10 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
         return x
     if type(x) in _SCALARS:
         return Literal(x, aval_of(x))
-    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "OSUmM":
+    if isinstance(x, (np.ndarray, np.generic)):
+        refusal = numpy_refusal(x, f"{function}: the argument {argument}")
+        if refusal:
+            raise NonArrayArgumentError(refusal)
         if x.ndim == 0 and x.dtype != dtypes.float0:
             aval = aval_of(x)
             return Literal(np.asarray(x, aval.dtype)[()], aval)

@@ -170,12 +170,45 @@ def _scalar_aval(x: Any) -> ShapedArray:
 
 
 def _numpy_aval(x: Any) -> ShapedArray:
+    refusal = numpy_refusal(x, "the value")
+    if refusal:
+        raise NonArrayArgumentError(refusal)
     return make_aval(x.shape, dtypes.canonicalize_dtype(x.dtype))
+
+
+def numpy_refusal(value: Any, what: str) -> str:
+    """Why a NumPy value is nothing to compute with; empty for one of numbers, booleans or float0.
+
+    Args:
+        value: a NumPy array or scalar.
+        what: a phrase for it.
+    """
+    dtype = value.dtype
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        return (
+            f"{what} is a masked array, and its mask would be lost; fill it first, "
+            "with value.filled(number)"
+        )
+    if dtypes.kind_of(dtypes.canonicalize_dtype(dtype)) or dtype == dtypes.float0:
+        return ""
+    advice = {
+        "O": "a list of rows of different lengths becomes such an array, for one",
+        "U": "text stays on the host",
+        "S": "text stays on the host",
+        "M": "convert it to numbers first, such as value.astype('int64')",
+        "m": "convert it to numbers first, such as value.astype('int64')",
+        "f": "convert it first, with value.astype('float64')",
+        "c": "convert it first, with value.astype('complex128')",
+    }.get(dtype.kind, "take a field of it, or convert it to numbers")
+    return (
+        f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans, of "
+        f"dtypes that devices have; {advice}"
+    )
 
 
 for _type in (int, float, complex):
     _of_type[_type] = _scalar_aval
-_of_type[bool] = lambda x: make_aval((), np.dtype(bool), True)
+_of_type[bool] = lambda x: make_aval((), np.dtype(bool))  # yields to all others anyhow
 _of_type[np.ndarray] = _numpy_aval
 
 
@@ -189,7 +222,8 @@ def aval_of(x: Any) -> Any:
         Its `ShapedArray` (or another `AbstractValue`).
 
     Raises:
-        NonArrayArgumentError: `x` is none of these.
+        NonArrayArgumentError: `x` is none of these, or a NumPy value of something else than
+            numbers.
 
     Example:
         >>> aval_of(1.0)
@@ -203,11 +237,6 @@ def aval_of(x: Any) -> Any:
     except AttributeError:
         pass
     if isinstance(x, (np.ndarray, np.generic)):
-        if x.dtype.kind in "OSUmM":
-            raise NonArrayArgumentError(
-                f"a NumPy value of dtype {x.dtype} is not an array that can be computed with; "
-                "convert it to a numeric dtype first"
-            )
         return _numpy_aval(x)
     if isinstance(x, (bool, int, float, complex)):
         return _scalar_aval(x)
@@ -222,7 +251,7 @@ def is_array_like(x: Any) -> bool:
     """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python
     scalar."""
     if isinstance(x, (np.ndarray, np.generic)):
-        return x.dtype.kind not in "OSUmM"
+        return not numpy_refusal(x, "")
     if type(x) in _of_type:
         return True
     aval = getattr(x, "aval", None)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.core.base import dtypes
 from dovetail.core.base.errors import NonArrayArgumentError
-from dovetail.core.ir.avals import ShapedArray, make_aval
+from dovetail.core.ir.avals import ShapedArray, make_aval, numpy_refusal
 
 __all__ = ["checked_ndarray", "host_value", "numpy_aval", "physical_aval"]
 
@@ -48,13 +48,13 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
         and dtypes.kind_of(canonical)
     ):
         return value
-    if canonical is None or dtypes.kind_of(canonical) is None:
-        raise NonArrayArgumentError(_refusal(value, what))
-    if isinstance(value, np.ma.MaskedArray):
+    if dtype == dtypes.float0:
         raise NonArrayArgumentError(
-            f"{what} is a masked array, and its mask would be lost; fill it first, "
-            "with value.filled(number)"
+            f"{what} has the dtype float0, which holds nothing and has no place on a device"
         )
+    refusal = numpy_refusal(value, what)
+    if canonical is None or refusal:
+        raise NonArrayArgumentError(refusal)
     array = np.asarray(value)
     if array.dtype == canonical:
         # Equal and not identical: the dtypes of ml_dtypes and views of NumPy's, or another byte
@@ -73,22 +73,6 @@ def _overflow(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: str) -> O
         f"{array.dtype} becomes {dtype}. Switch them on with dovetail.config.update("
         f'"enable_x64", True), or convert with .astype({dtype.name!r}) if the upper bits are to '
         "be dropped"
-    )
-
-
-def _refusal(value: Any, what: str) -> str:
-    dtype = value.dtype
-    if dtype == dtypes.float0:
-        return f"{what} has the dtype float0, which holds nothing and has no place on a device"
-    advice = {
-        "O": "a list of rows of different lengths becomes such an array, for one",
-        "U": "text stays on the host",
-        "S": "text stays on the host",
-        "M": "convert it to numbers first, such as value.astype('int64')",
-        "m": "convert it to numbers first, such as value.astype('int64')",
-    }.get(dtype.kind, "take a field of it, or convert it to numbers")
-    return (
-        f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans; {advice}"
     )
 
 

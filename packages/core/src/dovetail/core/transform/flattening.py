@@ -6,9 +6,17 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.base.errors import NonArrayArgumentError
-from dovetail.core.ir.avals import AbstractValue, ShapedArray, aval_of, is_array_like
+from dovetail.core.ir.avals import (
+    AbstractValue,
+    ShapedArray,
+    aval_of,
+    is_array_like,
+    numpy_refusal,
+)
 from dovetail.core.ir.jaxpr import DebugInfo
 
 
@@ -61,6 +69,9 @@ class FlatFunction:
         for i, result in enumerate(results):
             if not is_array_like(result):
                 path = pytree.keystr(pytree.flatten_with_path(out)[0][i][0])
+                if isinstance(result, (np.ndarray, np.generic)):
+                    what = f"the result of {name_of(self.function)}{f' at {path}' if path else ''}"
+                    raise NonArrayArgumentError(numpy_refusal(result, what))
                 raise NonArrayArgumentError(
                     f"{name_of(self.function)} returned a value of type {type(result).__name__}"
                     f"{f' at {path} of its result' if path else ''}, which is not an array: "
@@ -162,11 +173,19 @@ def abstract(x: Any) -> Any:
     """The aval of a value, or of anything that has a shape and a dtype."""
     if isinstance(x, AbstractValue):
         return x
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not is_array_like(x):
-        return ShapedArray(
-            x.shape, dtypes.canonicalize_dtype(x.dtype), getattr(x, "weak_type", False)
+    values = (np.ndarray, np.generic, type)
+    if (
+        is_array_like(x)
+        or isinstance(x, values)
+        or not (hasattr(x, "shape") and hasattr(x, "dtype"))
+    ):
+        return aval_of(x)
+    dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+    if not (dtypes.is_extended(dtype) or dtypes.kind_of(dtype) or dtype == dtypes.float0):
+        raise NonArrayArgumentError(
+            f"arrays hold numbers and booleans; the dtype {dtype} is neither: {x!r:.80}"
         )
-    return aval_of(x)
+    return ShapedArray(x.shape, dtype, getattr(x, "weak_type", False))
 
 
 def check_array_leaves(
@@ -177,6 +196,8 @@ def check_array_leaves(
         if not is_array_like(leaf):
             known = names()
             name = known[i] if i < len(known) else f"number {i}"
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                raise NonArrayArgumentError(numpy_refusal(leaf, f"Argument {name} of {context}"))
             raise NonArrayArgumentError(
                 f"Argument {name} of {context} is {leaf!r:.80} of type {type(leaf)}, which is not "
                 "a valid array type. Pass an array or scalar, mark the argument static "

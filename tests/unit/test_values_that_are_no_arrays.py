@@ -1,0 +1,93 @@
+"""Values that are no arrays, given to everything that takes arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail.errors import NonArrayArgumentError
+
+# By the text that the message has at least.
+VALUES: dict[str, Any] = {
+    "object": np.array([None]),
+    "<U1": np.array(["a"]),
+    "|S1": np.array([b"a"]),
+    "datetime64": np.array(["2020-01-01"], "M8[D]"),
+    "timedelta64": np.array([1], "m8[D]"),
+    "take a field": np.zeros(2, [("a", "f4")]),
+    "V4": np.zeros(2, "V4"),
+    "float64": np.ones(2, np.longdouble),
+    "complex128": np.ones(2, np.clongdouble),
+    "float128|longdouble|float96": np.longdouble(1),
+    "filled": np.ma.masked_array([1.0, 2.0], [True, False]),
+    "str": "text",
+    "bytes": b"text",
+    "set": {1},
+    "range": range(3),
+    "type": np.float32,
+    "Decimal": Decimal(1),
+    "ellipsis": ...,
+}
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda v: dt.jit(lambda x: x)(v),
+    "captured": lambda v: dt.jit(lambda: v)(),
+    "grad": lambda v: dt.grad(lambda x: x.sum())(v),
+    "jvp": lambda v: dt.jvp(lambda x: x, (v,), (v,)),
+    "tangent": lambda v: dt.jvp(lambda x: x, (1.0,), (v,)),
+    "vjp": lambda v: dt.vjp(lambda x: x, v),
+    "cotangent": lambda v: dt.vjp(lambda x: x, 1.0)[1](v),
+    "linearize": lambda v: dt.linearize(lambda x: x, v),
+    "linear_transpose": lambda v: dt.linear_transpose(lambda x: x, v),
+    "jacfwd": lambda v: dt.jacfwd(lambda x: x)(v),
+    "jacrev": lambda v: dt.jacrev(lambda x: x)(v),
+    "vmap": lambda v: dt.vmap(lambda x: x)(v),
+    "make_jaxpr": lambda v: dt.make_jaxpr(lambda x: x)(v),
+    "eval_shape": lambda v: dt.eval_shape(lambda x: x, v),
+    "lower": lambda v: dt.jit(lambda x: x).lower(v),
+    "compiled": lambda v: dt.jit(lambda x: x).lower(1.0).compile()(v),
+    "typeof": lambda v: dt.typeof(v),
+    "device_put": lambda v: dt.device_put(v),
+    "numpy": lambda v: jnp.sin(v),
+    "lax": lambda v: lax.sin(v),
+    "traced": lambda v: dt.jit(lambda x: jnp.add(x, v))(1.0),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("text", VALUES)
+def test_each_use_says_that_it_is_none(text: str, use: str) -> None:
+    with pytest.raises(NonArrayArgumentError, match=text):
+        USES[use](VALUES[text])
+
+
+@pytest.mark.parametrize("dtype", [object, "U1", "M8[D]", [("a", "f4")], np.longdouble])
+def test_shapes_with_dtypes_that_arrays_cannot_have(dtype: Any) -> None:
+    struct = dt.ShapeDtypeStruct((2,), dtype)
+    for call in (
+        lambda: dt.make_jaxpr(lambda x: x)(struct),
+        lambda: dt.eval_shape(lambda x: x, struct),
+        lambda: dt.jit(lambda x: x).lower(struct),
+    ):
+        with pytest.raises(NonArrayArgumentError, match="neither"):
+            call()
+
+
+def test_numbers_of_all_kinds_are_arrays() -> None:
+    class Count(int):
+        pass
+
+    for value in (True, 1, 1.0, 1j, Count(3), np.bool_(True), np.float16(1), np.array(2, ">i4")):
+        for result in (dt.jit(lambda x: x)(value), dt.jit(lambda: value)(), dt.device_put(value)):  # noqa: B023  # called here
+            assert result.item() == value
+            assert result.weak_type == (
+                isinstance(value, (int, float, complex))
+                and not isinstance(value, (bool, np.generic))
+            )
