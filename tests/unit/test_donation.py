@@ -138,3 +138,12 @@ def test_methods_and_attributes():
     assert f.lower(np.float32(1), np.float32(1)).compile()(np.float32(1), np.float32(1)).item() == 2
     f.clear_cache()
     assert f(np.float32(1), np.float32(2)).item() == 3
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_one_array_donated_and_used_twice(x, y, warm):
+    add = dt.jit(lax.add, donate_argnums=0)
+    if warm:
+        add(dt.device_put(np.ones((2, 3), np.float32)), y)
+    with pytest.raises(dt.errors.JaxRuntimeError, match="add was given one array twice"):
+        add(x, x)

@@ -458,3 +458,18 @@ def test_random_trees_survive() -> None:
                     case FlattenedIndexKey():
                         node = node.children[key.key]
             assert node == leaf
+
+
+@pytest.mark.parametrize(
+    "take_apart",
+    [tree.flatten, tree.leaves, tree.structure, tree.flatten_with_path, tree.leaves_with_path],
+)
+@pytest.mark.parametrize("container", [list, dict])
+def test_trees_that_hold_themselves(take_apart, container):
+    value = container()
+    if container is list:
+        value.append(value)
+    else:
+        value["self"] = value
+    with pytest.raises(RecursionError, match=r"contains itself|cyclical"):
+        take_apart(value)

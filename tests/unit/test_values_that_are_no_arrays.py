@@ -80,6 +80,26 @@ def test_shapes_with_dtypes_that_arrays_cannot_have(dtype: Any) -> None:
             call()
 
 
+@pytest.mark.parametrize("value", ["text", np.array(["text"])])
+def test_the_argument_is_named(value: Any) -> None:
+    struct, tree = dt.ShapeDtypeStruct((), "float32"), {"b": [1.0, value]}
+    function = lambda x, y, *, z: x
+    for call in (
+        lambda: dt.jit(function)(1.0, 2.0, z=tree),
+        lambda: dt.jit(function).lower(struct, struct, z=tree),
+        lambda: dt.jit(function).trace(struct, 2.0, z=tree),
+        lambda: dt.jit(function).eval_shape(1.0, struct, z=tree),
+        lambda: dt.make_jaxpr(function)(struct, 2.0, z=tree),
+        lambda: dt.eval_shape(function, 1.0, struct, z=tree),
+        lambda: dt.vmap(function)(np.ones(2), np.ones(2), z=tree),
+        lambda: dt.linear_transpose(lambda x, z: x, struct, tree),
+        lambda: dt.vjp(lambda x, z: x, 1.0, tree),
+        lambda: dt.jacrev(lambda z: z["b"][0])(tree),
+    ):
+        with pytest.raises(NonArrayArgumentError, match=r"z\['b'\]\[1\]"):
+            call()
+
+
 def test_numbers_of_all_kinds_are_arrays() -> None:
     class Count(int):
         pass
@@ -91,3 +111,12 @@ def test_numbers_of_all_kinds_are_arrays() -> None:
                 isinstance(value, (int, float, complex))
                 and not isinstance(value, (bool, np.generic))
             )
+
+
+@pytest.mark.parametrize(
+    ("shape", "error"),
+    [((2.5,), TypeError), (3, TypeError), ("ab", TypeError), ((-1,), ValueError)],
+)
+def test_shapes_that_arrays_cannot_have(shape: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="ShapeDtypeStruct: "):
+        dt.ShapeDtypeStruct(shape, "float32")

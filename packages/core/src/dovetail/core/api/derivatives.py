@@ -18,7 +18,7 @@ from dovetail.core.ir.walk import eval_jaxpr
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.flattening import (
     FlatFunction,
-    abstract,
+    abstract_leaves,
     check_array_leaves,
     check_callable,
     debug_info,
@@ -551,9 +551,10 @@ def linear_transpose(
     check_callable(fun, "linear_transpose")
     _check_reduce_axes(reduce_axes)
     leaves, tree = pytree.flatten(primals)
-    avals = [abstract(x) for x in leaves]
+    info = debug_info("linear_transpose", fun, primals)
+    avals = abstract_leaves(leaves, info)
     flat = FlatFunction(fun, tree)
-    closed = stage(flat, avals, debug_info("linear_transpose", fun, primals))
+    closed = stage(flat, avals, info)
     out_tree = flat.out_tree
     kinds = {dtype_kind(a.dtype) or "?" for a in (*avals, *closed.out_avals)}
     if not (kinds <= set("fc") or kinds <= set("iu")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -14,7 +15,7 @@ from dovetail.core.ir.avals import ShapedArray, aval_of
 from dovetail.core.trace.state import evaluation_trace, use_trace
 from dovetail.core.transform.flattening import (
     FlatFunction,
-    abstract,
+    abstract_leaves,
     check_callable,
     debug_info,
     normalized_argnums,
@@ -31,6 +32,10 @@ class ShapeDtypeStruct:
         sharding: where the array would be placed.
         weak_type: whether the dtype yields to others in promotion.
 
+    Raises:
+        TypeError: a size is no integer, or `dtype` is none.
+        ValueError: a size is negative.
+
     Example:
         >>> ShapeDtypeStruct((2, 3), "float32")
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)
@@ -43,7 +48,14 @@ class ShapeDtypeStruct:
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
-        self.shape = tuple(int(n) for n in shape)
+        try:
+            self.shape = tuple([operator.index(n) for n in shape])
+        except TypeError:
+            raise TypeError(
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
+            ) from None
+        if any(n < 0 for n in self.shape):
+            raise ValueError(f"ShapeDtypeStruct: sizes must not be negative, got {self.shape}")
         self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
@@ -158,8 +170,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     leaves, tree = pytree.flatten((args, kwargs))
+    info = debug_info("eval_shape", fun, args, kwargs)
     flat = FlatFunction(fun, tree, keywords=True)
-    closed = stage(flat, [abstract(x) for x in leaves], debug_info("eval_shape", fun, args, kwargs))
+    closed = stage(flat, abstract_leaves(leaves, info), info)
     return flat.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
 
 
@@ -206,12 +219,9 @@ def make_jaxpr(
             return fun(*full, **keywords)
 
         leaves, tree = pytree.flatten((dynamic, kwargs))
+        info = debug_info("make_jaxpr", fun, dynamic, kwargs, positions)
         flat = FlatFunction(function, tree, keywords=True)
-        closed = stage(
-            flat,
-            [abstract(x) for x in leaves],
-            debug_info("make_jaxpr", fun, dynamic, kwargs, positions),
-        )
+        closed = stage(flat, abstract_leaves(leaves, info), info)
         if return_shape:
             return closed, flat.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
         return closed

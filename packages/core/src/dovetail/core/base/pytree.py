@@ -109,6 +109,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     Raises:
         ValueError: If the keys of a dictionary cannot be sorted, or a registered function does not
             return children and static data.
+        RecursionError: If the tree is nested too deeply, or contains itself.
 
     Example:
         >>> import dovetail.tree
@@ -117,7 +118,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """
     try:
         return registry.flatten(tree, is_leaf)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, SystemError) as error:
         raise explained(error, tree, is_leaf) from error.__cause__
 
 
@@ -195,7 +196,7 @@ def flatten_with_path(
 
     try:
         return registry.flatten_with_path(tree, predicate)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, SystemError) as error:
         raise explained(error, tree, None if is_leaf_takes_path else is_leaf) from error.__cause__
 
 

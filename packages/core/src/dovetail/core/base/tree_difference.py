@@ -238,6 +238,8 @@ def explained(error: Exception, tree: Any, is_leaf: Callable[[Any], bool] | None
     """
     if is_leaf is not None and not callable(is_leaf):
         return TypeError(f"is_leaf must be a function or None, got {is_leaf!r}")
+    if isinstance(error, SystemError):  # what jaxlib makes of a RecursionError
+        return RecursionError("a tree is nested too deeply to be taken apart, or contains itself")
     if not isinstance(error, ValueError):
         return error
     message = str(error)

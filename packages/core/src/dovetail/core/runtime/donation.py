@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Any
 
 from dovetail.core.base import pytree
-from dovetail.core.base.bindings import get_traceback
+from dovetail.core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail.core.base.errors import DeletedArrayError
 from dovetail.core.runtime.array import Array, KeyArray, retire
 
@@ -56,7 +56,16 @@ def donating(
     numbers, names = tuple(donate_argnums), tuple(donate_argnames)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        result = compiled(*args, **kwargs)
+        try:
+            result = compiled(*args, **kwargs)
+        except (JaxRuntimeError, ValueError) as error:
+            if "previously donated in the same call" not in str(error):
+                raise
+            raise JaxRuntimeError(
+                f"{name} was given one array twice, and donates it: a donated array must not be "
+                "used for another argument of the same call. Pass a copy for one of the two, with "
+                "dovetail.numpy.copy(x)"
+            ) from None
         retire_donated([args[n] for n in numbers if n < len(args)], name)
         if names and kwargs:
             retire_donated([kwargs[n] for n in names if n in kwargs], name)

@@ -244,9 +244,10 @@ class JitFunction:
             dynamic, keywords, key = args, kwargs, ()
         leaves, in_tree = pytree.flatten((dynamic, keywords))
         check_array_leaves(
-            [x for x in leaves if not (abstract and hasattr(x, "shape") and hasattr(x, "dtype"))],
+            leaves,
             lambda: leaf_names(self.function, dynamic, keywords, positions),
             self.options.name,
+            shapes=abstract,
         )
         return Call(args, kwargs, positions, dynamic, keywords, leaves, in_tree, key)
 

@@ -173,12 +173,7 @@ def abstract(x: Any) -> Any:
     """The aval of a value, or of anything that has a shape and a dtype."""
     if isinstance(x, AbstractValue):
         return x
-    values = (np.ndarray, np.generic, type)
-    if (
-        is_array_like(x)
-        or isinstance(x, values)
-        or not (hasattr(x, "shape") and hasattr(x, "dtype"))
-    ):
+    if is_array_like(x) or not _has_shape(x):
         return aval_of(x)
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
     if not (dtypes.is_extended(dtype) or dtypes.kind_of(dtype) or dtype == dtypes.float0):
@@ -188,12 +183,39 @@ def abstract(x: Any) -> Any:
     return ShapedArray(x.shape, dtype, getattr(x, "weak_type", False))
 
 
+def abstract_leaves(leaves: Sequence[Any], info: DebugInfo) -> list[Any]:
+    """The avals of arguments that are arrays, or have shapes and dtypes at least."""
+    names = info.argument_names or ()
+    check_array_leaves(leaves, lambda: names, f"{info.traced_for} of {info.function}", shapes=True)
+    return [abstract(x) for x in leaves]
+
+
+def _has_shape(x: Any) -> bool:
+    """Whether a value that is no array has a shape and a dtype, as a `ShapeDtypeStruct` does."""
+    return (
+        hasattr(x, "shape")
+        and hasattr(x, "dtype")
+        and not isinstance(x, (np.ndarray, np.generic, type))
+    )
+
+
 def check_array_leaves(
-    leaves: Sequence[Any], names: Callable[[], Sequence[str]], context: str
+    leaves: Sequence[Any],
+    names: Callable[[], Sequence[str]],
+    context: str,
+    *,
+    shapes: bool = False,
 ) -> None:
-    """Raise unless every leaf is an array or scalar, naming the one that is not."""
+    """Raise unless every leaf is an array or scalar, naming the one that is not.
+
+    Args:
+        leaves: flat arguments.
+        names: gives their names.
+        context: what they are arguments of.
+        shapes: whether anything with a shape and a dtype will do for an array.
+    """
     for i, leaf in enumerate(leaves):
-        if not is_array_like(leaf):
+        if not is_array_like(leaf) and not (shapes and _has_shape(leaf)):
             known = names()
             name = known[i] if i < len(known) else f"number {i}"
             if isinstance(leaf, (np.ndarray, np.generic)):
