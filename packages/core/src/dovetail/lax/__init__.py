@@ -56,6 +56,7 @@ _MODULES = {
     "dovetail.core.ops.joining": (
         "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
     ),
+    "dovetail.core.ops.padding": ("padtype_to_pads"),
     "dovetail.core.ops.powers": (
         "cbrt cbrt_p integer_pow integer_pow_p pow pow_p reciprocal rsqrt rsqrt_p sqrt sqrt_p "
         "square square_p"

@@ -162,6 +162,7 @@ from dovetail.core.ops.joining import stack as stack
 from dovetail.core.ops.joining import stack_p as stack_p
 from dovetail.core.ops.joining import unstack as unstack
 from dovetail.core.ops.joining import unstack_p as unstack_p
+from dovetail.core.ops.padding import padtype_to_pads as padtype_to_pads
 from dovetail.core.ops.powers import cbrt as cbrt
 from dovetail.core.ops.powers import cbrt_p as cbrt_p
 from dovetail.core.ops.powers import integer_pow as integer_pow
