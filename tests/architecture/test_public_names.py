@@ -56,8 +56,17 @@ def test_the_stub_of_lax_is_its_table(root):
         for alias in node.names:
             assert alias.asname == alias.name, alias.name
             declared[alias.name] = node.module
-    assert declared == lax._MODULE_OF
+    assert declared == lax._MODULE_OF | dict.fromkeys(lax._SUBMODULES, "dovetail.lax")
     assert list(lax.__all__) == sorted(declared)
+
+
+def test_every_submodule_of_lax_is_listed(root):
+    from dovetail import lax
+
+    folder = root / "packages" / "core" / "src" / "dovetail" / "lax"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(lax._SUBMODULES)
+    for name in lax._SUBMODULES:
+        assert getattr(lax, name).__name__ == f"dovetail.lax.{name}"
 
 
 @pytest.mark.parametrize("name", dovetail.__all__)

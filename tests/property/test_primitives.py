@@ -14,8 +14,8 @@ from dovetail.testing.samples import all_samples
 
 # A primitive is defined when its module is imported.
 for package in (basis, transform, ops):
-    for module in pkgutil.iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
 
 # Primitives whose parameters are programs have tests of their own, in the file named.
 TESTED_ELSEWHERE: dict[str, str] = {

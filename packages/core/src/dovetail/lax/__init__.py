@@ -44,6 +44,7 @@ _MODULES = {
         "exp exp2 exp2_p exp_p expm1 expm1_p log log1p log1p_p log_p logistic logistic_p"
     ),
     "dovetail.core.ops.extrema": ("clamp clamp_p max max_p min min_p"),
+    "dovetail.core.ops.fourier": ("FftType fft fft_p"),
     "dovetail.core.ops.functions": ("AccuracyMode Tolerance"),
     "dovetail.core.ops.gamma_functions": (
         "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
@@ -89,10 +90,14 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = sorted(_MODULE_OF)
+_SUBMODULES = ("linalg",)
+
+__all__ = sorted((*_MODULE_OF, *_SUBMODULES))
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"dovetail.lax.{name}")
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'dovetail.lax' has no attribute {name!r}")

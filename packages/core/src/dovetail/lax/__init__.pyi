@@ -126,6 +126,9 @@ from dovetail.core.ops.extrema import max as max
 from dovetail.core.ops.extrema import max_p as max_p
 from dovetail.core.ops.extrema import min as min
 from dovetail.core.ops.extrema import min_p as min_p
+from dovetail.core.ops.fourier import FftType as FftType
+from dovetail.core.ops.fourier import fft as fft
+from dovetail.core.ops.fourier import fft_p as fft_p
 from dovetail.core.ops.functions import AccuracyMode as AccuracyMode
 from dovetail.core.ops.functions import Tolerance as Tolerance
 from dovetail.core.ops.gamma_functions import digamma as digamma
@@ -259,3 +262,4 @@ from dovetail.core.ops.trigonometric import sin as sin
 from dovetail.core.ops.trigonometric import sin_p as sin_p
 from dovetail.core.ops.trigonometric import tan as tan
 from dovetail.core.ops.trigonometric import tan_p as tan_p
+from dovetail.lax import linalg as linalg

@@ -1,0 +1,1 @@
+"""Linear algebra: factorisations, solvers and products of matrices, by topic."""
