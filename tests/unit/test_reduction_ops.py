@@ -266,6 +266,7 @@ def test_reduce_knows_common_functions() -> None:
     assert name(1.0, lax.mul) == "reduce_prod"
     assert name(-np.inf, lax.max) == "reduce_max"
     assert name(np.float32(np.inf), lax.min) == "reduce_min"
+    assert name(dt.device_put(np.int32(0)), lax.add) == "reduce_sum"
     assert name(1.0, lax.add) == "reduce"
     assert name(0.0, lambda a, b: a + a) == "reduce"
     assert lax.reduce(X > 2, False, lax.bitwise_or, (0,)).tolist() == [False, True, True, True]
@@ -276,7 +277,7 @@ REDUCE_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.reduce((X, X), (0.0,), lax.add, (0,)), TypeError, "trees of one structure"),
     (lambda: lax.reduce(X, X, lax.add, (0,)), TypeError, "must be scalars"),
     (lambda: lax.reduce(X.astype(int), 0.5, lax.add, (0,)), TypeError, "init value of dtype"),
-    (lambda: lax.reduce(X, np.int32(0), lax.add, (0,)), TypeError, "init value of dtype"),
+    (lambda: lax.reduce(X, np.int32(5), lax.add, (0,)), TypeError, "init value of dtype"),
     (lambda: lax.reduce((X, X[0]), (0.0, 0.0), lambda a, b: a, (0,)), TypeError, "of one shape"),
     (lambda: lax.reduce(X, 0.0, lambda a, b: (a, b), (0,)), TypeError, "must be a tree like"),
     (lambda: lax.reduce(X, 0.0, lambda a, b: a > b, (0,)), TypeError, "must return scalars"),

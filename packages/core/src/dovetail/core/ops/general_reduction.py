@@ -78,7 +78,7 @@ class Reduce(Primitive):
             for start, line in zip(args[count:], lines, strict=True)
         ]
         for i in range(lines[0].shape[-1]):
-            results = _evaluate(jaxpr, [*results, *[line[..., i] for line in lines]])
+            results = evaluated(jaxpr, [*results, *[line[..., i] for line in lines]])
         return results
 
     def jvp(
@@ -121,7 +121,7 @@ class Reduce(Primitive):
 reduce_p: Final = Reduce()
 
 
-def _evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def evaluated(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of a jaxpr by the references of its primitives."""
     env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(closed.jaxpr.invars, args, strict=True))
@@ -137,7 +137,7 @@ def _evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return [np.broadcast_to(read(v), shape) for v in closed.jaxpr.outvars]
 
 
-def _elementwise(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def elementwise(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The function of scalars that a jaxpr is, on the elements of arrays of one shape."""
     shape = shape_of(args[0])
     if not shape:
@@ -167,14 +167,14 @@ def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> l
     while (size := shape_of(xs[0])[last]) > 1:
         pairs = size // 2
         sides = [slice_dimension(x, side, 2 * pairs, last, 2) for side in (0, 1) for x in xs]
-        combined = _elementwise(jaxpr, sides)
+        combined = elementwise(jaxpr, sides)
         if size % 2:
             combined = [
                 concatenate_p.bind(c, slice_dimension(x, size - 1, size, last), dimension=last)
                 for c, x in zip(combined, xs, strict=True)
             ]
         xs = combined
-    return _elementwise(jaxpr, [*starts, *[structural.reshape(x, kept) for x in xs]])
+    return elementwise(jaxpr, [*starts, *[structural.reshape(x, kept) for x in xs]])
 
 
 # Primitives that reduce as one equation does, and what they start with.
@@ -189,21 +189,31 @@ _MONOIDS: Final[dict[str, tuple[Primitive, Callable[[Any], Any]]]] = {
 }
 
 
-def _known(closed: ClosedJaxpr, start: Any) -> Primitive | None:
-    """The primitive that reduces like a function of two scalars from a starting value, if one "
-    "does."""
+def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> str:
+    """The name of the primitive that a function of two scalars is, if it reduces with it.
+
+    Args:
+        closed: the function.
+        start: what reductions start with: its value must be known, and neutral.
+        dtype: of what is reduced.
+
+    Returns:
+        A name of `_MONOIDS`, or an empty string.
+    """
     jaxpr = closed.jaxpr
-    if type(start) is not Literal or len(jaxpr.eqns) != 1 or len(jaxpr.outvars) != 1:
-        return None
+    if len(jaxpr.eqns) != 1 or len(jaxpr.outvars) != 1:
+        return ""
     (eqn,) = jaxpr.eqns
-    found = _MONOIDS.get(eqn.primitive.name)
+    name = eqn.primitive.name
     same = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars))
-    if found is None or not same or jaxpr.outvars[0] is not eqn.outvars[0]:
-        return None
-    primitive, identity = found
-    if dtype_kind(start.dtype) == "b" and primitive in (reduce_sum_p, reduce_prod_p):
-        return None
-    return primitive if start.val == identity(start.dtype) else None
+    if name not in _MONOIDS or not same or jaxpr.outvars[0] is not eqn.outvars[0]:
+        return ""
+    if isinstance(start, Tracer) or start.ndim:
+        return ""
+    if dtype_kind(dtype) == "b" and name in ("add", "mul"):
+        return ""
+    value = np.asarray(start.val if type(start) is Literal else start)
+    return name if value == _MONOIDS[name][1](dtype) else ""
 
 
 def reduce(
@@ -247,27 +257,34 @@ def reduce(
             f"{start_tree}"
         )
     arrays = [as_operand(x, "lax.reduce", "operands") for x in leaves]
-    scalars = [_start(s, aval_of(x).dtype) for s, x in zip(starts, arrays, strict=True)]
+    starts = [as_operand(s, "lax.reduce", "init_values") for s in starts]
     axes = canonical_dimensions(dimensions, len(shape_of(arrays[0])), "reduce")
-    closed = _staged(computation, tree, [make_aval((), aval_of(x).dtype) for x in arrays])
-    if len(arrays) == 1:
-        known = _known(closed, scalars[0])
-        if known is reduce_sum_p:
-            return pytree.unflatten(
-                tree, [reduce_sum_p.bind(arrays[0], axes=axes, out_sharding=None)]
-            )
-        if known is not None:
-            return pytree.unflatten(tree, [known.bind(arrays[0], axes=axes)])
+    avals = [make_aval((), aval_of(x).dtype) for x in arrays]
+    closed = combination(computation, tree, avals, "reduce")
+    name = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else ""
+    if name:
+        known = _MONOIDS[name][0]
+        sharding = {"out_sharding": None} if known is reduce_sum_p else {}
+        return pytree.unflatten(tree, [known.bind(arrays[0], axes=axes, **sharding)])
+    scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
     outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)
     return pytree.unflatten(tree, outs)
 
 
-def _start(value: Any, dtype: Any) -> Any:
-    """A starting value; a scalar of Python takes the dtype of the array."""
-    scalar = as_operand(value, "lax.reduce", "init_values")
-    if scalar.ndim:
+def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
+    """What a reduction starts with; a scalar of Python takes the dtype of the array.
+
+    Args:
+        scalar: an operand.
+        dtype: dtype of the array.
+        function: name of the user's function, for messages.
+
+    Raises:
+        TypeError: it is no scalar, or has another dtype.
+    """
+    if aval_of(scalar).ndim:
         raise TypeError(
-            f"lax.reduce: init_values must be scalars, got an array of shape {scalar.shape}"
+            f"lax.{function}: init_values must be scalars, got an array of shape {scalar.shape}"
         )
     if scalar.dtype == dtype:
         return literal(scalar.val, dtype) if type(scalar) is Literal else scalar
@@ -275,41 +292,52 @@ def _start(value: Any, dtype: Any) -> Any:
     weak = aval_of(scalar).weak_type
     if not weak or order.index(dtype_kind(scalar.dtype)) > order.index(dtype_kind(dtype) or "b"):
         raise TypeError(
-            f"lax.reduce: an init value of dtype {dtype_name(scalar.dtype)} was given for an "
-            "operand "
-            f"of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
+            f"lax.{function}: an init value of dtype {dtype_name(scalar.dtype)} was given for an "
+            f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
         )
     if type(scalar) is Literal:
         return literal(scalar.val, dtype)
     return convert_element_type(scalar, dtype)
 
 
-def _staged(computation: Any, tree: Any, avals: Sequence[Any]) -> ClosedJaxpr:
+def combination(computation: Any, tree: Any, avals: Sequence[Any], function: str) -> ClosedJaxpr:
+    """The jaxpr of the user's function of two trees of scalars.
+
+    Args:
+        computation: the user's function.
+        tree: structure of each of its arguments, and of its result.
+        avals: of the scalars in one tree.
+        function: name of the user's function that is called with it, for messages.
+
+    Raises:
+        TypeError: its result is something else than a tree of scalars like its arguments, or it
+            uses traced values from outside.
+    """
     name = name_of(computation)
     count = len(avals)
 
-    def function(*scalars: Any) -> list[Any]:
+    def combined(*scalars: Any) -> list[Any]:
         first = pytree.unflatten(tree, scalars[:count])
         second = pytree.unflatten(tree, scalars[count:])
         outs, out_tree = pytree.flatten(computation(first, second))
         if out_tree != tree:
             raise TypeError(
-                f"lax.reduce: the result of {name} must be a tree like operands, {tree}, got "
+                f"lax.{function}: the result of {name} must be a tree like operands, {tree}, got "
                 f"{out_tree}"
             )
-        values = [as_operand(o, "lax.reduce", f"result of {name}") for o in outs]
+        values = [as_operand(o, f"lax.{function}", f"result of {name}") for o in outs]
         for value, aval in zip(values, avals, strict=True):
             if shape_of(value) or aval_of(value).dtype != aval.dtype:
                 raise TypeError(
-                    f"lax.reduce: {name} must return scalars of the dtypes it is given: "
+                    f"lax.{function}: {name} must return scalars of the dtypes it is given: "
                     f"{aval.short_name()}, got {aval_of(value).short_name()}"
                 )
         return values
 
-    closed = stage(function, [*avals, *avals], DebugInfo("reduce", name, location_of(computation)))
+    closed = stage(combined, [*avals, *avals], DebugInfo(function, name, location_of(computation)))
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise TypeError(
-            f"lax.reduce: {name} uses a traced value from outside, which it cannot: make it one of "
-            "the operands, broadcast to their shape"
+            f"lax.{function}: {name} uses a traced value from outside, which it cannot: make it "
+            "one of the operands, broadcast to their shape"
         )
     return closed
