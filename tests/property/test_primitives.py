@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
-
 import pytest
 
-from dovetail.core import basis, ops, transform
-from dovetail.core.trace.primitive import RULES, RuntimePrimitive, primitive, primitives
-from dovetail.testing.checks import CHECKS
-from dovetail.testing.samples import all_samples
-
-# A primitive is defined when its module is imported.
-for package in (basis, transform, ops):
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        import_module(module.name)
+from dovetail.core.trace.primitive import RULES, primitive
+from dovetail.testing.samples import all_samples, defined_primitives
+from dovetail.testing.suites.test_primitives import pytest_generate_tests as pytest_generate_tests
+from dovetail.testing.suites.test_primitives import test_rules_agree as test_rules_agree
 
 # Primitives whose parameters are programs have tests of their own, in the file named.
 TESTED_ELSEWHERE: dict[str, str] = {
@@ -28,7 +20,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 # Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.
 ABSENT_RULES: dict[tuple[str, str], str] = {}
 
-DEFINED = {n: p for n, p in primitives().items() if type(p) is not RuntimePrimitive}
+DEFINED = defined_primitives()
 SAMPLED = sorted(DEFINED.keys() - TESTED_ELSEWHERE.keys())
 
 
@@ -58,9 +50,3 @@ def test_linear_samples_where_transposable(name: str) -> None:
     samples = all_samples().get(name, [])
     if primitive(name).has_rule("transpose"):
         assert any(s.linear for s in samples), f"no sample of {name} says where it is linear"
-
-
-@pytest.mark.parametrize("check", sorted(CHECKS))
-@pytest.mark.parametrize("name", SAMPLED)
-def test_rules_agree(name: str, check: str) -> None:
-    CHECKS[check](primitive(name), all_samples().get(name, []))

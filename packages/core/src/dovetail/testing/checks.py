@@ -17,7 +17,7 @@ from dovetail.core.api.derivatives import jvp, linear_transpose, vjp
 from dovetail.core.api.jit import jit
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import pytree
-from dovetail.core.base.config import enable_x64
+from dovetail.core.base.config import enable_checks, enable_x64
 from dovetail.core.trace.primitive import Primitive
 from dovetail.testing.keys import as_argument, as_numpy, aval_of_sample
 from dovetail.testing.numerics import (
@@ -36,11 +36,15 @@ Check = Callable[[Primitive, Sequence[Sample]], None]
 
 
 def _checked(check: Callable[[Primitive, Sequence[Sample]], Iterable[str]]) -> Check:
-    """Run `check` with 64-bit types and raise what it yields."""
+    """Run `check` with 64-bit types and raise what it yields.
+
+    Meanwhile the jaxpr checker reads what every transformation makes, and MLIR's verifier what
+    every lowering rule makes.
+    """
 
     @functools.wraps(check)
     def run(primitive: Primitive, samples: Sequence[Sample]) -> None:
-        with enable_x64(True), np.errstate(all="ignore"):
+        with enable_x64(True), enable_checks(True), np.errstate(all="ignore"):
             failures = list(check(primitive, samples))
         if failures:
             shown = "\n  ".join(failures[:20])

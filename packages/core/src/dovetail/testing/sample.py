@@ -133,3 +133,19 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sample]:
     """The same sample in dtypes that the primitive must refuse with a `TypeError`."""
     return [s.replace(raises=TypeError) for s in across_dtypes(sample, dtypes, *positions)]
+
+
+def supported(samples: Iterable[Sample], capabilities: frozenset[str]) -> list[Sample]:
+    """The samples in dtypes that a backend can hold.
+
+    Args:
+        samples: of any dtypes.
+        capabilities: of the backend: ``float64`` and ``complex`` matter.
+    """
+    wide = {np.dtype(np.float64), np.dtype(np.complex128)}
+    refused: set[np.dtype[Any]] = set()
+    if "float64" not in capabilities:
+        refused |= wide
+    if "complex" not in capabilities:
+        refused |= set(COMPLEXES)
+    return [s for s in samples if not refused & {a.dtype for a in s.arrays()}]
