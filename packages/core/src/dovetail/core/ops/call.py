@@ -95,16 +95,15 @@ def linearization_of(
         outs, program = linearize_flat(
             _function(closed), args, varies, _debug_info(closed, "linearize")
         )
-        programs.append(program)
+        programs.append((replace_constants(program.closed)[0], program.varies_out))
         number = {a.var: i for i, a in enumerate(args) if type(a) is StageTracer}
         residuals = program.closed.consts
         forwarded[:] = [number.get(r.var) if type(r) is StageTracer else None for r in residuals]
         return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
 
     primal = stage(function, closed.in_avals, _debug_info(closed, "linearize"))
-    (program,) = programs
-    linear_jaxpr, _ = replace_constants(program.closed)
-    return primal, ClosedJaxpr(linear_jaxpr, []), forwarded, list(program.varies_out)
+    ((linear, varies_out),) = programs
+    return primal, ClosedJaxpr(linear, []), forwarded, list(varies_out)
 
 
 @remembered

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.base import config
 from dovetail.core.basis.structural import broadcast_batch, move_dimension
 from dovetail.core.ir.avals import ShapedArray, aval_of
 from dovetail.core.trace.state import Trace, set_trace, state, use_trace
@@ -107,6 +108,11 @@ def batch_flat(
         pairs = [trace.split(r) for r in results]
     finally:
         trace.finished = True
+    if config.check_tracer_leaks.value:
+        from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for
+
+        del arguments, results
+        check_leaks(trace)
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.base import config
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.state import Trace, set_trace, state, use_trace
@@ -108,4 +109,9 @@ def jvp_flat(
         pairs = [trace.split(r) for r in results]
     finally:
         trace.finished = True
+    if config.check_tracer_leaks.value:
+        from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for
+
+        del arguments, results
+        check_leaks(trace, getattr(function, "aux", None))
     return [p for p, _ in pairs], [t for _, t in pairs]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.base import config
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -178,22 +179,22 @@ def linearize_flat(
     try:
         with use_trace(trace):
             results = function(*arguments)
-        outs: list[Any] = []
-        tangents: list[Any] = []
-        for result in results:
-            if type(result) is LinearizeTracer and result._trace is trace:
-                outs.append(result.primal)
-                tangents.append(result.tangent)
-            else:
-                outs.append(result)
-                tangents.append(None)
-        jaxpr, residuals = recording.to_jaxpr([t for t in tangents if t is not None])
+        varies_out = [type(r) is LinearizeTracer and r._trace is trace for r in results]
+        outs = [r.primal if v else r for r, v in zip(results, varies_out, strict=True)]
+        jaxpr, residuals = recording.to_jaxpr(
+            [r.tangent for r, v in zip(results, varies_out, strict=True) if v]
+        )
     finally:
         trace.finished = recording.finished = True
     program = LinearProgram(
         ClosedJaxpr(jaxpr, residuals),
         varies,
-        [t is not None for t in tangents],
+        varies_out,
         [aval_of(o).tangent() for o in outs],
     )
+    if config.check_tracer_leaks.value:
+        from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for
+
+        del arguments, results
+        check_leaks(trace, getattr(function, "aux", None))
     return outs, program

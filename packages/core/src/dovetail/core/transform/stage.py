@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Sequence
-from types import FrameType
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -219,39 +217,11 @@ def stage(
         trace.finished = True
     closed = ClosedJaxpr(jaxpr, constants)
     if config.check_tracer_leaks.value:
+        from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for
+
         del tracers, jaxpr, constants
         check_leaks(trace)
     return closed
-
-
-def check_leaks(trace: Trace) -> None:
-    """Raise if a tracer of a finished trace is still alive outside of it.
-
-    Raises:
-        UnexpectedTracerError: naming each leaked tracer, where it was made, and what refers to it.
-    """
-    gc.collect()
-    leaked = [o for o in gc.get_objects() if isinstance(o, Tracer) and o._trace is trace]
-    if not leaked:
-        return
-    lines = [f"  {tracer!r}, {tracer.origin()}\n{_referrers(tracer, leaked)}" for tracer in leaked]
-    raise UnexpectedTracerError(
-        "tracers were kept beyond the transformation that made them:\n" + "\n".join(lines)
-    )
-
-
-def _referrers(tracer: Tracer, ignored: Any) -> str:
-    """One line for each object, up to three, that keeps a tracer alive."""
-    lines = []
-    for holder in gc.get_referrers(tracer):
-        if holder is ignored or isinstance(holder, FrameType):
-            continue
-        owner = type(holder).__name__
-        if isinstance(holder, dict):
-            keys = [k for k, v in holder.items() if v is tracer]
-            owner = f"a dict under {keys[0]!r}" if keys else "a dict"
-        lines.append(f"    kept alive by {owner}")
-    return "\n".join(lines[:3])
 
 
 def replace_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
