@@ -180,3 +180,12 @@ def test_environment_info_for_bug_reports():
     assert answer.returncode == 0, answer.stderr
     for text in ("jaxlib: ", "default platform: cpu", "cpu devices: ", "compilation cache: "):
         assert text in answer.stdout
+
+
+@pytest.mark.parametrize("asked", ["cuda", "abacus", "cuda,tpu"])
+def test_platforms_that_cannot_be_had_break_no_other_backend(asked):
+    data = json.loads(_run("doctor", "--json", DOVETAIL_PLATFORMS=asked).stdout)
+    states = {backend["platform"]: backend["state"] for backend in data["backends"]}
+    assert states["cpu"] == "left out"
+    (problem,) = data["problems"]
+    assert problem.startswith(f"no default platform: DOVETAIL_PLATFORMS={asked}")

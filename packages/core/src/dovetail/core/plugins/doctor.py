@@ -170,7 +170,9 @@ def _examine_backend(
             for device in client.devices()
         )
         return _changed(report, devices=devices, platform_version=str(client.platform_version))
-    except BackendUnavailableError:
+    except BackendUnavailableError as error:
+        if _failure(manager, name, origin) is None:  # nothing is wrong with it: it is not wanted
+            return _changed(report, state="left out", reason=str(error).splitlines()[0])
         return _broken(manager, report)
     except Exception as error:  # a client that cannot list its devices
         reason = " ".join(f"{type(error).__name__}: {error}".split())
