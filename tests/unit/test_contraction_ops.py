@@ -108,6 +108,84 @@ def test_default_precision_is_an_option() -> None:
         assert "HIGHEST" in function.lower(X, Y).as_text()
 
 
+PRESETS = list(lax.DotAlgorithmPreset)
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=str)
+def test_algorithms(preset: Any) -> None:
+    narrow = preset.name.startswith("ANY_F8")
+    default = preset is lax.DotAlgorithmPreset.DEFAULT
+    precision = preset if default else preset.name
+    dtypes = ["float8_e4m3fn"] if narrow else ["float8_e4m3fn", "bfloat16", "float16", "float"]
+
+    @dt.jit
+    def products(pairs: Any) -> Any:
+        wide = np.float32
+        return [lax.dot(x, y, precision=precision, preferred_element_type=wide) for x, y in pairs]
+
+    pairs = [(X.astype(dtype), Y.astype(dtype)) for dtype in dtypes]
+    for got in products(pairs):
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(np.asarray(got), X @ Y)
+    text = products.lower(pairs).as_text()
+    assert text.count("algorithm = <") == (0 if default else len(pairs))
+    if narrow:
+        with pytest.raises(TypeError, match="for operands of 8-bit floats, got float32"):
+            lax.dot(X, Y, precision=preset)
+
+
+def test_algorithms_in_full() -> None:
+    with dt.enable_x64(True):
+        for types in (["float32"] * 3, [np.float32] * 3, [ml_dtypes.bfloat16] * 2 + ["float32"]):
+            algorithm = lax.DotAlgorithm(*types)
+            x, y = X.astype("float16"), Y.astype("float16")
+            np.testing.assert_array_equal(np.asarray(lax.dot(x, y, precision=algorithm)), X @ Y)
+    split = lax.DotAlgorithm("bfloat16", "bfloat16", "float32", 2, 2, 3, True)
+    text = dt.jit(lambda x, y: lax.dot(x, y, precision=split)).lower(X, Y).as_text()
+    assert "lhs_component_count = 2" in text
+    assert "num_primitive_operations = 3" in text
+    assert "allow_imprecise_accumulation = true" in text
+    assert "convert" not in text
+    preset = lax.DotAlgorithmPreset.BF16_BF16_F32_X3
+    assert preset.supported_lhs_types == preset.supported_rhs_types == (np.float32,)
+    assert preset.accumulation_type is np.float32
+    tensor_float = dt.jit(lambda x, y: lax.dot(x, y, precision="TF32_TF32_F32_X3"))
+    assert "lhs_precision_type = tf32" in tensor_float.lower(X, Y).as_text()
+
+
+def test_algorithms_are_for_floats() -> None:
+    for x, y in ((X.astype(int), Y.astype(int)), (1j * X, Y + 0j), (X > 1, Y > 1)):
+        plain, asked = lax.dot(x, y), lax.dot(x, y, precision="BF16_BF16_F32")
+        assert (asked.dtype, asked.tolist()) == (plain.dtype, plain.tolist())
+    with dt.default_matmul_precision("BF16_BF16_F32"):
+        assert "BF16_BF16_F32" in str(dt.make_jaxpr(lax.dot)(X, Y))
+        assert lax.dot(X, Y, precision="highest").tolist() == (X @ Y).tolist()
+
+
+def test_narrow_floats() -> None:
+    """They are multiplied with each other and with others, also in gradients."""
+    x, y = X.astype("float8_e4m3fn"), Y.astype("float8_e5m2")
+    for algorithm in (None, "ANY_F8_ANY_F8_F32_FAST_ACCUM"):
+
+        def loss(x: Any, y: Any, precision: Any = algorithm) -> Any:
+            product = lax.dot(x, y, precision=precision, preferred_element_type=np.float32)
+            return lax.reduce_sum(product, (0, 1))
+
+        for_x, for_y = dt.grad(loss, (0, 1))(x, y)
+        assert (for_x.dtype, for_y.dtype) == (x.dtype, y.dtype)
+        want = np.repeat(X.sum(0)[:, None], 4, 1)
+        np.testing.assert_allclose(np.asarray(for_y, float), want.astype(y.dtype).astype(float))
+    assert lax.dot(x, y).dtype == y.dtype
+    assert lax.dot(x, Y).dtype == np.float32
+    fine = np.full((2, 3), 1.125, "float8_e4m3fn")
+    got = lax.dot(fine, np.ones((3, 2), "float8_e5m2"), preferred_element_type=np.float32)
+    assert got.tolist() == [[3.375, 3.375]] * 2
+    with pytest.raises(ValueError, match="do not combine"):
+        lax.dot(X.astype("float8_e4m3fnuz"), Y.astype("float8_e4m3"))
+    with dt.numpy_dtype_promotion("strict"), pytest.raises(ValueError, match="do not combine"):
+        lax.dot(X.astype(np.int8), Y)
+
+
 def test_printed_form() -> None:
     printed = re.sub(r"\s+", " ", str(dt.make_jaxpr(lambda x, y: lax.dot(x, y))(X, Y)))
     assert "= dot_general[dimension_numbers=(([1], [0]), ([], []))] a b" in printed
@@ -127,6 +205,17 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.dot_general(X, X, (((1,), (1,)), ((1,), (1,)))), TypeError, "all be different"),
     (lambda: lax.dot(X, Y, precision="exact"), ValueError, "precision must be None"),
     (lambda: lax.dot(X, Y, precision=("high",) * 3), ValueError, "a pair of these"),
+    (lambda: lax.dot(X, Y, precision=("F32_F32_F32",) * 2), ValueError, "lax.DotAlgorithmPreset"),
+    (
+        lambda: lax.dot(X, Y, precision=lax.DotAlgorithm("int8", "int8", "int32")),
+        TypeError,
+        "lhs_precision_type must be a dtype of floats",
+    ),
+    (
+        lambda: lax.dot(X, Y, precision=lax.DotAlgorithm("float16", "float16", "float32", 0)),
+        ValueError,
+        "counts must be positive",
+    ),
     (lambda: lax.dot(X, Y, preferred_element_type=np.int32), TypeError, "cannot be summed in"),
     (
         lambda: lax.dot(X.astype(int), Y.astype(int), preferred_element_type=np.int8),

@@ -29,11 +29,21 @@ _MODULES = {
         "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p reduce_precision "
         "reduce_precision_p stop_gradient stop_gradient_p"
     ),
+    "dovetail.core.ops.convolution": ("ConvDimensionNumbers conv_general_dilated_p"),
+    "dovetail.core.ops.convolution_dimensions": (
+        "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
+        "conv_shape_tuple conv_transpose_shape_tuple"
+    ),
+    "dovetail.core.ops.convolution_functions": (
+        "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
+        "conv_transpose conv_with_general_padding"
+    ),
     "dovetail.core.ops.creation": ("broadcasted_iota empty full full_like iota iota_p"),
     "dovetail.core.ops.cumulative": (
         "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
         "cumsum_p"
     ),
+    "dovetail.core.ops.dot_algorithms": ("DotAlgorithm DotAlgorithmPreset"),
     "dovetail.core.ops.dynamic_slicing": (
         "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_slice_p "
         "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim "
@@ -86,6 +96,13 @@ _MODULES = {
     "dovetail.core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
     "dovetail.core.ops.trigonometric": (
         "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"
+    ),
+    "dovetail.core.ops.window_selection": (
+        "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p"
+    ),
+    "dovetail.core.ops.windows": (
+        "reduce_window reduce_window_max_p reduce_window_min_p reduce_window_p "
+        "reduce_window_shape_tuple reduce_window_sum_p"
     ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}

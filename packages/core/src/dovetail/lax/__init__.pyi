@@ -74,6 +74,33 @@ from dovetail.core.ops.conversion import reduce_precision as reduce_precision
 from dovetail.core.ops.conversion import reduce_precision_p as reduce_precision_p
 from dovetail.core.ops.conversion import stop_gradient as stop_gradient
 from dovetail.core.ops.conversion import stop_gradient_p as stop_gradient_p
+from dovetail.core.ops.convolution import ConvDimensionNumbers as ConvDimensionNumbers
+from dovetail.core.ops.convolution import conv_general_dilated_p as conv_general_dilated_p
+from dovetail.core.ops.convolution_dimensions import (
+    conv_dimension_numbers as conv_dimension_numbers,
+)
+from dovetail.core.ops.convolution_dimensions import (
+    conv_general_permutations as conv_general_permutations,
+)
+from dovetail.core.ops.convolution_dimensions import (
+    conv_general_shape_tuple as conv_general_shape_tuple,
+)
+from dovetail.core.ops.convolution_dimensions import conv_shape_tuple as conv_shape_tuple
+from dovetail.core.ops.convolution_dimensions import (
+    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
+)
+from dovetail.core.ops.convolution_functions import conv as conv
+from dovetail.core.ops.convolution_functions import conv_general_dilated as conv_general_dilated
+from dovetail.core.ops.convolution_functions import (
+    conv_general_dilated_local as conv_general_dilated_local,
+)
+from dovetail.core.ops.convolution_functions import (
+    conv_general_dilated_patches as conv_general_dilated_patches,
+)
+from dovetail.core.ops.convolution_functions import conv_transpose as conv_transpose
+from dovetail.core.ops.convolution_functions import (
+    conv_with_general_padding as conv_with_general_padding,
+)
 from dovetail.core.ops.creation import broadcasted_iota as broadcasted_iota
 from dovetail.core.ops.creation import empty as empty
 from dovetail.core.ops.creation import full as full
@@ -90,6 +117,8 @@ from dovetail.core.ops.cumulative import cumprod as cumprod
 from dovetail.core.ops.cumulative import cumprod_p as cumprod_p
 from dovetail.core.ops.cumulative import cumsum as cumsum
 from dovetail.core.ops.cumulative import cumsum_p as cumsum_p
+from dovetail.core.ops.dot_algorithms import DotAlgorithm as DotAlgorithm
+from dovetail.core.ops.dot_algorithms import DotAlgorithmPreset as DotAlgorithmPreset
 from dovetail.core.ops.dynamic_slicing import dynamic_index_in_dim as dynamic_index_in_dim
 from dovetail.core.ops.dynamic_slicing import dynamic_slice as dynamic_slice
 from dovetail.core.ops.dynamic_slicing import dynamic_slice_in_dim as dynamic_slice_in_dim
@@ -262,4 +291,13 @@ from dovetail.core.ops.trigonometric import sin as sin
 from dovetail.core.ops.trigonometric import sin_p as sin_p
 from dovetail.core.ops.trigonometric import tan as tan
 from dovetail.core.ops.trigonometric import tan_p as tan_p
+from dovetail.core.ops.window_selection import select_and_gather_add_p as select_and_gather_add_p
+from dovetail.core.ops.window_selection import select_and_scatter_add_p as select_and_scatter_add_p
+from dovetail.core.ops.window_selection import select_and_scatter_p as select_and_scatter_p
+from dovetail.core.ops.windows import reduce_window as reduce_window
+from dovetail.core.ops.windows import reduce_window_max_p as reduce_window_max_p
+from dovetail.core.ops.windows import reduce_window_min_p as reduce_window_min_p
+from dovetail.core.ops.windows import reduce_window_p as reduce_window_p
+from dovetail.core.ops.windows import reduce_window_shape_tuple as reduce_window_shape_tuple
+from dovetail.core.ops.windows import reduce_window_sum_p as reduce_window_sum_p
 from dovetail.lax import linalg as linalg

@@ -8,7 +8,7 @@ from typing import Any
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.contraction import canonical_precision, dot_general_p
+from dovetail.core.ops.contraction import dot_general_p, dot_precision
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,
@@ -42,7 +42,7 @@ def contracted(
         x,
         y,
         dimension_numbers=(contracting, batch),
-        precision=canonical_precision(precision),
+        precision=dot_precision(precision),
         preferred_element_type=dtype,
         out_sharding=None,
     )
@@ -492,6 +492,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     vectors = value(array_like(x2, "matvec", "x2"))
     if not aval_of(vectors).ndim:
         raise ValueError("matvec needs vectors as x2, got a scalar")
+    _check_matrices("matvec", x1, "x1")
     column = reshaped(vectors, (*aval_of(vectors).shape, 1))
     product = matmul(x1, column)
     return reshaped(product, aval_of(product).shape[:-1])
@@ -515,9 +516,16 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     vectors = value(array_like(x1, "vecmat", "x1"))
     if not aval_of(vectors).ndim:
         raise ValueError("vecmat needs vectors as x1, got a scalar")
+    _check_matrices("vecmat", x2, "x2")
     if dtypes.kind_of(aval_of(vectors).dtype) == "c":
         vectors = lax.conj(vectors)
     shape = aval_of(vectors).shape
     product = matmul(reshaped(vectors, (*shape[:-1], 1, shape[-1])), x2)
     shape = aval_of(product).shape
     return reshaped(product, (*shape[:-2], shape[-1]))
+
+
+def _check_matrices(function: str, x: Any, argument: str) -> None:
+    rank = aval_of(array_like(x, function, argument)).ndim
+    if rank < 2:
+        raise ValueError(f"{function} needs matrices as {argument}, got an array of rank {rank}")

@@ -295,9 +295,26 @@ class AttributeBuilder:
             ),
         )
 
-    def dot_algorithm(self, **fields: Any) -> Attribute:
-        """The algorithm of a contraction; `fields` are those of ``stablehlo.DotAlgorithm``."""
-        return stablehlo.DotAlgorithm.get(**fields)
+    def dot_algorithm(
+        self,
+        lhs_precision_type: Type | str,
+        rhs_precision_type: Type | str,
+        accumulation_type: Type,
+        lhs_component_count: int = 1,
+        rhs_component_count: int = 1,
+        num_primitive_operations: int = 1,
+        allow_imprecise_accumulation: bool = False,
+    ) -> Attribute:
+        """The algorithm of a contraction of floats; ``"tf32"`` is the type that no dtype has."""
+        precisions = (lhs_precision_type, rhs_precision_type)
+        return stablehlo.DotAlgorithm.get(
+            *[ir.FloatTF32Type.get() if t == "tf32" else t for t in precisions],
+            accumulation_type,
+            lhs_component_count,
+            rhs_component_count,
+            num_primitive_operations,
+            allow_imprecise_accumulation,
+        )
 
     def gather_dimension_numbers(
         self,

@@ -20,6 +20,16 @@ from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import is_linear
 from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail.core.ops.dimensions import integers, refuse_sharding
+from dovetail.core.ops.dot_algorithms import (
+    ALGORITHM_NAMES,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    checked_algorithm,
+    factor_dtypes,
+    for_cotangents,
+    plan,
+    product_dtype,
+)
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 
@@ -75,12 +85,37 @@ _PRECISIONS: Final[dict[object, Precision]] = {
 }
 
 
-def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
+Precisions = tuple[Precision, Precision] | None
+
+
+def dot_precision(precision: Any) -> Precisions | DotAlgorithm | DotAlgorithmPreset:
+    """The precisions of two operands of a contraction, its algorithm, or None.
+
+    Args:
+        precision: what `canonical_precision` takes, or a `DotAlgorithm`, a `DotAlgorithmPreset` or
+            its name. For None the option ``default_matmul_precision`` holds.
+
+    Raises:
+        TypeError: an algorithm has other dtypes than those of floats.
+        ValueError: it is none of these.
+    """
+    wanted = config.default_matmul_precision.value if precision is None else precision
+    if isinstance(wanted, str) and wanted in ALGORITHM_NAMES:
+        return ALGORITHM_NAMES[wanted]
+    if isinstance(wanted, DotAlgorithm):
+        return checked_algorithm(wanted)
+    if isinstance(wanted, DotAlgorithmPreset):
+        return wanted
+    return canonical_precision(precision)
+
+
+def canonical_precision(precision: Any) -> Precisions:
     """The precisions of two operands, or None where nothing was asked for.
 
     Args:
         precision: None, a `Precision` or its name, or a pair of these. For None the option
-            ``default_matmul_precision`` holds.
+            ``default_matmul_precision`` holds, unless it is an algorithm, which only contractions
+            have (see `dot_precision`).
 
     Raises:
         ValueError: it is none of these.
@@ -88,7 +123,7 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
     asked = precision is not None
     if not asked:
         precision = config.default_matmul_precision.value
-        if precision is None:
+        if precision is None or precision in ALGORITHM_NAMES:
             return None
     try:
         if isinstance(precision, tuple | list):
@@ -99,7 +134,8 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
         names = ", ".join(repr(n) for n in _PRECISIONS if n is not None)
         where = "" if asked else " (from the option default_matmul_precision)"
         raise ValueError(
-            f"precision must be None, a lax.Precision, one of {names}, or a pair of these, got "
+            f"precision must be None, a lax.Precision, one of {names}, or a pair of these (or, for "
+            f"products of matrices, a lax.DotAlgorithmPreset, its name or a lax.DotAlgorithm), got "
             f"{precision!r}{where}"
         ) from None
     return both, both
@@ -146,7 +182,7 @@ class DotGeneral(Primitive):
             *[x.shape[d] for d in free_dimensions(x.ndim, xc, xb)],
             *[y.shape[d] for d in free_dimensions(y.ndim, yc, yb)],
         )
-        dtype, weak = dtypes.result_of_pair(x.dtype, x.weak_type, y.dtype, y.weak_type)
+        dtype, weak = product_dtype(x, y)
         if preferred_element_type is not None:
             self._check_preferred(dtype, preferred_element_type)
             dtype, weak = preferred_element_type, False
@@ -212,9 +248,17 @@ class DotGeneral(Primitive):
         return out, tangent
 
     def transpose(
-        self, ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers, **params: Any
+        self,
+        ct: Any,
+        x: Any,
+        y: Any,
+        *,
+        dimension_numbers: DimensionNumbers,
+        precision: Any,
+        **params: Any,
     ) -> Sequence[Any]:
         (xc, yc), (xb, yb) = dimension_numbers
+        params["precision"] = for_cotangents(precision, dtypes.dtype_of(ct))
         x_rank, y_rank = len(shape_of(x)), len(shape_of(y))
         x_free = free_dimensions(x_rank, xc, xb)
         y_free = free_dimensions(y_rank, yc, yb)
@@ -269,28 +313,36 @@ class DotGeneral(Primitive):
     ) -> Any:
         (a, b), (out,) = context.avals_in, context.avals_out
         (xc, yc), (xb, yb) = dimension_numbers
-        common, _ = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
+        common, _ = product_dtype(a, b)
         result = out
         if dtype_kind(common) != dtype_kind(out.dtype):
             # Integers that are to be summed as floats, reals as complex numbers, and the like.
             common = out.dtype
         elif common.itemsize > out.dtype.itemsize:
             result = out.update(dtype=common)
+        attributes = {
+            "dot_dimension_numbers": context.dot_dimension_numbers(
+                lhs_contracting=xc, rhs_contracting=yc, lhs_batching=xb, rhs_batching=yb
+            )
+        }
+        if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+            kinds = {dtype_kind(d) for d in (a.dtype, b.dtype, out.dtype)}
+            if kinds == {"f"} and precision is not DotAlgorithmPreset.DEFAULT:
+                chosen = plan(context, precision, a.dtype, b.dtype)
+                x = context.convert(x, a, a.update(dtype=chosen.lhs))
+                y = context.convert(y, b, b.update(dtype=chosen.rhs))
+                attributes["algorithm"] = chosen.attribute
+                result = out.update(dtype=chosen.out)
+                product = context.op("dot_general", [x, y], result, attributes)
+                return context.convert(product, result, out)
+            precision = None
         # Operands of one dtype may be narrower than the sum; ones of different dtypes have to meet.
         if a.dtype != b.dtype or dtype_kind(a.dtype) != dtype_kind(common):
-            x = context.convert(x, a, a.update(dtype=common))
-            y = context.convert(y, b, b.update(dtype=common))
-        product = context.op(
-            "dot_general",
-            [x, y],
-            result,
-            {
-                "dot_dimension_numbers": context.dot_dimension_numbers(
-                    lhs_contracting=xc, rhs_contracting=yc, lhs_batching=xb, rhs_batching=yb
-                ),
-                "precision_config": context.precision(precision),
-            },
-        )
+            for_x, for_y = factor_dtypes(a.dtype, b.dtype, common)
+            x = context.convert(x, a, a.update(dtype=for_x))
+            y = context.convert(y, b, b.update(dtype=for_y))
+        attributes["precision_config"] = context.precision(precision)
+        product = context.op("dot_general", [x, y], result, attributes)
         return context.convert(product, result, out)
 
 
@@ -338,7 +390,8 @@ def dot_general(
         dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, four
             sequences of dimensions. Contracting dimensions are paired in the order given and
             summed over; batch dimensions are paired and kept.
-        precision: None, a `Precision` or its name, or one for each operand.
+        precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
+            `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype in which products are summed, and of the result.
         out_sharding: None.
 
@@ -364,7 +417,7 @@ def dot_general(
         as_operand(rhs, "lax.dot_general", "rhs"),
         dimension_numbers=_dimension_numbers(dimension_numbers),
         out_sharding=None,
-        precision=canonical_precision(precision),
+        precision=dot_precision(precision),
         preferred_element_type=preferred_element_type,
     )
 
@@ -384,7 +437,8 @@ def dot(
         lhs: an array of rank 1 or 2.
         rhs: an array of rank 1 or 2.
         dimension_numbers: as for `dot_general`, which this function is if they are given.
-        precision: None, a `Precision` or its name, or one for each operand.
+        precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
+            `DotAlgorithmPreset` or its name.
         preferred_element_type: dtype in which products are summed, and of the result.
         out_sharding: None.
 
@@ -427,7 +481,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     Args:
         lhs: an array of shape ``(*batch, m, k)``.
         rhs: an array of shape ``(*batch, k, n)``.
-        precision: None, a `Precision` or its name, or one for each operand.
+        precision: None, a `Precision` or its name, or one for each operand; or a `DotAlgorithm`, a
+            `DotAlgorithmPreset` or its name.
 
     Returns:
         An array of shape ``(*batch, m, n)``.

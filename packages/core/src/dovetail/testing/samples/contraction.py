@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.ops.contraction import Precision
+from dovetail.core.ops.dot_algorithms import DotAlgorithm, DotAlgorithmPreset
 from dovetail.testing.sample import ALL_DTYPES, Sample, across_dtypes
 from dovetail.testing.samples.shape import numbers
 
@@ -31,10 +32,10 @@ X, Y = numbers(2, 3), numbers(3, 4)
 SMALL_X, SMALL_Y = np.array([[1, 2, 0], [3, 1, 2]]), np.array([[1, 0], [2, 1], [0, 3]])
 
 
-def _mixed(x: Any, y: Any, preferred: Any = None) -> Sample:
+def _mixed(x: Any, y: Any, preferred: Any = None, precision: Any = None) -> Sample:
     return Sample(
         (SMALL_X.astype(x), SMALL_Y.astype(y)),
-        _dot(((1,), (0,)), preferred=preferred),
+        _dot(((1,), (0,)), preferred=preferred, precision=precision),
         differentiable=(),
         batched=(),
         note=f"{x} by {y}",
@@ -100,6 +101,27 @@ SAMPLES: dict[str, list[Sample]] = {
         _mixed("float32", "float32", "bfloat16"),
         _mixed("float32", "complex64"),
         _mixed("float32", "float32", "complex64"),
+        _mixed("float8_e4m3fn", "float8_e5m2", "float32"),
+        _mixed("float8_e5m2", "float8_e4m3fn"),
+        _mixed("float8_e4m3fn", "float32"),
+        _mixed("bfloat16", "float8_e4m3fn"),
+        _mixed("int4", "float8_e4m3fn"),
+        _mixed("int4", "int8"),
+        *(
+            _mixed(dtype, dtype, precision=precision)
+            for dtype, precision in (
+                ("float32", DotAlgorithmPreset.F32_F32_F32),
+                ("bfloat16", DotAlgorithmPreset.BF16_BF16_F32),
+                ("complex64", DotAlgorithmPreset.F32_F32_F32),
+                ("float32", DotAlgorithm(*map(np.dtype, ["float64"] * 3))),
+            )
+        ),
+        Sample(
+            (X.astype("float64"), Y.astype("float64")),
+            _dot(((1,), (0,)), precision=DotAlgorithmPreset.F64_F64_F64),
+            linear=(0,),
+            absolute=16,
+        ),
         Sample(
             (X, Y),
             _dot(((1,), (0,)), preferred=np.float64),
