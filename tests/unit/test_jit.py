@@ -487,3 +487,18 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
 def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "name", ["block_until_ready", "delete", "device", "devices", "sharding", "__dlpack__"]
+)
+@pytest.mark.parametrize("transformation", [dt.jit, dt.vmap, dt.grad])
+def test_what_arrays_alone_have(transformation: Any, name: str) -> None:
+    def function(value: Any) -> None:
+        assert not hasattr(value, name)
+        assert not hasattr(type(value), name)
+        getattr(value, name)
+
+    with pytest.raises(AttributeError, match=f"{name} is there for arrays alone") as caught:
+        transformation(function)(np.ones(3, np.float32))
+    assert "value" in str(caught.value)

@@ -202,6 +202,22 @@ for _name in OPERATORS:
     setattr(ArrayClass, _name, _stub(_name))
 
 
+class _OfValues:
+    """What arrays have and tracers have not: reading it says so, and where the tracer is from."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tracer: Any, owner: type) -> Any:
+        if tracer is None:
+            raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
+        raise AttributeError(
+            f"{self.name} is there for arrays alone, and this is a tracer, whose value is not "
+            f"known while tracing: {tracer.origin()}. Use it on the result, outside of the "
+            "transformed function"
+        )
+
+
 class Tracer(ArrayClass):
     """A value inside a transformation.
 
@@ -313,9 +329,18 @@ class Tracer(ArrayClass):
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(
-            f"{type(self).__name__} is immutable: instead of x[index] = y write x = "
-            "x.at[index].set(y)"
+            "arrays cannot be changed: instead of x[index] = y write x = x.at[index].set(y); "
+            "instead of x[index] += y write x = x.at[index].add(y)"
         )
 
+
+for _name in (
+    *("addressable_data", "addressable_shards", "global_shards", "sharding"),
+    *("block_until_ready", "copy_to_host_async", "is_ready"),
+    *("committed", "device", "devices", "to_device"),
+    *("delete", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer"),
+    *("__dlpack__", "__dlpack_device__"),
+):
+    setattr(Tracer, _name, _OfValues(_name))
 
 register_array_class(Tracer)
