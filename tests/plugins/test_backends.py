@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +36,8 @@ def test_cpu_devices(manager, count):
         ({"num_devices": True}, "num_devices must be a positive int or None, got True"),
         ({"num_devices": "2"}, "num_devices must be a positive int or None, got '2'"),
         ({"asynchronous": 1}, "asynchronous must be True or False, got 1"),
+        ({"retained_memory": -1}, "retained_memory must be a number of bytes, got -1"),
+        ({"retained_memory": 0.5}, "retained_memory must be a number of bytes, got 0.5"),
     ],
 )
 def test_cpu_options_are_checked(manager, options, expected):
@@ -40,19 +46,53 @@ def test_cpu_options_are_checked(manager, options, expected):
     assert expected in str(caught.value)
 
 
+PAGE_FAULTS = """
+import resource
+import numpy as np
+import dovetail.numpy as jnp
+
+x = jnp.asarray(np.ones(10_000_000, np.float32))
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        (x + x).block_until_ready()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(min(faults() for _ in range(6)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has mallopt")
+def test_freed_memory_is_kept():
+    counts = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", PAGE_FAULTS],
+                env=os.environ | {"DOVETAIL_CPU_RETAINED_MEMORY": str(limit)},
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+        for limit in (0, 1 << 30)
+    ]
+    assert counts[1] < counts[0] / 10
+
+
 @pytest.mark.parametrize(
-    ("platform", "expected"),
+    ("name", "expected"),
     {
         "cuda": "there is no NVIDIA GPU with a loaded driver (none of ",
         "tpu": "there is no TPU on this machine (no TPU chip under ",
     }.items(),
 )
-def test_without_hardware_they_say_so(monkeypatch, manager, platform, expected):
+def test_without_hardware_they_say_so(monkeypatch, manager, name, expected):
     monkeypatch.setattr(dovetail_cuda.capabilities, "DEVICE_FILES", ("/nowhere/nvidia0",))
     monkeypatch.setattr(dovetail_tpu.plugin, "count_chips", lambda: 0)
     with pytest.raises(BackendUnavailableError) as caught:
-        manager.make_client(platform)
-    assert f"platform {platform!r} cannot run on this machine: {expected}" in str(caught.value)
+        manager.make_client(name)
+    assert f"platform {name!r} cannot run on this machine: {expected}" in str(caught.value)
     assert manager.failures == ()
 
 

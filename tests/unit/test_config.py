@@ -67,6 +67,7 @@ DEFAULTS = {
     "captured_constants_warn_bytes": 2_000_000_000,
     "num_cpu_devices": -1,
     "cpu_asynchronous_dispatch": True,
+    "cpu_retained_memory": 1 << 30,
     "legacy_prng_key": "allow",
     "random_seed_offset": 0,
 }
@@ -185,6 +186,8 @@ def test_update(name: str, value: Any, stored: Any) -> None:
         ("num_cpu_devices", 1.5, TypeError, "number of devices"),
         ("num_cpu_devices", -2, ValueError, "number of devices"),
         ("num_cpu_devices", True, TypeError, "number of devices"),
+        ("cpu_retained_memory", -1, ValueError, "number of bytes"),
+        ("cpu_retained_memory", "1G", TypeError, "number of bytes"),
         ("numpy_rank_promotion", "rais", ValueError, "Did you mean 'raise'"),
         ("numpy_rank_promotion", 1, TypeError, "'allow', 'warn', 'raise'"),
         ("persistent_cache_min_compile_time_secs", -1, ValueError, "not negative"),

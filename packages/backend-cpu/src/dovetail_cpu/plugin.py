@@ -34,7 +34,8 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
         platform: `"cpu"`.
         options: `num_devices` (int, or None for what `XLA_FLAGS` says, which is 1 by default):
             how many virtual devices; `asynchronous` (bool, default True): whether calls return
-            before their computation ends.
+            before their computation ends; `retained_memory` (int, default 0): bytes of freed memory
+            that the process keeps for later arrays, 0 to leave that to the C library.
     """
     from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,21 +10,25 @@ from jaxlib import xla_client
 
 from dovetail.extend import Client
 
-OPTIONS: Final = ("asynchronous", "num_devices")
+OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_LARGEST_INT: Final = 2**31 - 1
 
 
 def make_client(options: Mapping[str, object]) -> Client:
     """Create a CPU client.
 
     Args:
-        options: `num_devices` and `asynchronous`, each of them optional.
+        options: `num_devices`, `asynchronous` and `retained_memory`, each of them optional.
 
     Returns:
         jaxlib's client.
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
-        ValueError: `num_devices` is not positive.
+        ValueError: `num_devices` is not positive, or `retained_memory` is negative.
     """
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
@@ -37,5 +42,30 @@ def make_client(options: Mapping[str, object]) -> Client:
     asynchronous = options.get("asynchronous", True)
     if not isinstance(asynchronous, bool):
         raise TypeError(f"cpu option asynchronous must be True or False, got {asynchronous!r}")
+    retained = options.get("retained_memory", 0)
+    if type(retained) is not int or retained < 0:
+        kind = TypeError if type(retained) is not int else ValueError
+        raise kind(f"cpu option retained_memory must be a number of bytes, got {retained!r}")
+    if retained:
+        keep_freed_memory(retained)
     client: Client = xla_client.make_cpu_client(asynchronous=asynchronous, num_devices=num_devices)
     return client
+
+
+def keep_freed_memory(limit: int) -> None:
+    """Let the C library keep freed memory, up to a limit, instead of giving it back at once.
+
+    By default glibc maps blocks of more than 32 MiB afresh each time, and returns what is free at
+    the end of its heap: an array of 40 MB then costs several times as much as computing it, because
+    the system clears every page anew. Other C libraries are left as they are.
+
+    Args:
+        limit: Bytes.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return
+    value = min(limit, _LARGEST_INT)
+    mallopt(_M_MMAP_THRESHOLD, value)
+    mallopt(_M_TRIM_THRESHOLD, value)

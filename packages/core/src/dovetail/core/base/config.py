@@ -463,6 +463,13 @@ cpu_asynchronous_dispatch = Option(
     True,
     "Let programs run on the CPU while Python goes on; read when the CPU backend starts.",
 )
+cpu_retained_memory = Option(
+    "cpu_retained_memory",
+    _Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
+    1 << 30,
+    "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
+    "system map and clear fresh pages for each; read when the CPU backend starts.",
+)
 
 # Finding mistakes.
 disable_jit = _DisableJit(

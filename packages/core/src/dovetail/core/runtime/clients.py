@@ -64,7 +64,10 @@ def _client_options(platform: str) -> dict[str, object]:
     """The options of the framework that a platform's client is made with."""
     if platform != "cpu":
         return {}
-    options: dict[str, object] = {"asynchronous": config.cpu_asynchronous_dispatch.value}
+    options: dict[str, object] = {
+        "asynchronous": config.cpu_asynchronous_dispatch.value,
+        "retained_memory": config.cpu_retained_memory.value,
+    }
     if config.num_cpu_devices.value > 0:
         options["num_devices"] = config.num_cpu_devices.value
     return options
