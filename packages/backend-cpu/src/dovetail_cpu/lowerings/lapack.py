@@ -25,13 +25,10 @@ def prepare() -> None:
     with _lock:
         if _prepared:
             return
-        from jaxlib import lapack  # deferred: most programs call no LAPACK
-        from jaxlib.cpu import _lapack  # deferred: as above
+        from jaxlib.cpu import _lapack  # deferred: most programs call no LAPACK
 
         for name, target in _lapack.registrations().items():
             xla_client.register_custom_call_target(name, target, platform="cpu", api_version=1)
-        for name in lapack.batch_partitionable_targets():
-            xla_client.register_custom_call_as_batch_partitionable(name)
         _lapack.initialize()
         _prepared = True
 

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dovetail.extend import LoweringTable
-from dovetail_cpu.lowerings.lapack import PREFIXES, lapack_call
+import numpy as np
+
+from dovetail.extend import LoweringTable, primitives
+from dovetail_cpu.lowerings.lapack import PREFIXES, lapack_call, where_succeeded
 
 TABLE: Final = LoweringTable()
+
+BOOL: Final = np.dtype(bool)
+INT32: Final = np.dtype(np.int32)
 
 
 def _transposed(aval: Any) -> Any:
@@ -24,6 +29,14 @@ def _transpose(context: Any, x: Any, aval: Any) -> Any:
     rank = aval.ndim
     order = (*range(rank - 2), rank - 1, rank - 2)
     return context.transpose(x, _transposed(aval), order)
+
+
+def _triangle(context: Any, x: Any, aval: Any) -> Any:
+    """The lower triangles of matrices, with zeros above."""
+    flat = aval.update(shape=aval.shape[-2:], dtype=INT32)
+    below = context.compare(context.iota(flat, 0), context.iota(flat, 1), "GE", flat)
+    mask = context.broadcast_in_dim(below, aval.update(dtype=BOOL), (aval.ndim - 2, aval.ndim - 1))
+    return context.select(mask, x, context.constant(0, aval), aval)
 
 
 @TABLE.rule("triangular_solve")
@@ -55,3 +68,35 @@ def triangular_solve(
         diag="U" if unit_diagonal else "N",
     )
     return _transpose(context, x, _transposed(out))
+
+
+@TABLE.rule("cholesky")
+def cholesky(context: Any, x: Any) -> Any:
+    """``potrf`` on the transposed matrix, whose upper triangle is read and written."""
+    (aval,) = context.avals_out
+    if not aval.size:
+        return NotImplemented
+    info = aval.update(shape=aval.shape[:-2], dtype=INT32)
+    root, failed = lapack_call(
+        context, "potrf", [_transpose(context, x, aval)], [aval, info], aliases={0: 0}, uplo="U"
+    )
+    (root,) = where_succeeded(context, failed, info, [root], [aval])
+    return _triangle(context, _transpose(context, root, aval), aval)
+
+
+@TABLE.rule("lu")
+def lu(context: Any, x: Any) -> Any:
+    """``getrf``, whose pivots are numbered from 1."""
+    out, pivots, permutation = context.avals_out
+    if not out.size:
+        return NotImplemented
+    info = pivots.update(shape=pivots.shape[:-1])
+    packed, rows, _ = lapack_call(context, "getrf", [x], [out, pivots, info], aliases={0: 0})
+    rows = context.sub(rows, context.constant(1, pivots), pivots)
+    (order,) = context.lower_function(
+        lambda rows: primitives()["lu_pivots_to_permutation"].bind(
+            rows, permutation_size=permutation.shape[-1]
+        ),
+        [pivots],
+    )(rows)
+    return [packed, rows, order]

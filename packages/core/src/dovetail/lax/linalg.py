@@ -6,10 +6,26 @@ those of a stack of matrices that are treated alike.
 
 from __future__ import annotations
 
+from dovetail.core.ops.linalg.cholesky import cholesky as cholesky
+from dovetail.core.ops.linalg.cholesky import cholesky_p as cholesky_p
+from dovetail.core.ops.linalg.cholesky import cholesky_update as cholesky_update
+from dovetail.core.ops.linalg.cholesky import cholesky_update_p as cholesky_update_p
+from dovetail.core.ops.linalg.lu import lu as lu
+from dovetail.core.ops.linalg.lu import lu_p as lu_p
+from dovetail.core.ops.linalg.lu import lu_pivots_to_permutation as lu_pivots_to_permutation
+from dovetail.core.ops.linalg.lu import lu_pivots_to_permutation_p as lu_pivots_to_permutation_p
 from dovetail.core.ops.linalg.triangular import triangular_solve as triangular_solve
 from dovetail.core.ops.linalg.triangular import triangular_solve_p as triangular_solve_p
 
 __all__ = [
+    "cholesky",
+    "cholesky_p",
+    "cholesky_update",
+    "cholesky_update_p",
+    "lu",
+    "lu_p",
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
     "triangular_solve",
     "triangular_solve_p",
 ]

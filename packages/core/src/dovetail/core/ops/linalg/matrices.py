@@ -9,14 +9,27 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
-from dovetail.core.basis.structural import batch_size, broadcast_in_dim, full, to_front, transpose
+from dovetail.core.basis.structural import (
+    batch_size,
+    broadcast_in_dim,
+    full,
+    reshape,
+    to_front,
+    transpose,
+)
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops.arithmetic import add
 from dovetail.core.ops.comparison import eq_p, ge_p
-from dovetail.core.ops.complex import conj
+from dovetail.core.ops.complex import conj, real
 from dovetail.core.ops.contraction import Precision, dot_general_p
 from dovetail.core.ops.creation import iota_like
+from dovetail.core.ops.indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    gather_slices,
+)
 from dovetail.core.ops.selection import select_n_p
+from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.trace.primitive import Primitive
 
 Shape = tuple[int, ...]
@@ -78,34 +91,43 @@ def check_matrices(name: str, aval: ShapedArray, argument: str, square: bool = F
     """Refuse an operand that is no stack of matrices, or not of square ones.
 
     Raises:
-        ValueError: it is not.
+        TypeError: it has less than two dimensions.
+        ValueError: the matrices are not square.
     """
-    if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
-        want = "(..., n, n)" if square else "(..., m, n)"
-        raise ValueError(f"{name}: {argument} must have a shape {want}, got {aval.shape}")
+    if aval.ndim < 2:
+        raise TypeError(
+            f"{name}: {argument} must be a matrix or a stack of them, got the shape {aval.shape}"
+        )
+    if square and aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"{name}: the matrices in {argument} must be square, got {aval.shape}")
 
 
-def check_batch(name: str, expected: Shape, aval: ShapedArray, argument: str, core: int) -> None:
-    """Refuse an operand with other batch dimensions than `expected`, or too few dimensions.
+def check_batch(name: str, batch: Shape, aval: ShapedArray, argument: str, rank: int) -> None:
+    """Refuse an operand with other batch dimensions than the first one has.
 
     Args:
         name: of the primitive.
-        expected: batch dimensions of the first operand.
+        batch: the batch dimensions of the first operand.
         aval: of the operand.
         argument: what it is called.
-        core: how many dimensions it has without batch dimensions.
+        rank: how many dimensions it has without batch dimensions.
 
     Raises:
-        ValueError: they differ.
+        TypeError: they differ.
     """
-    if aval.ndim < core or aval.shape[: aval.ndim - core] != expected:
-        raise ValueError(
-            f"{name}: {argument} must have the batch dimensions {expected} of the first operand, "
-            f"and {core} more, got the shape {aval.shape}"
+    if aval.ndim < rank or aval.shape[: aval.ndim - rank] != batch:
+        raise TypeError(
+            f"{name}: {argument} must have the batch dimensions {batch} of the first operand and "
+            f"{rank} more, got the shape {aval.shape}"
         )
 
 
 # Functions for rules
+
+
+def nan_of(dtype: Any) -> complex:
+    """NaN, in both parts of complex numbers."""
+    return complex(np.nan, np.nan) if dtype_kind(dtype) == "c" else np.nan
 
 
 def batch_all(
@@ -160,6 +182,16 @@ def where(mask: Any, x: Any, y: Any) -> Any:
     return select_n_p.bind(mask, y, x)
 
 
+def hermitian(x: Any) -> Any:
+    """The Hermitian matrices with the lower triangles of `x`; the diagonal's imaginary parts are
+    left out."""
+    strict = triangle(x, offset=-1)
+    size = shape_of(x)[-1]
+    dtype = aval_of(x).dtype
+    diagonal = convert_element_type(real(x), dtype) if is_complex(x) else x
+    return where(on_diagonal(size, size), diagonal, add(strict, adjoint(strict)))
+
+
 def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
     """`x` with zeros above a diagonal (below it for the upper triangle); offset 1 is the diagonal
     above the main one."""
@@ -170,6 +202,39 @@ def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
         row = add(row, offset)
     mask = ge_p.bind(row, column) if lower else ge_p.bind(column, row)
     return where(mask, x, full(shape, 0, aval_of(x).dtype))
+
+
+def part(x: Any, rows: int | slice | None = None, columns: int | slice | None = None) -> Any:
+    """Some rows and columns of matrices: the first ones, or from `start` to before `stop`."""
+    rank = len(shape_of(x))
+    for dimension, kept in ((rank - 2, rows), (rank - 1, columns)):
+        if kept is not None:
+            start, stop = (0, kept) if isinstance(kept, int) else (kept.start, kept.stop)
+            x = slice_dimension(x, start, stop, dimension)
+    return x
+
+
+def rows_in_order(x: Any, order: Any) -> Any:
+    """``out[..., i, :] = x[..., order[..., i], :]``."""
+    if not aval_of(x).size:
+        return x
+    rank = len(shape_of(x))
+    batch = tuple(range(rank - 2))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(rank - 1,),
+        collapsed_slice_dims=(rank - 2,),
+        start_index_map=(rank - 2,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
+    return gather_slices(
+        x,
+        reshape(order, (*shape_of(order), 1)),
+        numbers,
+        (*(1 for _ in range(rank - 1)), shape_of(x)[-1]),
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        unique_indices=True,
+    )
 
 
 def on_diagonal(rows: int, columns: int) -> Any:

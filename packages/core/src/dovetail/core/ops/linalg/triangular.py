@@ -261,8 +261,9 @@ def triangular_solve(
         The solutions, of the shape and dtype of `b`.
 
     Raises:
-        TypeError: the dtypes differ, or are neither floating point nor complex.
-        ValueError: the shapes do not go together.
+        TypeError: the dtypes differ, or are neither floating point nor complex; or the numbers of
+            dimensions or the batch dimensions do not go together.
+        ValueError: the sizes of the matrices do not go together.
 
     Example:
         >>> import numpy as np
