@@ -55,19 +55,25 @@ def _checked(check: Callable[[Primitive, Sequence[Sample]], Iterable[str]]) -> C
 
 
 def apply(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
-    """Bind the primitive with the sample's parameters; always a list."""
+    """Bind the primitive with the sample's parameters, and what is observed of it; always a list."""
     try:
         out = primitive.bind(*args, **sample.params)
+        return sample.observed(list(out) if primitive.multiple_results else [out])
     except Exception as error:
         error.add_note(f"while applying {primitive.name} to the sample {sample}")
         raise
-    return list(out) if primitive.multiple_results else [out]
 
 
-def expected(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
+def referred(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
     """What the primitive's reference gives; always a list."""
     out = primitive.reference(*args, **sample.params)
     return [np.asarray(o) for o in (out if primitive.multiple_results else [out])]
+
+
+def expected(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
+    """What is to be observed of the primitive's reference; always a list."""
+    results: list[Any] = referred(primitive, sample, args)
+    return [np.asarray(o) for o in sample.observed(results)]
 
 
 def _together(
@@ -109,7 +115,7 @@ def abstract_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable
             continue
         out = primitive.abstract(*avals, **sample.params)
         outs = list(out) if primitive.multiple_results else [out]
-        wants = expected(primitive, sample, sample.arrays())
+        wants = referred(primitive, sample, sample.arrays())
         if len(outs) != len(wants):
             yield f"{sample}: {len(outs)} results, the reference has {len(wants)}"
             continue

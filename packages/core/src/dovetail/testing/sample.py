@@ -50,6 +50,9 @@ class Sample:
         absolute: the same in units of the dtype's epsilon, for sums whose terms cancel.
         derivative_tolerance: how far a derivative may be from finite differences, relatively.
         signed_zeros: whether the sign of a zero result is compared.
+        observe: where results are not unique, such as the signs of eigenvectors: a function from
+            them (a list of arrays, also traced ones) to a list of arrays that are, which are
+            compared and differentiated instead.
         raises: the error that abstract evaluation has to raise, instead of everything else.
         note: what the sample is about.
     """
@@ -66,6 +69,7 @@ class Sample:
     absolute: float = 0.0
     derivative_tolerance: float = 1e-5
     signed_zeros: bool = True
+    observe: Callable[[list[Any]], list[Any]] | None = None
     raises: type[Exception] | None = None
     note: str = ""
 
@@ -87,6 +91,10 @@ class Sample:
     def batched_positions(self) -> tuple[int, ...]:
         """Positions of the arguments that may be batched."""
         return tuple(range(len(self.args))) if self.batched is None else self.batched
+
+    def observed(self, results: list[Any]) -> list[Any]:
+        """What is compared of the results of the primitive or of its reference."""
+        return results if self.observe is None else self.observe(results)
 
     def __str__(self) -> str:
         args = ", ".join(f"{a.dtype}{list(a.shape)}" for a in self.arrays())
