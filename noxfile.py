@@ -179,6 +179,27 @@ def bench(session: nox.Session) -> None:
     session.run(own, "benchmarks/compare.py", "--dovetail", own, "--jax", python, *words)
 
 
+@nox.session
+def bench_operations(session: nox.Session) -> None:
+    """Measure operations on large arrays against JAX, NumPy and PyTorch, interleaved."""
+    install(session)
+    pythons = {}
+    version = jaxlib_version(session)
+    for name, wanted in (
+        ("jax", (f"jax=={version}", f"jaxlib=={version}")),
+        ("torch", ("torch", "numpy")),
+    ):
+        folder = Path(session.create_tmp()).resolve() / name
+        pythons[name] = str(folder / "bin" / "python")
+        if not folder.exists():
+            session.run("python", "-m", "venv", str(folder), external=True)
+        session.run(pythons[name], "-m", "pip", "install", "-q", *wanted, external=True)
+    words = session.posargs or ["--output", "benchmarks/operations.md"]
+    own = str(Path(session.bin) / "python")
+    others = ("--jax", pythons["jax"], "--torch", pythons["torch"])
+    session.run(own, "benchmarks/compare_operations.py", "--dovetail", own, *others, *words)
+
+
 def jaxlib_version(session: nox.Session) -> str:
     """The version of jaxlib in a session's environment."""
     code = "import jaxlib.version; print(jaxlib.version.__version__)"
