@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cpu.lowerings import cumulative, linalg, reduction, sorting
+from dovetail_cpu.lowerings import cumulative, eigen, linalg, reduction, sorting
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS: Final = LoweringTable([cumulative.TABLE, linalg.TABLE, reduction.TABLE, sorting.TABLE])
+LOWERINGS: Final = LoweringTable(
+    [cumulative.TABLE, eigen.TABLE, linalg.TABLE, reduction.TABLE, sorting.TABLE]
+)
