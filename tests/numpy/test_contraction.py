@@ -269,6 +269,8 @@ def test_einsum_gradients(subscripts: str) -> None:
             ValueError,
             "equally many",
         ),
+        (lambda: jnp.matvec(np.ones(3), np.ones(3)), ValueError, "matvec needs matrices as x1"),
+        (lambda: jnp.vecmat(np.ones(3), np.ones(3)), ValueError, "vecmat needs matrices as x2"),
         (lambda: jnp.cross(np.ones(4), np.ones(4)), ValueError, "2 or 3 components"),
         (
             lambda: jnp.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 5))),

@@ -57,7 +57,8 @@ def same(actual: Any, expected: Any, weak: bool | None = None) -> None:
 def test_array_of_host_values(value: Any) -> None:
     same(jnp.array(value), np.array(value), weak=False)
     same(jnp.asarray(value), np.array(value), weak=False)
-    same(jnp.array(value, "float16"), np.array(value).real.astype("float16"))
+    if np.array(value).dtype.kind != "c":
+        same(jnp.array(value, "float16"), np.array(value).astype("float16"))
 
 
 @pytest.mark.parametrize("value", [2, 2.5, 2j])
@@ -158,6 +159,31 @@ def test_options_of_array() -> None:
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("shape", [2.0, (2.0,), (1, 2.0), np.float32(2)], ids=repr)
+@pytest.mark.parametrize("function", [jnp.zeros, jnp.ones, jnp.empty])
+def test_sizes_are_integers_whatever_was_made_before(function: Any, shape: Any) -> None:
+    for made in (2, (2,), (1, 2)):
+        function(made)
+    with pytest.raises(TypeError, match=r"shape.*integer"):
+        function(shape)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32", "bfloat16", "bool"])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 300.5, -1.5, 1e12, 1j, 2.5, -0.9])
+def test_numbers_in_lists_fit_as_numbers_do(number: Any, dtype: str) -> None:
+    """A number in a list gives the same as alone: an element, or an error of the same kind."""
+    found: list[Any] = []
+    for value in (number, [number], [[1, number]], (0.5, number)):
+        try:
+            found.append(np.asarray(jnp.array(value, dtype)).ravel()[-1])
+        except (OverflowError, TypeError) as error:
+            found.append(type(error))
+    if isinstance(found[0], type):
+        assert found == found[:1] * 4
+    else:
+        np.testing.assert_array_equal(np.array(found, np.float32), np.float32(found[0]))
 
 
 def test_sixty_four_bits_are_warned_about() -> None:

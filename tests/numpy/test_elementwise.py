@@ -506,6 +506,27 @@ def test_derivatives_at_edges() -> None:
     assert float(dt.grad(dt.grad(jnp.sinc))(0.0)) == pytest.approx(-(np.pi**2) / 3, rel=1e-5)
 
 
+EDGE_PAIRS = [(x, y) for x in (0.0, 1.0, np.inf, -np.inf, np.nan) for y in (0.0, 1.0, np.nan)]
+
+
+@pytest.mark.parametrize(("x", "y"), EDGE_PAIRS)
+def test_derivatives_of_pairs_at_edges(x: float, y: float) -> None:
+    def slopes(function: Any, *args: float) -> list[float]:
+        return [float(s) for s in dt.grad(function, (0, 1))(*args)]
+
+    for a, b in ((x, y), (y, x)):
+        assert slopes(jnp.floor_divide, a, b) == [0.0, 0.0]
+        assert slopes(lambda p, q: jnp.divmod(p, q)[0], a, b) == [0.0, 0.0]
+        for function in (jnp.fmax, jnp.fmin):
+            if a == b:
+                assert slopes(function, a, b) == [0.5, 0.5]
+            elif not (np.isnan(a) and np.isnan(b)):
+                assert slopes(function, a, b) == [float(function(a, b) == v) for v in (a, b)]
+        if np.isnan(a) or np.isnan(b):
+            assert np.isnan(slopes(jnp.logaddexp, a, b)).all()
+            assert np.isnan(slopes(jnp.logaddexp2, a, b)).all()
+
+
 # ------------------------------------------------------------------------------------- operators
 
 

@@ -365,6 +365,14 @@ def test_gradients_of_ties_are_shared() -> None:
     np.testing.assert_allclose(
         np.asarray(dt.grad(jnp.min)(np.array([1.0, 1.0, 2.0]))), [0.5, 0.5, 0.0]
     )
+    for number in (0.0, 0.1, -3.7e8):
+        x = np.full(4, number, np.float32)
+        assert (np.asarray(jnp.quantile(x, jnp.array([0.0, 0.3, 0.77]))) == x[0]).all()
+        np.testing.assert_allclose(np.asarray(dt.grad(jnp.median)(x)), [0, 0.5, 0.5, 0])
+        gradient = dt.grad(lambda y: jnp.quantile(y, 0.3))(x)
+        np.testing.assert_allclose(np.asarray(gradient), [0.1, 0.9, 0, 0], rtol=1e-5)
+    gradient = dt.grad(jnp.median)(np.array([np.inf, np.inf, 0.0, np.inf]))
+    assert np.isfinite(np.asarray(gradient)).all()
     np.testing.assert_allclose(
         np.asarray(dt.grad(jnp.prod)(np.array([0.0, 2.0, 3.0]))), [6.0, 0.0, 0.0]
     )

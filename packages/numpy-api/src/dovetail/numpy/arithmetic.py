@@ -266,7 +266,8 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
         # x - rest is a multiple of y but for rounding, so the nearest integer is the quotient.
         quotient = lax.round(quotient, lax.RoundingMethod.TO_NEAREST_EVEN)
         if type(y) is not Literal or not y.val:
-            quotient = pick(lax.eq(y, _zero(y)), lax.div(x, y), quotient)
+            infinite = lax.stop_gradient(lax.div(x, y))
+            quotient = pick(lax.eq(y, _zero(y)), infinite, quotient)
         return quotient, pick(crosses, lax.add(rest, y), rest)
     divisor, rest, by_zero = _integer_rest(x, y)
     quotient = lax.div(x, divisor)
@@ -619,14 +620,14 @@ def fmax(x1: Any, x2: Any, /) -> Any:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype.
+        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fmax(jnp.array([1., jnp.nan]), 0.))
         [1. 0.]
     """
-    return _ignoring_nan("fmax", lax.gt, x1, x2)
+    return _ignoring_nan("fmax", x1, x2)
 
 
 @compiled
@@ -638,27 +639,22 @@ def fmin(x1: Any, x2: Any, /) -> Any:
         x2: array or scalar that broadcasts with `x1`.
 
     Returns:
-        An array of the common shape and dtype.
+        An array of the common shape and dtype. Where both are equal the gradient is shared equally.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fmin(jnp.array([1., jnp.nan]), 2.))
         [1. 2.]
     """
-    return _ignoring_nan("fmin", lax.lt, x1, x2)
+    return _ignoring_nan("fmin", x1, x2)
 
 
-def _ignoring_nan(function: str, wins: Any, x1: Any, x2: Any) -> Any:
+def _ignoring_nan(function: str, x1: Any, x2: Any) -> Any:
     x, y = promoted_pair(function, x1, x2)
-    if dtypes.kind_of(x.dtype) not in ("f", "c"):
-        return (lax.max if function == "fmax" else lax.min)(x, y)
-    first = lax.bitwise_or(_wins(function, x, y), lax.ne(y, y))
-    return pick(first, x, y)
-
-
-def _wins(function: str, x: Any, y: Any) -> Any:
     extreme = (lax.max if function == "fmax" else lax.min)(x, y)
-    return lax.eq(extreme, x)
+    if dtypes.kind_of(x.dtype) not in ("f", "c"):
+        return extreme
+    return pick(lax.ne(y, y), x, pick(lax.ne(x, x), y, extreme))
 
 
 @compiled

@@ -228,15 +228,23 @@ def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:
 
 
 def _checked_scalar(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    if type(value) is complex and dtypes.kind_of(dtype) not in ("c", "b"):
-        raise TypeError(
-            f"array: the complex number {value} does not fit dtype {dtype}; take its .real"
-        )
+    _check_numbers(np.asarray(value), dtype)
     if type(value) is float and dtypes.kind_of(dtype) in ("i", "u"):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise OverflowError(f"array: {value} is no integer, and does not fit dtype {dtype}")
         value = int(value)
     return np.asarray(value, dtype)
+
+
+def _check_numbers(values: np.ndarray[Any, Any], dtype: Any) -> None:
+    """Raise where Python numbers, here in a wide dtype, are none of those that `dtype` has."""
+    kind = dtypes.kind_of(dtype)
+    if values.dtype.kind == "c" and kind not in ("c", "b"):
+        raise TypeError(f"array: complex numbers do not fit dtype {dtype}; take their real parts")
+    if values.dtype.kind == "f" and kind in ("i", "u"):
+        limits = dtypes.iinfo(dtype)
+        whole = np.trunc(values)
+        fits = (whole >= limits.min) & (whole <= limits.max)
+        if not fits.all():
+            raise OverflowError(f"array: {values[~fits].flat[0]} does not fit dtype {dtype}")
 
 
 def _place(value: np.ndarray[Any, Any], weak: bool) -> Any:
@@ -270,6 +278,7 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
         if dtypes.kind_of(dtype) in ("i", "u") and wide.dtype.kind in "iu":
             # NumPy then checks that every integer fits.
             return _place(np.array(values, dtype), False)
+        _check_numbers(wide, dtype)
         return _from_numpy(wide, dtype)
     leaves: list[Any] = []
     shape = _flattened(values, leaves)
@@ -441,11 +450,13 @@ def _constant(
 ) -> Any:
     """An array of one number, in a dtype that is a float by default."""
     key: Any = None
-    if device is None and out_sharding is None and state.trace is evaluation_trace:
+    # 2.0 and True are no sizes, but would find what 2 and 1 have left.
+    exact = type(shape) is int or (type(shape) is tuple and {int}.issuperset(map(type, shape)))
+    if exact and device is None and out_sharding is None and state.trace is evaluation_trace:
         key = (number, shape, dtype, enable_x64.value)
         try:
             found = _host_constants.get(key)
-        except TypeError:  # a list as shape
+        except TypeError:  # a list as dtype
             key = found = None
         if found is not None:
             value, aval = found

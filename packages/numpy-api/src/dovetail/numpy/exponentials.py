@@ -201,9 +201,9 @@ def _log_of_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of two real operands."""
     zero = literal(0, x.dtype, weak_of(x))
     difference = lax.sub(x, y)
-    # Both infinite and equal, or one of them nan: the difference is nan, the sum is the result, and
-    # its gradient does not pass through the difference.
-    special = lax.ne(difference, difference)
+    # Both infinite and equal: the difference is nan, the sum is the result, and its gradient does
+    # not pass through the difference.
+    special = lax.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
     difference = pick(special, zero, difference)
     # Written with the sign of the difference alone, so that derivatives at x = y are right to every
     # order.

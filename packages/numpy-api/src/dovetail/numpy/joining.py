@@ -436,9 +436,8 @@ def repeat(
     x = operand(a, "repeat")
     if axis is None or not aval_of(x).ndim:
         x = reshaped(x, (aval_of(x).size,))
-        axis = 0
     have = aval_of(x).shape
-    dimension = canonical_axis("repeat", axis, len(have))
+    dimension = canonical_axis("repeat", 0 if axis is None else axis, len(have))
     traced = isinstance(repeats, Tracer) and repeats.concrete() is None
     if not traced and not np.ndim(repeats) and total_repeat_length is None:
         return _repeat_each(x, integer("repeat", "repeats", repeats), dimension)

@@ -193,9 +193,12 @@ def _between(x: Any, share: Any, method: str, count: int) -> Any:
     count_first = aval_of(weight).ndim
     weight = convert(lax.broadcast_in_dim(weight, shape, tuple(range(count_first))), dtype)
     lower, upper = values
-    # Infinite neighbours: an element itself where the weight leaves no other.
     mixed = lax.add(lax.mul(lower, lax.sub(literal(1, dtype), weight)), lax.mul(upper, weight))
-    result = pick(lax.eq(lower, upper), lower, mixed)
+    # Of equal neighbours exactly the same, with gradients for both unless they are infinite.
+    equal = lax.add(lower, lax.mul(weight, lax.sub(upper, lower)))
+    equal = pick(lax.is_finite(lower), equal, lower)
+    result = pick(lax.eq(lower, upper), equal, mixed)
+    # Infinite neighbours: an element itself where the weight leaves no other.
     result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
     undefined = lax.bitwise_or(
         lax.broadcast_in_dim(nan, shape, tuple(range(count_first, len(shape)))),

@@ -509,6 +509,9 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     """
     x = operand(a, "moveaxis")
     rank = aval_of(x).ndim
+    for argument, axes in (("source", source), ("destination", destination)):
+        if axes is None:
+            raise TypeError(f"moveaxis requires {argument} to be one or several integers, got None")
     sources = canonical_axes("moveaxis", source, rank, "source")
     destinations = canonical_axes("moveaxis", destination, rank, "destination")
     if len(sources) != len(destinations):
