@@ -13,7 +13,7 @@ _MODULES = {
     "dovetail.core.basis.elementwise": ("convert_element_type_p mul_p neg_p"),
     "dovetail.core.basis.structural": ("broadcast_in_dim_p reduce_sum_p reshape_p transpose_p"),
     "dovetail.core.ops.arithmetic": (
-        "abs abs_p add add_p div div_p mul neg rem rem_p sign sign_p sub sub_p"
+        "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
     "dovetail.core.ops.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
@@ -21,7 +21,8 @@ _MODULES = {
         "shift_right_arithmetic_p shift_right_logical shift_right_logical_p xor_p"
     ),
     "dovetail.core.ops.comparison": (
-        "eq eq_p ge ge_p gt gt_p is_finite is_finite_p le le_p lt lt_p ne ne_p"
+        "eq eq_p eq_to_p ge ge_p gt gt_p is_finite is_finite_p le le_p le_to_p lt lt_p lt_to_p "
+        "ne ne_p"
     ),
     "dovetail.core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
     "dovetail.core.ops.contraction": ("Precision batch_matmul dot dot_general dot_general_p"),
@@ -51,7 +52,8 @@ _MODULES = {
     ),
     "dovetail.core.ops.error_functions": ("erf erf_inv erf_inv_p erf_p erfc erfc_p"),
     "dovetail.core.ops.exponential": (
-        "exp exp2 exp2_p exp_p expm1 expm1_p log log1p log1p_p log_p logistic logistic_p"
+        "exp exp2 exp2_p exp_p expm1 expm1_p log log1p log1p_p log2 log2_p log_p logistic "
+        "logistic_p"
     ),
     "dovetail.core.ops.extrema": ("clamp clamp_p max max_p min min_p"),
     "dovetail.core.ops.fourier": ("FftType fft fft_p"),
@@ -68,10 +70,13 @@ _MODULES = {
         "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
     ),
     "dovetail.core.ops.padding": ("padtype_to_pads"),
+    "dovetail.core.ops.polynomial": ("polynomial polynomial_p"),
     "dovetail.core.ops.powers": (
-        "cbrt cbrt_p integer_pow integer_pow_p pow pow_p reciprocal rsqrt rsqrt_p sqrt sqrt_p "
-        "square square_p"
+        "cbrt cbrt_p integer_pow integer_pow_p one_minus_square one_minus_square_p pow pow_p "
+        "reciprocal rsqrt rsqrt_p sqrt sqrt_p square square_p"
     ),
+    "dovetail.core.ops.ragged_contraction": ("ragged_dot ragged_dot_general"),
+    "dovetail.core.ops.ragged_dimensions": ("RaggedDotDimensionNumbers"),
     "dovetail.core.ops.reduction": (
         "argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max reduce_max_p "
         "reduce_min reduce_min_p reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum "

@@ -14,6 +14,8 @@ from dovetail.core.ops.arithmetic import add_p as add_p
 from dovetail.core.ops.arithmetic import div as div
 from dovetail.core.ops.arithmetic import div_p as div_p
 from dovetail.core.ops.arithmetic import mul as mul
+from dovetail.core.ops.arithmetic import mulhi as mulhi
+from dovetail.core.ops.arithmetic import mulhi_p as mulhi_p
 from dovetail.core.ops.arithmetic import neg as neg
 from dovetail.core.ops.arithmetic import rem as rem
 from dovetail.core.ops.arithmetic import rem_p as rem_p
@@ -41,6 +43,7 @@ from dovetail.core.ops.bitwise import shift_right_logical_p as shift_right_logic
 from dovetail.core.ops.bitwise import xor_p as xor_p
 from dovetail.core.ops.comparison import eq as eq
 from dovetail.core.ops.comparison import eq_p as eq_p
+from dovetail.core.ops.comparison import eq_to_p as eq_to_p
 from dovetail.core.ops.comparison import ge as ge
 from dovetail.core.ops.comparison import ge_p as ge_p
 from dovetail.core.ops.comparison import gt as gt
@@ -49,8 +52,10 @@ from dovetail.core.ops.comparison import is_finite as is_finite
 from dovetail.core.ops.comparison import is_finite_p as is_finite_p
 from dovetail.core.ops.comparison import le as le
 from dovetail.core.ops.comparison import le_p as le_p
+from dovetail.core.ops.comparison import le_to_p as le_to_p
 from dovetail.core.ops.comparison import lt as lt
 from dovetail.core.ops.comparison import lt_p as lt_p
+from dovetail.core.ops.comparison import lt_to_p as lt_to_p
 from dovetail.core.ops.comparison import ne as ne
 from dovetail.core.ops.comparison import ne_p as ne_p
 from dovetail.core.ops.complex import complex as complex
@@ -146,6 +151,8 @@ from dovetail.core.ops.exponential import expm1_p as expm1_p
 from dovetail.core.ops.exponential import log as log
 from dovetail.core.ops.exponential import log1p as log1p
 from dovetail.core.ops.exponential import log1p_p as log1p_p
+from dovetail.core.ops.exponential import log2 as log2
+from dovetail.core.ops.exponential import log2_p as log2_p
 from dovetail.core.ops.exponential import log_p as log_p
 from dovetail.core.ops.exponential import logistic as logistic
 from dovetail.core.ops.exponential import logistic_p as logistic_p
@@ -195,10 +202,14 @@ from dovetail.core.ops.joining import stack_p as stack_p
 from dovetail.core.ops.joining import unstack as unstack
 from dovetail.core.ops.joining import unstack_p as unstack_p
 from dovetail.core.ops.padding import padtype_to_pads as padtype_to_pads
+from dovetail.core.ops.polynomial import polynomial as polynomial
+from dovetail.core.ops.polynomial import polynomial_p as polynomial_p
 from dovetail.core.ops.powers import cbrt as cbrt
 from dovetail.core.ops.powers import cbrt_p as cbrt_p
 from dovetail.core.ops.powers import integer_pow as integer_pow
 from dovetail.core.ops.powers import integer_pow_p as integer_pow_p
+from dovetail.core.ops.powers import one_minus_square as one_minus_square
+from dovetail.core.ops.powers import one_minus_square_p as one_minus_square_p
 from dovetail.core.ops.powers import pow as pow
 from dovetail.core.ops.powers import pow_p as pow_p
 from dovetail.core.ops.powers import reciprocal as reciprocal
@@ -208,6 +219,11 @@ from dovetail.core.ops.powers import sqrt as sqrt
 from dovetail.core.ops.powers import sqrt_p as sqrt_p
 from dovetail.core.ops.powers import square as square
 from dovetail.core.ops.powers import square_p as square_p
+from dovetail.core.ops.ragged_contraction import ragged_dot as ragged_dot
+from dovetail.core.ops.ragged_contraction import ragged_dot_general as ragged_dot_general
+from dovetail.core.ops.ragged_dimensions import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+)
 from dovetail.core.ops.reduction import argmax as argmax
 from dovetail.core.ops.reduction import argmax_p as argmax_p
 from dovetail.core.ops.reduction import argmin as argmin

@@ -17,11 +17,12 @@ from dovetail.core.basis.elementwise import (
 )
 from dovetail.core.basis.elementwise import mul as multiply
 from dovetail.core.basis.elementwise import neg as negate
-from dovetail.core.basis.families import Binary, Unary
-from dovetail.core.basis.operands import literal_like, operand
+from dovetail.core.basis.families import Binary, Discrete, Unary
+from dovetail.core.basis.operands import literal, literal_like, operand
 from dovetail.core.basis.structural import broadcast_to, is_linear, sum_to
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops import invariant_division, references
+from dovetail.core.ops.bitwise import and_p, shift_right_arithmetic_p, shift_right_logical_p
 from dovetail.core.ops.comparison import eq_p, ge_p
 from dovetail.core.ops.complex import complex_p, conj, imag, real
 from dovetail.core.ops.operands import operands, real_dtype
@@ -122,6 +123,56 @@ class Rem(Binary):
 
 
 rem_p: Final = Rem()
+
+
+class Mulhi(Discrete):
+    """The upper half of the bits of the product of integers."""
+
+    name, numpy, kinds = "mulhi", references.high_product, "iu"
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        bits = dtypes.iinfo(out.dtype).bits
+        if bits == 64:
+            (result,) = context.lower_function(self.formula, [out, out])(*values)
+            return result
+        kind = np.int64 if dtype_kind(out.dtype) == "i" else np.uint64
+        wide = out.update(dtype=np.dtype(kind))
+        product = context.mul(*(context.convert(v, out, wide) for v in values), wide)
+        shifted = context.op("shift_right_logical", [product, context.constant(bits, wide)], wide)
+        return context.convert(shifted, wide, out)
+
+    def formula(self, x: Any, y: Any) -> Any:
+        """Of 64 bits, from four products of halves that are numbers of 32 bits without a sign.
+
+        A negative number is 2**64 less than its bits say, which takes the other one off the result.
+        """
+        signed = aval_of(x).dtype == np.int64
+        unsigned = np.dtype(np.uint64)
+        lows, highs = [], []
+        for v in (x, y):
+            bits = convert_element_type(v, unsigned)
+            lows.append(and_p.bind(bits, literal(0xFFFFFFFF, unsigned)))
+            highs.append(_upper_half(bits))
+        middle = add_p.bind(multiply(highs[0], lows[1]), _upper_half(multiply(lows[0], lows[1])))
+        other = add_p.bind(
+            multiply(lows[0], highs[1]), and_p.bind(middle, literal(0xFFFFFFFF, unsigned))
+        )
+        carried = add_p.bind(_upper_half(middle), _upper_half(other))
+        result = add_p.bind(multiply(highs[0], highs[1]), carried)
+        if not signed:
+            return result
+        result, last = convert_element_type(result, np.dtype(np.int64)), literal_like(63, x)
+        for v, w in ((x, y), (y, x)):
+            negative = shift_right_arithmetic_p.bind(v, last)
+            result = sub_p.bind(result, and_p.bind(negative, w))
+        return result
+
+
+def _upper_half(x: Any) -> Any:
+    return shift_right_logical_p.bind(x, literal_like(32, x))
+
+
+mulhi_p: Final = Mulhi()
 
 
 class Sign(Unary):
@@ -246,6 +297,30 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
             )
         x, y = convert_element_type(x, wider), convert_element_type(y, wider)
     return mul_p.bind(x, y)
+
+
+def mulhi(x: Any, y: Any, /) -> Any:
+    """The upper half of the bits of the elementwise product of integers.
+
+    For 32-bit integers it is ``(x * y) >> 32`` with a product that does not wrap around.
+
+    Args:
+        x: integers.
+        y: integers of the same dtype; the same shape, or a scalar, or sizes of one that are
+            repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are not those of integers, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.mulhi(2**30, 2**4))
+        4
+    """
+    return mulhi_p.bind(*operands("mulhi", x, y))
 
 
 def div(x: Any, y: Any) -> Any:

@@ -7,10 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.core.base import dtypes
+from dovetail.core.basis.elementwise import dtype_kind
 from dovetail.core.basis.families import Compare, Discrete
 from dovetail.core.basis.operands import operand
 from dovetail.core.ir.avals import ShapedArray, make_aval
-from dovetail.core.ops.operands import operands
+from dovetail.core.ops import references
+from dovetail.core.ops.operands import operands, real_dtype
 
 
 class Equality(Compare):
@@ -84,6 +86,61 @@ lt_p: Final = Lt()
 le_p: Final = Le()
 gt_p: Final = Gt()
 ge_p: Final = Ge()
+
+
+class TotalOrder(Compare):
+    """A comparison in which -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN, and NaN equals NaN.
+
+    Numbers without these special values are compared as usual.
+    """
+
+    kinds = "biuf"
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        return super().reference(*map(references.total_order_key, args), **params)
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        operand = out.update(dtype=context.avals_in[0].dtype)
+        total = dtype_kind(operand.dtype) == "f"
+        return context.compare(*values, self.direction, operand, total_order=total)
+
+
+class EqTo(TotalOrder):
+    """Whether the operands are equal in total order; complex numbers if both parts are."""
+
+    name, direction, numpy, kinds = "eq_to", "EQ", np.equal, "biufc"
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        x, y = map(np.asarray, args)
+        if not np.iscomplexobj(x):
+            return super().reference(x, y)
+        return super().reference(x.real, y.real) & super().reference(x.imag, y.imag)
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        dtype = context.avals_in[0].dtype
+        if dtype_kind(dtype) != "c":
+            return super().emit(context, *values, out=out, **params)
+        part = out.update(dtype=real_dtype(dtype))
+        reals, imags = ([f(v, part) for v in values] for f in (context.real, context.imag))
+        equal = [context.compare(*x, "EQ", part, total_order=True) for x in (reals, imags)]
+        return context.and_(*equal, out)
+
+
+class LtTo(TotalOrder):
+    """Whether the left operand is less in total order."""
+
+    name, direction, numpy = "lt_to", "LT", np.less
+
+
+class LeTo(TotalOrder):
+    """Whether the left operand is less or equal in total order."""
+
+    name, direction, numpy = "le_to", "LE", np.less_equal
+
+
+eq_to_p: Final = EqTo()
+lt_to_p: Final = LtTo()
+le_to_p: Final = LeTo()
 
 
 class IsFinite(Discrete):

@@ -13,8 +13,9 @@ from dovetail.core.basis.operands import literal, literal_like, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
-from dovetail.core.ops.bitwise import shift_left_p, shift_right_arithmetic_p
-from dovetail.core.ops.comparison import eq_p, gt_p
+from dovetail.core.ops.bitwise import and_p, shift_left_p, shift_right_arithmetic_p
+from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
+from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.conversion import bitcast_convert_type_p
 from dovetail.core.ops.extrema import clamp_p, max_p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction
@@ -94,6 +95,43 @@ class Log(ElementaryFunction):
         return div_p.bind(t, x)
 
 
+class Log2(ElementaryFunction):
+    """The logarithm to base two."""
+
+    name, hlo = "log2", "log"
+    numpy = references.wide(lambda x: np.log(x) / math.log(2) if np.iscomplexobj(x) else np.log2(x))
+    formula_dtypes = Exp2.formula_dtypes
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        return div_p.bind(t, mul(x, literal_like(math.log(2), x)))
+
+    def formula(self, x: Any) -> Any:
+        """n + log(m) / log(2), where x = 2**n m and m is between sqrt(1 / 2) and sqrt(2).
+
+        n is exact, so that powers of two have exact logarithms. Numbers that are not positive and
+        normal go to the natural logarithm.
+        """
+        dtype = aval_of(x).dtype
+        if dtype.kind == "c":
+            z = log(x)
+            factor = literal_like(1 / math.log(2), real(z))
+            return complex_p.bind(mul(real(z), factor), mul(imag(z), factor))
+        info = np.finfo(dtype)
+        integer = np.dtype(np.int32 if dtype == np.float32 else np.int64)
+        bits = bitcast_convert_type_p.bind(x, new_dtype=integer)
+        least = literal(np.sqrt(dtype.type(0.5)).view(integer), integer)
+        above = sub_p.bind(bits, least)
+        n = shift_right_arithmetic_p.bind(above, literal(info.nmant, integer))
+        rest = and_p.bind(above, literal((1 << info.nmant) - 1, integer))
+        m = bitcast_convert_type_p.bind(add_p.bind(rest, least), new_dtype=dtype)
+        normal = and_p.bind(
+            ge_p.bind(x, literal(info.smallest_normal, dtype)), lt_p.bind(x, literal(np.inf, dtype))
+        )
+        scaled = mul(log(select_n_p.bind(normal, x, m)), literal(1 / math.log(2), dtype))
+        whole = add_p.bind(convert_element_type(n, dtype), scaled)
+        return select_n_p.bind(normal, scaled, whole)
+
+
 class Log1p(ElementaryFunction):
     """log(1 + x), exact for small x."""
 
@@ -135,6 +173,7 @@ exp2_p: Final = Exp2()
 expm1_p: Final = Expm1()
 log_p: Final = Log()
 log1p_p: Final = Log1p()
+log2_p: Final = Log2()
 logistic_p: Final = Logistic()
 
 
@@ -245,6 +284,28 @@ def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
         1.0
     """
     return log1p_p.bind(operand(x, "lax.log1p"), accuracy=accuracy)
+
+
+def log2(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The logarithm to base two of each element, exact for powers of two.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`; -inf at 0, NaN for negative real numbers. For
+        complex numbers the principal value.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.log2(8.0))
+        3.0
+    """
+    return log2_p.bind(operand(x, "lax.log2"), accuracy=accuracy)
 
 
 def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:

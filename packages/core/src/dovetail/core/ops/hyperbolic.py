@@ -16,7 +16,7 @@ from dovetail.core.ops.comparison import eq_p, gt_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.exponential import exp, expm1, log1p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
-from dovetail.core.ops.powers import integer_pow_p, rsqrt, square_p
+from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.trigonometric import cos, sin
 
@@ -78,8 +78,7 @@ class Tanh(ElementaryFunction):
     name, hlo, numpy = "tanh", "tanh", references.wide(np.tanh)
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
-        # t (1 + y) (1 - y) loses less than t (1 - y**2).
-        return mul(add_p.bind(t, mul(t, y)), sub_p.bind(literal_like(1, y), y))
+        return mul(t, one_minus_square_p.bind(y))
 
 
 class Asinh(Function):
@@ -109,9 +108,7 @@ class Atanh(Function):
     formula_dtypes = (np.dtype(np.float64),)
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
-        one = literal_like(1, x)
-        inverse = integer_pow_p.bind(add_p.bind(one, x), y=-1)
-        return mul(inverse, div_p.bind(t, sub_p.bind(one, x)))
+        return div_p.bind(t, one_minus_square_p.bind(x))
 
     def formula(self, x: Any) -> Any:
         """log1p(2 a / (1 - a)) / 2 with a = abs(x), and the sign of x."""

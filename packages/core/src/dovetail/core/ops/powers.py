@@ -168,6 +168,23 @@ class Square(Unary):
 square_p: Final = Square()
 
 
+class OneMinusSquare(Unary):
+    """One minus the square, without cancellation near 1 and -1."""
+
+    name = "one_minus_square"
+    numpy = references.wide(lambda x: 1 - x * x if x.dtype.kind in "iu" else (1 - x) * (1 + x))
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return mul(literal_like(-2, x), x)
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        (x,), one = values, context.constant(1, out)
+        return context.mul(context.add(one, x, out), context.sub(one, x, out), out)
+
+
+one_minus_square_p: Final = OneMinusSquare()
+
+
 class Sqrt(ElementaryFunction):
     """The square root."""
 
@@ -301,6 +318,26 @@ def square(x: Any) -> Any:
         2.25
     """
     return square_p.bind(operand(x, "lax.square"))
+
+
+def one_minus_square(x: Any) -> Any:
+    """``1 - x * x`` of each element, also exact to rounding near 1 and -1; integers wrap around.
+
+    Args:
+        x: numbers, not booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.one_minus_square(0.5))
+        0.75
+    """
+    return one_minus_square_p.bind(operand(x, "lax.one_minus_square"))
 
 
 def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:

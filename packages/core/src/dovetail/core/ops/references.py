@@ -106,6 +106,21 @@ def half_away(x: Any) -> Any:
     return np.copysign(np.where(np.abs(x - whole) >= 0.5, np.abs(whole) + 1, np.abs(whole)), x)
 
 
+def total_order_key(x: Any) -> Any:
+    """Integers in the order of the floats of an array; other arrays as they are."""
+    x = np.asarray(x)
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        return x
+    bits = x.view(f"int{8 * x.dtype.itemsize}")
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+def high_product(x: Any, y: Any) -> Any:
+    """The upper half of the bits of the product of integers."""
+    bits = 8 * x.dtype.itemsize
+    return ((x.astype(object) * y.astype(object)) >> bits).astype(x.dtype)
+
+
 def bit_count(x: Any) -> Any:
     """The number of bits that are set."""
     return np.unpackbits(_bytes(x), axis=-1).sum(-1).astype(x.dtype)

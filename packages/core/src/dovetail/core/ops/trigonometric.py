@@ -11,10 +11,10 @@ from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.ir.avals import ShapedArray
 from dovetail.core.ops import references
-from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
+from dovetail.core.ops.arithmetic import add_p, div_p
 from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
 from dovetail.core.ops.operands import operands, real_dtype
-from dovetail.core.ops.powers import rsqrt, square_p
+from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
 
 
 class Sin(ElementaryFunction):
@@ -71,19 +71,13 @@ class Tan(ElementaryFunction):
         return add_p.bind(literal_like(1, y), square_p.bind(y))
 
 
-def _one_minus_square(x: Any) -> Any:
-    """1 - x**2, without cancellation near 1 and -1."""
-    one = literal_like(1, x)
-    return mul(sub_p.bind(one, x), add_p.bind(one, x))
-
-
 class Asin(Function):
     """The inverse of the sine."""
 
     name, hlo, numpy = "asin", "chlo.asin", references.wide(np.arcsin)
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
-        return rsqrt(_one_minus_square(x))
+        return rsqrt(one_minus_square_p.bind(x))
 
 
 class Acos(Function):
@@ -92,7 +86,7 @@ class Acos(Function):
     name, hlo, numpy = "acos", "chlo.acos", references.wide(np.arccos)
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
-        return neg(rsqrt(_one_minus_square(x)))
+        return neg(rsqrt(one_minus_square_p.bind(x)))
 
 
 class Atan(Function):
