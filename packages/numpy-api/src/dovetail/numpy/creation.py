@@ -595,6 +595,11 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
         return filled(sizes, value)
     if not aval.shape:
         return filled(sizes, value)
+    pairs = zip(reversed(aval.shape), reversed(sizes), strict=False)
+    if aval.ndim > len(sizes) or any(have not in (1, wanted) for have, wanted in pairs):
+        raise ValueError(
+            f"{function}: fill_value of shape {aval.shape} cannot be broadcast to shape {sizes}"
+        )
     from dovetail.numpy.shapes import broadcast_to  # deferred: needed to fill with arrays only
 
     return broadcast_to(value, sizes)

@@ -134,13 +134,18 @@ def batch_positions(rank: int, window_dims: Sequence[int]) -> tuple[int, ...]:
     return kept_dims(rank, window_dims)
 
 
-def canonical_numbers(numbers: Any, function: str) -> Any:
-    """Dimension numbers whose fields are tuples of Python integers."""
+def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
+    """Dimension numbers of that kind, whose fields are tuples of Python integers."""
+    if not isinstance(numbers, kind):
+        raise TypeError(
+            f"lax.{function}: dimension_numbers must be a lax.{kind.__name__}, got "
+            f"{type(numbers).__name__}"
+        )
     fields = [
         integers(values, function, f"dimension_numbers.{name}")
         for name, values in zip(numbers._fields, numbers, strict=True)
     ]
-    return type(numbers)(*fields)
+    return kind(*fields)
 
 
 def check_indices(name: str, indices: Any) -> None:
@@ -683,7 +688,7 @@ def gather(
     return gather_slices(
         operand,
         indices,
-        canonical_numbers(dimension_numbers, "gather"),
+        canonical_numbers(dimension_numbers, GatherDimensionNumbers, "gather"),
         integers(slice_sizes, "gather", "slice_sizes"),
         mode=parsed,
         fill_value=fill,

@@ -50,7 +50,7 @@ def _update(
         operand,
         indices,
         updates,
-        canonical_numbers(dimension_numbers, function),
+        canonical_numbers(dimension_numbers, ScatterDimensionNumbers, function),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),
@@ -389,7 +389,9 @@ def scatter_apply(
         operand,
         indices,
         full(canonical_shape(update_shape, "scatter_apply", "update_shape"), 0, aval.dtype),
-        dimension_numbers=canonical_numbers(dimension_numbers, "scatter_apply"),
+        dimension_numbers=canonical_numbers(
+            dimension_numbers, ScatterDimensionNumbers, "scatter_apply"
+        ),
         indices_are_sorted=bool(indices_are_sorted),
         mode=GatherScatterMode.from_any(mode),
         unique_indices=bool(unique_indices),
