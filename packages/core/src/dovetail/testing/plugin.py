@@ -82,7 +82,7 @@ class _Report:
 
     def pytest_sessionfinish(self) -> None:
         """Write the report."""
-        import jaxlib.version  # deferred: only for a report
+        from importlib.metadata import version  # deferred: only for a report
 
         import dovetail
 
@@ -92,10 +92,7 @@ class _Report:
             "platform": platform,
             "device": repr(dovetail.devices(platform)[0]),
             "level": self.config.getoption("--dovetail-level"),
-            "versions": {
-                "dovetail": dovetail.__version__,
-                "jaxlib": jaxlib.version.__version__,
-            },
+            "versions": {name: version(name) for name in ("dovetail", "jaxlib", "numpy")},
             "summary": {name: outcomes.count(name) for name in ("passed", "failed", "skipped")},
             "results": self.results,
         }
