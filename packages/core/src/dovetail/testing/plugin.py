@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def dovetail_capabilities(request: pytest.FixtureRequest) -> Iterator[frozenset[str]]:
     """What the backend under test can do; its first device computes everything meanwhile."""
     import dovetail  # deferred: most runs of pytest need none of it
-    from dovetail.extend import manager
+    from dovetail.extend import manager  # deferred: like dovetail
 
     platform = request.config.getoption("--dovetail-platform") or dovetail.default_backend()
     with dovetail.default_device(dovetail.devices(platform)[0]):
@@ -84,7 +84,7 @@ class _Report:
         """Write the report."""
         from importlib.metadata import version  # deferred: only for a report
 
-        import dovetail
+        import dovetail  # deferred: most runs of pytest need none of it
 
         platform = self.config.getoption("--dovetail-platform") or dovetail.default_backend()
         outcomes = [result["outcome"] for result in self.results]
