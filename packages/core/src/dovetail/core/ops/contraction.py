@@ -146,6 +146,70 @@ def free_dimensions(rank: int, contracting: Dims, batch: Dims) -> Dims:
     return tuple([i for i in range(rank) if i not in contracting and i not in batch])
 
 
+def contracted_aval(
+    name: str, x: Any, y: Any, dimension_numbers: DimensionNumbers, preferred_element_type: Any
+) -> ShapedArray:
+    """The aval of a contraction of two avals, which the primitive `name` makes.
+
+    Raises:
+        TypeError: the dimensions or the dtypes do not go together.
+    """
+    (xc, yc), (xb, yb) = dimension_numbers
+    _check_dimensions(name, "lhs", x, xc, xb)
+    _check_dimensions(name, "rhs", y, yc, yb)
+    for kind, xs, ys in (("contracting", xc, yc), ("batch", xb, yb)):
+        first, second = ([a.shape[d] for d in dims] for a, dims in ((x, xs), (y, ys)))
+        if first != second:
+            raise TypeError(
+                f"{name} requires {kind} dimensions of equal sizes: those of lhs, of shape "
+                f"{x.shape}, are {xs} of sizes {tuple(first)}; those of rhs, of shape {y.shape}, "
+                f"are {ys} of sizes {tuple(second)}"
+            )
+    shape = (
+        *[x.shape[d] for d in xb],
+        *[x.shape[d] for d in free_dimensions(x.ndim, xc, xb)],
+        *[y.shape[d] for d in free_dimensions(y.ndim, yc, yb)],
+    )
+    dtype, weak = product_dtype(x, y)
+    if preferred_element_type is not None:
+        _check_preferred(name, dtype, preferred_element_type)
+        dtype, weak = preferred_element_type, False
+    return make_aval(shape, dtype, weak)
+
+
+def _check_dimensions(
+    name: str, side: str, aval: ShapedArray, contracting: Dims, batch: Dims
+) -> None:
+    if not dtype_kind(aval.dtype):
+        raise TypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)} of {side}")
+    both = (*contracting, *batch)
+    if len(set(both)) != len(both):
+        raise TypeError(
+            f"{name}: contracting dimensions {contracting} and batch dimensions {batch} of {side} "
+            "must all be different"
+        )
+    if not all(0 <= d < aval.ndim for d in both):
+        raise TypeError(
+            f"{name}: contracting dimensions {contracting} and batch dimensions {batch} of {side} "
+            f"must be dimensions of its shape {aval.shape}, not negative"
+        )
+
+
+def _check_preferred(name: str, dtype: Any, preferred: Any) -> None:
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    old, new = dtype_kind(dtype), dtype_kind(preferred)
+    if not new or order[new] < order[old]:
+        raise TypeError(
+            f"{name}: products of {dtype_name(dtype)} cannot be summed in preferred_element_type "
+            f"{dtype_name(preferred)}: it loses what they are"
+        )
+    if old in "iu" and new in "iu" and preferred.itemsize < dtype.itemsize:
+        raise TypeError(
+            f"{name}: preferred_element_type {dtype_name(preferred)} is narrower than "
+            f"{dtype_name(dtype)}, so sums would overflow"
+        )
+
+
 class DotGeneral(Primitive):
     """Sums of products over contracting dimensions, for each element of batch and free dimensions.
 
@@ -166,58 +230,7 @@ class DotGeneral(Primitive):
         preferred_element_type: Any,
         out_sharding: Any = None,
     ) -> Any:
-        (xc, yc), (xb, yb) = dimension_numbers
-        self._check_dimensions("lhs", x, xc, xb)
-        self._check_dimensions("rhs", y, yc, yb)
-        for kind, xs, ys in (("contracting", xc, yc), ("batch", xb, yb)):
-            first, second = ([a.shape[d] for d in dims] for a, dims in ((x, xs), (y, ys)))
-            if first != second:
-                raise TypeError(
-                    f"dot_general requires {kind} dimensions of equal sizes: those of lhs, of "
-                    f"shape {x.shape}, are {xs} of sizes {tuple(first)}; those of rhs, of shape "
-                    f"{y.shape}, are {ys} of sizes {tuple(second)}"
-                )
-        shape = (
-            *[x.shape[d] for d in xb],
-            *[x.shape[d] for d in free_dimensions(x.ndim, xc, xb)],
-            *[y.shape[d] for d in free_dimensions(y.ndim, yc, yb)],
-        )
-        dtype, weak = product_dtype(x, y)
-        if preferred_element_type is not None:
-            self._check_preferred(dtype, preferred_element_type)
-            dtype, weak = preferred_element_type, False
-        return make_aval(shape, dtype, weak)
-
-    @staticmethod
-    def _check_dimensions(side: str, aval: ShapedArray, contracting: Dims, batch: Dims) -> None:
-        if not dtype_kind(aval.dtype):
-            raise TypeError(f"dot_general does not accept dtype {dtype_name(aval.dtype)} of {side}")
-        both = (*contracting, *batch)
-        if len(set(both)) != len(both):
-            raise TypeError(
-                f"dot_general: contracting dimensions {contracting} and batch dimensions {batch} "
-                f"of {side} must all be different"
-            )
-        if not all(0 <= d < aval.ndim for d in both):
-            raise TypeError(
-                f"dot_general: contracting dimensions {contracting} and batch dimensions {batch} "
-                f"of {side} must be dimensions of its shape {aval.shape}, not negative"
-            )
-
-    @staticmethod
-    def _check_preferred(dtype: Any, preferred: Any) -> None:
-        order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-        old, new = dtype_kind(dtype), dtype_kind(preferred)
-        if not new or order[new] < order[old]:
-            raise TypeError(
-                f"dot_general: products of {dtype_name(dtype)} cannot be summed in "
-                f"preferred_element_type {dtype_name(preferred)}: it loses what they are"
-            )
-        if old in "iu" and new in "iu" and preferred.itemsize < dtype.itemsize:
-            raise TypeError(
-                f"dot_general: preferred_element_type {dtype_name(preferred)} is narrower than "
-                f"{dtype_name(dtype)}, so sums would overflow"
-            )
+        return contracted_aval(self.name, x, y, dimension_numbers, preferred_element_type)
 
     def reference(self, x: Any, y: Any, **params: Any) -> Any:
         x, y = np.asarray(x), np.asarray(y)
@@ -269,11 +282,11 @@ class DotGeneral(Primitive):
             out = self.bind(ct, y, dimension_numbers=((ct_y, y_free), (batch, yb)), **params)
             # What is left of y are its contracting dimensions, in their order.
             order = (*xb, *x_free, *[xc[yc.index(d)] for d in sorted(yc)])
-            return convert_element_type(_ordered(out, order), x.dtype), None
+            return convert_element_type(placed(out, order), x.dtype), None
         ct_x = tuple(range(len(xb), split))
         out = self.bind(x, ct, dimension_numbers=((x_free, ct_x), (xb, batch)), **params)
         order = (*yb, *[yc[xc.index(d)] for d in sorted(xc)], *y_free)
-        return None, convert_element_type(_ordered(out, order), y.dtype)
+        return None, convert_element_type(placed(out, order), y.dtype)
 
     def batch(
         self,
@@ -349,7 +362,7 @@ class DotGeneral(Primitive):
 dot_general_p: Final = DotGeneral()
 
 
-def _ordered(x: Any, order: Dims) -> Any:
+def placed(x: Any, order: Dims) -> Any:
     """`x`, of which dimension i is to become dimension ``order[i]``."""
     return structural.transpose(x, tuple([order.index(i) for i in range(len(order))]))
 
@@ -357,18 +370,24 @@ def _ordered(x: Any, order: Dims) -> Any:
 # Functions for users.
 
 
-def _dimension_numbers(numbers: Any) -> DimensionNumbers:
+def canonical_dimension_numbers(
+    numbers: Any, function: str, argument: str = "dimension_numbers"
+) -> DimensionNumbers:
+    """The dimension numbers of a contraction as tuples.
+
+    Raises:
+        TypeError: they are no such sequences of integers.
+    """
     try:
         (xc, yc), (xb, yb) = numbers
     except (TypeError, ValueError):
         raise TypeError(
-            "lax.dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), "
-            f"(lhs_batch, rhs_batch)), four sequences of integers, got {numbers!r}"
+            f"lax.{function}: {argument} must be ((lhs_contracting, rhs_contracting), (lhs_batch, "
+            f"rhs_batch)), four sequences of integers, got {numbers!r}"
         ) from None
-    what = "dimension_numbers"
     return (
-        (integers(xc, "dot_general", what), integers(yc, "dot_general", what)),
-        (integers(xb, "dot_general", what), integers(yb, "dot_general", what)),
+        (integers(xc, function, argument), integers(yc, function, argument)),
+        (integers(xb, function, argument), integers(yb, function, argument)),
     )
 
 
@@ -415,7 +434,7 @@ def dot_general(
     return dot_general_p.bind(
         as_operand(lhs, "lax.dot_general", "lhs"),
         as_operand(rhs, "lax.dot_general", "rhs"),
-        dimension_numbers=_dimension_numbers(dimension_numbers),
+        dimension_numbers=canonical_dimension_numbers(dimension_numbers, "dot_general"),
         out_sharding=None,
         precision=dot_precision(precision),
         preferred_element_type=preferred_element_type,

@@ -141,6 +141,8 @@ _PRESETS: Final[dict[DotAlgorithmPreset, _Preset]] = {
     _P.F64_F64_F64: _Preset((_F64,), _F64, _F64),
 }
 
+_TYPES: Final = ("lhs_precision_type", "rhs_precision_type", "accumulation_type")
+
 #: Presets by name, as users may give them.
 ALGORITHM_NAMES: Final = {p.name: p for p in _P if p is not _P.DEFAULT}
 
@@ -152,14 +154,14 @@ def checked_algorithm(algorithm: DotAlgorithm) -> DotAlgorithm:
         TypeError: one of them is no dtype of floats.
         ValueError: a count is not positive.
     """
-    found = [dtypes.check_user_dtype(d, "lax.DotAlgorithm") for d in algorithm[:3]]
-    for dtype, field in zip(found, algorithm._fields, strict=False):
+    found = {f: dtypes.check_user_dtype(getattr(algorithm, f), "lax.DotAlgorithm") for f in _TYPES}
+    for field, dtype in found.items():
         if dtypes.kind_of(dtype) != "f":
             raise TypeError(f"lax.DotAlgorithm: {field} must be a dtype of floats, got {dtype}")
     counts = algorithm[3:6]
     if not all(isinstance(n, int) and n > 0 for n in counts):
         raise ValueError(f"lax.DotAlgorithm: the counts must be positive integers, got {counts}")
-    return DotAlgorithm(*found, *counts, bool(algorithm.allow_imprecise_accumulation))
+    return algorithm._replace(**found)
 
 
 class Plan(NamedTuple):
@@ -186,30 +188,27 @@ def plan(
     Raises:
         TypeError: the algorithm is for other dtypes.
     """
+    counts: list[Any]
     if isinstance(algorithm, DotAlgorithm):
         taken = [_stored(algorithm, dtype, side) for side, dtype in enumerate((lhs, rhs))]
-        accumulation = algorithm.accumulation_type
-        precisions, counts = algorithm[:2], algorithm[3:]
+        first, second, accumulation, *counts = algorithm
     else:
         preset = _PRESETS[algorithm]
-        precisions = (preset.precision, preset.precision)
+        first = second = preset.precision
         if algorithm.name.startswith("ANY_F8"):
-            precisions = (lhs, rhs)
-            if not all(dtypes.itemsize_bits(d) == 8 for d in precisions):
+            first, second = lhs, rhs
+            if not all(dtypes.itemsize_bits(d) == 8 for d in (lhs, rhs)):
                 raise TypeError(
                     f"dot_general: the algorithm {algorithm} is for operands of 8-bit floats, got "
                     f"{dtype_name(lhs)} and {dtype_name(rhs)}; convert them, or choose another"
                 )
-        choices = [np.dtype(t) for t in preset.stored or precisions]
+        choices = [np.dtype(t) for t in preset.stored or (lhs, rhs)]
         taken = [d if d in choices else _nearest(d, choices) for d in (lhs, rhs)]
         accumulation = np.dtype(preset.accumulation or np.float32)
-        counts = (1, 1, preset.products, preset.imprecise)
-    attribute = context.dot_algorithm(
-        *[t if t == "tf32" else context.element_type(t) for t in precisions],
-        context.element_type(accumulation),
-        *counts,
-    )
-    return Plan(*taken, accumulation, attribute)
+        counts = [1, 1, preset.products, preset.imprecise]
+    types = [t if t == "tf32" else context.element_type(t) for t in (first, second, accumulation)]
+    attribute = context.dot_algorithm(types[0], types[1], types[2], *counts)
+    return Plan(taken[0], taken[1], accumulation, attribute)
 
 
 def for_cotangents(precision: Any, dtype: Any) -> Any:

@@ -29,6 +29,7 @@ def _dot(
 
 MATRICES = _dot(((1,), (0,)))
 X, Y = numbers(2, 3), numbers(3, 4)
+WIDE = np.dtype("float64")
 SMALL_X, SMALL_Y = np.array([[1, 2, 0], [3, 1, 2]]), np.array([[1, 0], [2, 1], [0, 3]])
 
 
@@ -113,7 +114,7 @@ SAMPLES: dict[str, list[Sample]] = {
                 ("float32", DotAlgorithmPreset.F32_F32_F32),
                 ("bfloat16", DotAlgorithmPreset.BF16_BF16_F32),
                 ("complex64", DotAlgorithmPreset.F32_F32_F32),
-                ("float32", DotAlgorithm(*map(np.dtype, ["float64"] * 3))),
+                ("float32", DotAlgorithm(WIDE, WIDE, WIDE)),
             )
         ),
         Sample(
