@@ -3,48 +3,64 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dovetail.core.base import dtypes
-from dovetail.core.base.errors import MissingRuleError
-from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, neg
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import full
 from dovetail.core.ir.avals import aval_of, make_aval, shape_of
+from dovetail.core.ops.arithmetic import abs as absolute
 from dovetail.core.ops.arithmetic import add, div, mul, sub
-from dovetail.core.ops.complex import real
-from dovetail.core.ops.dimensions import integers
+from dovetail.core.ops.comparison import eq
+from dovetail.core.ops.complex import complex as from_parts
+from dovetail.core.ops.complex import imag, real
+from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.linalg.eigen_jacobi import lower_jacobi
 from dovetail.core.ops.linalg.eigen_matrices import (
+    ON_THE_CPU,
+    Subset,
+    cannot_compute,
+    canonical_subset,
+    check_subset,
     column,
     columns,
+    complex_of,
+    diagonal,
     each_matrix,
     real_part_dtype,
     row,
+    scaled_columns,
+    subset_range,
     zeros_of,
 )
+from dovetail.core.ops.linalg.lu import lu_p
 from dovetail.core.ops.linalg.matrices import (
+    INT32,
     adjoint,
     batch_all,
     check_factored,
     check_matrices,
+    conjugate,
     hermitian,
     is_complex,
     on_diagonal,
     product,
+    rows_in_order,
     where,
 )
-from dovetail.core.ops.reduction import reduce_sum
+from dovetail.core.ops.linalg.triangular import solve_triangular
+from dovetail.core.ops.reduction import argmax, reduce_sum
+from dovetail.core.ops.selection import select
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
-
-Subset = tuple[int, int] | None
 
 
 class EighImplementation(enum.Enum):
@@ -81,8 +97,8 @@ class Eigh(Primitive):
     ) -> Any:
         check_factored(self.name, x)
         check_matrices(self.name, x, "x", square=True)
-        check_subset(self.name, subset_by_index, x.shape[-1], "eigenvalues")
-        start, stop = _range(subset_by_index, x.shape[-1])
+        check_subset(self.name, subset_by_index, x.shape[-1])
+        start, stop = subset_range(subset_by_index, x.shape[-1])
         count = stop - start
         return [
             make_aval((*x.shape[:-1], count), x.dtype),
@@ -92,7 +108,7 @@ class Eigh(Primitive):
     def reference(self, x: Any, *, lower: bool, subset_by_index: Subset, **params: Any) -> Any:
         aval = aval_of(np.asarray(x))
         outs = self.abstract(aval, lower=lower, subset_by_index=subset_by_index, **params)
-        start, stop = _range(subset_by_index, aval.shape[-1])
+        start, stop = subset_range(subset_by_index, aval.shape[-1])
 
         def decomposed(matrix: Any) -> Any:
             values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
@@ -121,7 +137,7 @@ class Eigh(Primitive):
             )
             return outs, [Zero.of(o) for o in outs]
         size = shape_of(x)[-1]
-        start, stop = _range(subset_by_index, size)
+        start, stop = subset_range(subset_by_index, size)
         vectors, values = self.bind(
             x,
             lower=lower,
@@ -159,11 +175,12 @@ class Eigh(Primitive):
     ) -> Any:
         (aval,), outs = context.avals_in, context.avals_out
         if algorithm not in (None, EighImplementation.JACOBI):
-            names = " and ".join(map(repr, context.platforms))
-            raise MissingRuleError(
-                f"eigh: the implementation {algorithm.name} does not exist on platform {names}; "
-                "leave implementation out, or pass EighImplementation.JACOBI, which any platform "
-                "can run"
+            raise cannot_compute(
+                context,
+                self.name,
+                algorithm,
+                "leave implementation out, or pass EighImplementation.JACOBI, which every platform "
+                "has",
             )
         if not aval.size or not outs[0].size:
             return [context.constant(0, out) for out in outs]
@@ -180,41 +197,167 @@ class Eigh(Primitive):
 eigh_p: Final = Eigh()
 
 
-def _range(subset: Subset, size: int) -> tuple[int, int]:
-    return (0, size) if subset is None else subset
+class EigImplementation(enum.Enum):
+    """Which library finds eigenvalues of general matrices: LAPACK does on the CPU, the others on
+    GPUs of NVIDIA."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
 
 
-def check_subset(name: str, subset: Subset, size: int, what: str) -> None:
-    """Refuse a range that is not among so many values.
+class Eig(Primitive):
+    """Eigenvalues of general matrices, and left and right eigenvectors, in columns.
 
-    Raises:
-        ValueError: it is not.
+    Where no eigenvalues are found, the results are NaN.
     """
-    start, stop = _range(subset, size)
-    if not 0 <= start <= stop <= size:
-        raise ValueError(
-            f"{name}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, the "
-            f"number of {what}, got {subset}"
+
+    name = "eig"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(
+        self,
+        x: Any,
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        enable_eigvec_derivs: bool,
+        implementation: EigImplementation | None,
+    ) -> Any:
+        check_factored(self.name, x)
+        check_matrices(self.name, x, "x", square=True)
+        dtype = complex_of(x.dtype)
+        vectors = make_aval(x.shape, dtype)
+        count = compute_left_eigenvectors + compute_right_eigenvectors
+        return [make_aval(x.shape[:-1], dtype), *[vectors] * count]
+
+    def reference(
+        self,
+        x: Any,
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        **params: Any,
+    ) -> Any:
+        import scipy.linalg  # deferred: only references need it
+
+        outs = self.abstract(
+            aval_of(np.asarray(x)),
+            compute_left_eigenvectors=compute_left_eigenvectors,
+            compute_right_eigenvectors=compute_right_eigenvectors,
+            **params,
         )
+
+        def decomposed(matrix: Any) -> Any:
+            if not matrix.size:
+                return [np.zeros(out.shape[np.ndim(x) - 2 :]) for out in outs]
+            values, left, right = scipy.linalg.eig(matrix, left=True, right=True)
+            vectors = [left] * compute_left_eigenvectors + [right] * compute_right_eigenvectors
+            return [values, *vectors]
+
+        return each_matrix(decomposed, x, outs)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        enable_eigvec_derivs: bool,
+        implementation: EigImplementation | None,
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        if type(t) is Zero:
+            outs = self.bind(
+                x,
+                compute_left_eigenvectors=compute_left_eigenvectors,
+                compute_right_eigenvectors=compute_right_eigenvectors,
+                enable_eigvec_derivs=enable_eigvec_derivs,
+                implementation=implementation,
+            )
+            return outs, [Zero.of(o) for o in outs]
+        if (compute_left_eigenvectors or compute_right_eigenvectors) and not enable_eigvec_derivs:
+            raise NotImplementedError(
+                "eig: derivatives of eigenvectors exist only where all eigenvalues differ, which "
+                "nothing can check here; pass enable_eigvec_derivs=True if they do, or "
+                "compute_left_eigenvectors=False and compute_right_eigenvectors=False if only "
+                "eigenvalues are needed"
+            )
+        # The right vectors give the derivative of the eigenvalues.
+        values, *vectors = self.bind(
+            x,
+            compute_left_eigenvectors=compute_left_eigenvectors,
+            compute_right_eigenvectors=True,
+            enable_eigvec_derivs=True,
+            implementation=implementation,
+        )
+        change = convert_element_type(t, aval_of(values).dtype)
+        right = vectors[-1]
+        inner = _solved(right, product(change, right))
+        outs, out_tangents = [values], [diagonal(inner)]
+        if compute_left_eigenvectors:
+            left = vectors[0]
+            inner_left = _solved(left, product(adjoint(change), left))
+            outs.append(left)
+            out_tangents.append(_changed_vectors(left, conjugate(values), inner_left))
+        if compute_right_eigenvectors:
+            outs.append(right)
+            out_tangents.append(_changed_vectors(right, values, inner))
+        return outs, out_tangents
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return batch_all(self, args, dims, **params)
+
+    def lower(
+        self, context: Builder, x: Any, *, implementation: EigImplementation | None, **params: Any
+    ) -> Any:
+        if not context.avals_in[0].size:
+            return [context.constant(0, out) for out in context.avals_out]
+        raise cannot_compute(
+            context,
+            self.name,
+            implementation,
+            f"it needs LAPACK, which only the CPU has; {ON_THE_CPU}"
+            if implementation is None
+            else "leave implementation out",
+        )
+
+
+eig_p: Final = Eig()
+
+
+def _solved(x: Any, y: Any) -> Any:
+    """``x^-1 @ y``."""
+    packed, _, permutation = lu_p.bind(x)
+    found = solve_triangular(packed, rows_in_order(y, permutation), unit_diagonal=True)
+    return solve_triangular(packed, found, lower=False)
+
+
+def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:
+    """The derivative of eigenvectors `vectors`, where their matrix has the change ``vectors @ inner
+    @ vectors^-1``.
+
+    What this leaves open is fixed as LAPACK fixes the vectors: their length is one, and their
+    largest element is real.
+    """
+    size, rank = shape_of(inner)[-1], len(shape_of(inner))
+    own = on_diagonal(size, size)
+    gaps = where(own, add(zeros_of(inner), 1), sub(row(values), column(values)))
+    change = product(vectors, where(own, zeros_of(inner), div(inner, gaps)))
+    longer = real(reduce_sum(mul(conjugate(vectors), change), (rank - 2,)))
+    best = argmax(absolute(vectors), rank - 2, INT32)
+    mask = eq(iota_like(INT32, shape_of(vectors), rank - 2), row(best))
+    largest = real(reduce_sum(select(mask, vectors, zeros_of(vectors)), (rank - 2,)))
+    turned = imag(reduce_sum(select(mask, change, zeros_of(change)), (rank - 2,)))
+    factors = neg(from_parts(longer, div(turned, largest)))
+    return add(change, scaled_columns(vectors, factors))
 
 
 # Functions for users
-
-
-def canonical_subset(subset: Any, size: int, function: str) -> Subset:
-    """The range of values that a user asks for; None for all of them.
-
-    Raises:
-        TypeError: it is no pair of integers.
-    """
-    if subset is None:
-        return None
-    found = integers(subset, function, "subset_by_index")
-    if len(found) != 2:
-        raise ValueError(
-            f"lax.{function}: subset_by_index must be a pair (start, end), got {subset!r}"
-        )
-    return None if found == (0, size) else (found[0], found[1])
 
 
 def eigh(
@@ -282,3 +425,70 @@ def eigh(
         algorithm=implementation,
     )
     return vectors, values
+
+
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
+    """Eigenvalues and eigenvectors of general square matrices.
+
+    ``x @ r = r * w``, and ``l^H @ x = w * l^H``.
+
+    Args:
+        x: square matrices of shape ``(..., n, n)``, floating point or complex.
+        compute_left_eigenvectors: whether to compute ``l``.
+        compute_right_eigenvectors: whether to compute ``r``.
+        enable_eigvec_derivs: whether vectors may be differentiated. Their derivatives hold only
+            where all eigenvalues differ, which is not checked.
+        implementation: an `EigImplementation`; None for the one of the platform.
+        use_magma: an older way to say ``implementation=EigImplementation.MAGMA``.
+
+    Returns:
+        A list of the eigenvalues, of shape ``(..., n)``, in no particular order, and, as far as
+        they are asked for, of the left and the right eigenvectors, in columns, of shape ``(..., n,
+        n)``. All are complex. Vectors have the length one and a real largest element. Results are
+        NaN where the computation fails, as it does for NaN and infinities.
+
+    Raises:
+        TypeError: the dtype is none of float32, float64, complex64 and complex128, or
+            `implementation` is of another type.
+        ValueError: the matrices are not square.
+        NotImplementedError: the platform does not have the implementation, or vectors are
+            differentiated without `enable_eigvec_derivs`.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> w, l, r = lax.linalg.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+        >>> sorted(w.imag.tolist())
+        [-1.0, 1.0]
+    """
+    if implementation is not None and not isinstance(implementation, EigImplementation):
+        raise TypeError(
+            "lax.linalg.eig: implementation must be a lax.linalg.EigImplementation or None, got "
+            f"{implementation!r}"
+        )
+    if use_magma is not None:
+        warnings.warn(
+            "lax.linalg.eig: use_magma is deprecated; pass "
+            "implementation=EigImplementation.MAGMA instead",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if use_magma and implementation is None:
+            implementation = EigImplementation.MAGMA
+    return list(
+        eig_p.bind(
+            as_operand(x, "lax.linalg.eig"),
+            compute_left_eigenvectors=bool(compute_left_eigenvectors),
+            compute_right_eigenvectors=bool(compute_right_eigenvectors),
+            enable_eigvec_derivs=bool(enable_eigvec_derivs),
+            implementation=implementation,
+        )
+    )

@@ -3,19 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.structural import full, reduce_sum
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops.arithmetic import mul
+from dovetail.core.ops.dimensions import integers
 from dovetail.core.ops.linalg.matrices import nan_of, on_diagonal, where
 from dovetail.core.ops.shape import add_dimensions
 from dovetail.core.ops.slicing import slice_dimension
 
+if TYPE_CHECKING:
+    from dovetail.core.hlo.builder import Builder
+
+#: What to do where only a library for the CPU can do something.
+ON_THE_CPU: Final = (
+    "run that part of the program on the CPU, with dovetail.default_device or dovetail.device_put"
+)
+
+Subset = tuple[int, int] | None
 NDArray = np.ndarray[Any, Any]
+
+
+def subset_range(subset: Subset, size: int) -> tuple[int, int]:
+    """Which of so many values are asked for: the first, and the one after the last."""
+    return (0, size) if subset is None else subset
+
+
+def check_subset(name: str, subset: Subset, size: int) -> None:
+    """Refuse a range that is not among so many values.
+
+    Raises:
+        ValueError: it is not.
+    """
+    start, stop = subset_range(subset, size)
+    if not 0 <= start <= stop <= size:
+        raise ValueError(
+            f"{name}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, the "
+            f"number of values, got {subset}"
+        )
+
+
+def canonical_subset(subset: Any, size: int, function: str) -> Subset:
+    """The range of values that a user asks for; None for all of them.
+
+    Raises:
+        TypeError: it is no sequence of integers.
+        ValueError: it is no pair.
+    """
+    if subset is None:
+        return None
+    found = integers(subset, function, "subset_by_index")
+    if len(found) != 2:
+        raise ValueError(
+            f"lax.{function}: subset_by_index must be a pair (start, end), got {subset!r}"
+        )
+    return None if found == (0, size) else (found[0], found[1])
 
 
 def real_part_dtype(dtype: Any) -> Any:
@@ -65,7 +112,8 @@ def each_matrix(
     """Results of a function of one NumPy matrix, for a stack of them, in 64 bits for each part.
 
     Args:
-        function: from a matrix to arrays. Where it raises `LinAlgError`, results are NaN.
+        function: from a matrix to arrays. Where it raises `LinAlgError`, and for matrices with NaN
+            or infinities, results are NaN.
         x: the stack.
         outs: avals of the results.
     """
@@ -73,6 +121,8 @@ def each_matrix(
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     results = [np.full(out.shape, nan_of(out.dtype), out.dtype) for out in outs]
     for index in np.ndindex(x.shape[:-2]):
+        if not np.isfinite(wide[index]).all():
+            continue
         try:
             found = function(wide[index])
         except np.linalg.LinAlgError:
@@ -80,3 +130,17 @@ def each_matrix(
         for result, part in zip(results, found, strict=True):
             result[index] = part
     return results
+
+
+def cannot_compute(context: Builder, name: str, asked: Any, advice: str) -> MissingRuleError:
+    """The error for what the platform of a program cannot compute.
+
+    Args:
+        context: the builder.
+        name: of the primitive.
+        asked: the implementation or algorithm that the user asked for, or None.
+        advice: what is missing, and what to do instead.
+    """
+    platforms = " and ".join(map(repr, context.platforms))
+    what = name if asked is None else f"{name} by {asked.name}"
+    return MissingRuleError(f"{what} cannot be computed on platform {platforms}: {advice}")
