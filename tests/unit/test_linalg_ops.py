@@ -15,8 +15,14 @@ from dovetail.testing.samples import all_samples, defined_primitives
 
 OF_THE_CPU = (
     "cholesky",
+    "geqp3",
+    "geqrf",
+    "householder_product",
     "lu",
+    "ormqr",
+    "qr",
     "triangular_solve",
+    "tridiagonal_solve",
 )
 
 

@@ -62,8 +62,21 @@ def lapack_call(
     Returns:
         The results.
     """
-    prepare()
     target = f"lapack_{PREFIXES[outs[0].dtype.name]}{routine}_ffi"
+    return kernel_call(context, target, operands, outs, aliases=aliases, **attributes)
+
+
+def kernel_call(
+    context: Any,
+    target: str,
+    operands: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    aliases: Mapping[int, int] = {},  # never changed
+    **attributes: str | bool | int,
+) -> list[Any]:
+    """`lapack_call` by the full name of a target."""
+    prepare()
     ranks = [value.type.rank for value in operands]
     rank = max(ranks)
     return context.custom_call(  # type: ignore[no-any-return]

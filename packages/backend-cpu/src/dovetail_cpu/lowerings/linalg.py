@@ -11,7 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, primitives
-from dovetail_cpu.lowerings.lapack import PREFIXES, lapack_call, where_succeeded
+from dovetail_cpu.lowerings.lapack import (
+    PREFIXES,
+    kernel_call,
+    lapack_call,
+    where_succeeded,
+)
 
 TABLE: Final = LoweringTable()
 
@@ -100,3 +105,67 @@ def lu(context: Any, x: Any) -> Any:
         [pivots],
     )(rows)
     return [packed, rows, order]
+
+
+@TABLE.rule("geqrf")
+def geqrf(context: Any, a: Any) -> Any:
+    """``geqrf``."""
+    if not context.avals_in[0].size:
+        return NotImplemented
+    return lapack_call(context, "geqrf", [a], context.avals_out, aliases={0: 0})
+
+
+@TABLE.rule("geqp3")
+def geqp3(context: Any, a: Any) -> Any:
+    """``geqp3``, which numbers columns from 1, and takes those first that are named to it."""
+    out, taus, order = context.avals_out
+    if not out.size:
+        return NotImplemented
+    none = context.constant(0, order)
+    packed, columns, factors = lapack_call(
+        context, "geqp3", [a, none], [out, order, taus], aliases={0: 0, 1: 1}
+    )
+    return [packed, factors, context.sub(columns, context.constant(1, order), order)]
+
+
+@TABLE.rule("householder_product")
+def householder_product(context: Any, a: Any, taus: Any) -> Any:
+    """``orgqr``, for complex numbers ``ungqr``."""
+    (out,) = context.avals_out
+    if not out.size or not context.avals_in[1].size:
+        return NotImplemented
+    routine = "ungqr" if out.dtype.kind == "c" else "orgqr"
+    return lapack_call(context, routine, [a, taus], [out], aliases={0: 0})
+
+
+@TABLE.rule("ormqr")
+def ormqr(context: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+    """``ormqr``, for complex numbers ``unmqr``."""
+    (out,) = context.avals_out
+    if not out.size or not context.avals_in[1].size:
+        return NotImplemented
+    routine = "unmqr" if out.dtype.kind == "c" else "ormqr"
+    return lapack_call(
+        context, routine, [a, taus, c], [out], aliases={2: 0}, left=left, transpose=transpose
+    )
+
+
+@TABLE.rule("tridiagonal_solve")
+def tridiagonal_solve(
+    context: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+) -> Any:
+    """``gtsv``; where pivots may be replaced, jaxlib's own routine."""
+    *_, vector, out = context.avals_in
+    if not out.size:
+        return NotImplemented
+    if perturb_singular:
+        return kernel_call(context, "tridiagonal_solve_perturbed_ffi", [dl, d, du, b], [out])
+    info = vector.update(shape=vector.shape[:-1], dtype=INT32)
+    *_, x, failed = lapack_call(
+        context,
+        "gtsv",
+        [dl, d, du, b],
+        [vector, vector, vector, out, info],
+        aliases={0: 0, 1: 1, 2: 2, 3: 3},
+    )
+    return where_succeeded(context, failed, info, [x], [out])

@@ -10,22 +10,42 @@ from dovetail.core.ops.linalg.cholesky import cholesky as cholesky
 from dovetail.core.ops.linalg.cholesky import cholesky_p as cholesky_p
 from dovetail.core.ops.linalg.cholesky import cholesky_update as cholesky_update
 from dovetail.core.ops.linalg.cholesky import cholesky_update_p as cholesky_update_p
+from dovetail.core.ops.linalg.householder import householder_product as householder_product
+from dovetail.core.ops.linalg.householder import householder_product_p as householder_product_p
+from dovetail.core.ops.linalg.householder import ormqr as ormqr
+from dovetail.core.ops.linalg.householder import ormqr_p as ormqr_p
 from dovetail.core.ops.linalg.lu import lu as lu
 from dovetail.core.ops.linalg.lu import lu_p as lu_p
 from dovetail.core.ops.linalg.lu import lu_pivots_to_permutation as lu_pivots_to_permutation
 from dovetail.core.ops.linalg.lu import lu_pivots_to_permutation_p as lu_pivots_to_permutation_p
+from dovetail.core.ops.linalg.products import symmetric_product as symmetric_product
+from dovetail.core.ops.linalg.products import symmetric_product_p as symmetric_product_p
+from dovetail.core.ops.linalg.qr import qr as qr
+from dovetail.core.ops.linalg.qr import qr_p as qr_p
 from dovetail.core.ops.linalg.triangular import triangular_solve as triangular_solve
 from dovetail.core.ops.linalg.triangular import triangular_solve_p as triangular_solve_p
+from dovetail.core.ops.linalg.tridiagonal_systems import tridiagonal_solve as tridiagonal_solve
+from dovetail.core.ops.linalg.tridiagonal_systems import tridiagonal_solve_p as tridiagonal_solve_p
 
 __all__ = [
     "cholesky",
     "cholesky_p",
     "cholesky_update",
     "cholesky_update_p",
+    "householder_product",
+    "householder_product_p",
     "lu",
     "lu_p",
     "lu_pivots_to_permutation",
     "lu_pivots_to_permutation_p",
+    "ormqr",
+    "ormqr_p",
+    "qr",
+    "qr_p",
+    "symmetric_product",
+    "symmetric_product_p",
     "triangular_solve",
     "triangular_solve_p",
+    "tridiagonal_solve",
+    "tridiagonal_solve_p",
 ]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.ir.avals import make_aval
+from dovetail.core.basis.structural import broadcast_to
+from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail.core.ops.comparison import eq
 from dovetail.core.ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from dovetail.core.ops.linalg.matrices import INT32
+from dovetail.core.ops.selection import select
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -24,23 +27,26 @@ def lower_loop(
     step: Function,
     last: Function,
     count: int,
+    avals: Sequence[ShapedArray] | None = None,
 ) -> list[Any]:
     """Create the operations of a loop, from functions of arrays.
 
     Args:
         context: the builder.
-        values: operands of the present equation.
-        first: from the operands to what the loop carries.
+        values: arguments of `first`.
+        first: to what the loop carries.
         step: from the number of a step, an int32 scalar, and what is carried, to what is carried.
         last: from what is carried to the results.
-        count: how many steps there are; none where an operand is empty.
+        count: how many steps there are; none where an argument is empty.
+        avals: of `values`; those of the operands of the present equation by default.
 
     Returns:
         The results.
     """
-    start = context.lowering.trace(first, context.avals_in)
+    avals = context.avals_in if avals is None else avals
+    start = context.lowering.trace(first, avals)
     carried = context.inline_jaxpr(start, values)
-    if count and all(aval.size for aval in context.avals_in):
+    if count and all(aval.size for aval in avals):
         position = make_aval((), INT32)
         body = context.lowering.trace(step, [position, *start.out_avals])
         end = context.constant(count, position)
@@ -67,3 +73,22 @@ def element_at(x: Any, k: Any, dimension: int) -> Any:
 def with_element(x: Any, value: Any, k: Any, dimension: int) -> Any:
     """`x` with position `k` of a dimension replaced by `value`, which has size one there."""
     return dynamic_update_slice_in_dim(x, value, k, dimension, allow_negative_indices=False)
+
+
+def exchanged(numbers: Any, x: Any, i: Any, j: Any, at_i: Any, at_j: Any) -> Any:
+    """`x` with other elements at two positions of its last dimension.
+
+    Args:
+        numbers: the positions, in the shape of `x`.
+        x: vectors.
+        i: a position, a scalar or of size one in the last dimension, like all that follow.
+        j: another position, or the same.
+        at_i: what is put there.
+        at_j: what is put there, unless it is the same.
+    """
+    shape = shape_of(x)
+    return select(
+        eq(numbers, i),
+        broadcast_to(at_i, shape),
+        select(eq(numbers, j), broadcast_to(at_j, shape), x),
+    )

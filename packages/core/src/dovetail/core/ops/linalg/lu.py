@@ -11,22 +11,20 @@ from dovetail.core.basis.elementwise import dtype_name
 from dovetail.core.basis.families import NoGradient
 from dovetail.core.basis.operands import literal
 from dovetail.core.basis.operands import operand as as_operand
-from dovetail.core.basis.structural import broadcast_to, full
+from dovetail.core.basis.structural import full
 from dovetail.core.ir.avals import aval_of, make_aval, shape_of
-from dovetail.core.ops.arithmetic import abs as absolute
 from dovetail.core.ops.arithmetic import add, div, mul, sub
 from dovetail.core.ops.comparison import eq, ge, gt
-from dovetail.core.ops.complex import imag, real
 from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.dimensions import integers
 from dovetail.core.ops.joining import concatenate_p
-from dovetail.core.ops.linalg.loops import element_at, lower_loop, with_element
+from dovetail.core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
 from dovetail.core.ops.linalg.matrices import (
     INT32,
     batch_all,
     check_factored,
     check_matrices,
-    is_complex,
+    magnitude,
     part,
     product,
     rows_in_order,
@@ -102,12 +100,12 @@ class Lu(Primitive):
 
         def eliminate(k: Any, a: Any, pivots: Any, permutation: Any) -> tuple[Any, Any, Any]:
             column = squeeze_dimensions(element_at(a, k, rank - 1), (rank - 1,))
-            length = _magnitude(column)
+            length = magnitude(column)
             numbers = iota_like(INT32, vectors, row)
             length = select(ge(numbers, k), length, full(vectors, -1, aval_of(length).dtype))
             best = add_dimensions(argmax(length, row, INT32), (row,))
             pivots = with_element(pivots, best, k, row)
-            order = _exchanged(numbers, numbers, k, best, broadcast_to(best, vectors), k)
+            order = exchanged(numbers, numbers, k, best, best, k)
             a, permutation = rows_in_order(a, order), take_along(permutation, order, row)
             factors, rest = element_at(a, k, rank - 1), element_at(a, k, rank - 2)
             pivot = element_at(rest, k, rank - 1)
@@ -127,11 +125,6 @@ class Lu(Primitive):
 
 
 lu_p: Final = Lu()
-
-
-def _magnitude(x: Any) -> Any:
-    """What pivots are compared by: of complex numbers, as in LAPACK, a sum of absolute values."""
-    return add(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
 
 
 def _changed_factors(packed: Any, change: Any) -> Any:
@@ -213,8 +206,7 @@ class LuPivotsToPermutation(NoGradient):
                 found = with_element(found, there, k, last)
                 return pivots, with_element(found, here, squeeze_dimensions(other, (0,)), last)
             numbers = iota_like(INT32, shape, last)
-            here, there = broadcast_to(here, shape), broadcast_to(there, shape)
-            return pivots, _exchanged(numbers, found, k, other, there, here)
+            return pivots, exchanged(numbers, found, k, other, there, here)
 
         return lower_loop(
             context,
@@ -227,11 +219,6 @@ class LuPivotsToPermutation(NoGradient):
 
 
 lu_pivots_to_permutation_p: Final = LuPivotsToPermutation()
-
-
-def _exchanged(numbers: Any, x: Any, i: Any, j: Any, at_i: Any, at_j: Any) -> Any:
-    """`x`, whose positions are `numbers`, with other elements at positions `i` and `j`."""
-    return select(eq(numbers, i), at_i, select(eq(numbers, j), broadcast_to(at_j, shape_of(x)), x))
 
 
 # Functions for users

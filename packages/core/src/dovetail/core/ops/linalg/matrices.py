@@ -3,7 +3,7 @@ of a matrix, the others are batch dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,14 +13,16 @@ from dovetail.core.basis.structural import (
     batch_size,
     broadcast_in_dim,
     full,
+    move_dimension,
     reshape,
     to_front,
     transpose,
 )
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
+from dovetail.core.ops.arithmetic import abs as absolute
 from dovetail.core.ops.arithmetic import add
 from dovetail.core.ops.comparison import eq_p, ge_p
-from dovetail.core.ops.complex import conj, real
+from dovetail.core.ops.complex import conj, imag, real
 from dovetail.core.ops.contraction import Precision, dot_general_p
 from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.indexing import (
@@ -139,6 +141,27 @@ def batch_all(
     return out, [0] * len(out) if primitive.multiple_results else 0
 
 
+def batch_columns(
+    x: Any, dim: int, columns: bool = True
+) -> tuple[Any, Callable[[Any], tuple[Any, int]]]:
+    """A batch of matrices as matrices with more columns (or rows), for rules that treat each alike.
+
+    Args:
+        x: matrices.
+        dim: the batch dimension.
+        columns: whether columns are treated alike, otherwise rows.
+
+    Returns:
+        The wider matrices, and a function that takes them apart again: into matrices and their
+        batch dimension.
+    """
+    place = len(shape_of(x)) - (2 if columns else 3)
+    x = move_dimension(x, dim, place)
+    shape = shape_of(x)
+    merged = (*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :])
+    return reshape(x, merged), lambda y: (reshape(y, shape), place)
+
+
 def is_complex(x: Any) -> bool:
     """Whether an array is complex."""
     return dtype_kind(aval_of(x).dtype) == "c"
@@ -147,6 +170,11 @@ def is_complex(x: Any) -> bool:
 def conjugate(x: Any) -> Any:
     """The complex conjugate; of real numbers, themselves."""
     return conj(x) if is_complex(x) else x
+
+
+def magnitude(x: Any) -> Any:
+    """What pivots are compared by: of complex numbers, as in LAPACK, a sum of absolute values."""
+    return add(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
 
 
 def transposed(x: Any) -> Any:

@@ -9,10 +9,11 @@ import numpy as np
 
 from dovetail.core.basis.elementwise import add_tangents, dtype_kind, neg
 from dovetail.core.basis.operands import operand as as_operand
-from dovetail.core.basis.structural import is_linear, move_dimension, reshape
+from dovetail.core.basis.structural import is_linear
 from dovetail.core.ir.avals import aval_of, make_aval, shape_of
 from dovetail.core.ops.linalg.matrices import (
     batch_all,
+    batch_columns,
     check_batch,
     check_floats,
     check_matrices,
@@ -145,13 +146,8 @@ class TriangularSolve(Primitive):
             return batch_all(self, args, dims, left_side=left_side, **params)
         # The same matrix for the whole batch, which gives further right-hand sides.
         assert e is not None
-        rank = len(shape_of(b)) - 1
-        free = rank - 1 if left_side else rank - 2
-        b = move_dimension(b, e, free)
-        shape = shape_of(b)
-        merged = (*shape[:free], shape[free] * shape[free + 1], *shape[free + 2 :])
-        x = self.bind(a, reshape(b, merged), left_side=left_side, **params)
-        return reshape(x, shape), free
+        merged, restore = batch_columns(b, e, columns=left_side)
+        return restore(self.bind(a, merged, left_side=left_side, **params))
 
     def lower(
         self,
