@@ -12,9 +12,11 @@ from typing import Any
 _MODULES = {
     "dovetail.core.basis.elementwise": ("convert_element_type_p mul_p neg_p"),
     "dovetail.core.basis.structural": ("broadcast_in_dim_p reduce_sum_p reshape_p transpose_p"),
+    "dovetail.core.ops.approximate_top_k": ("approx_max_k approx_min_k approx_top_k_p"),
     "dovetail.core.ops.arithmetic": (
         "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
+    "dovetail.core.ops.associative_scan": ("associative_scan"),
     "dovetail.core.ops.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
         "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
@@ -85,6 +87,7 @@ _MODULES = {
     "dovetail.core.ops.rounding": (
         "RoundingMethod ceil ceil_p floor floor_p nextafter nextafter_p round round_p"
     ),
+    "dovetail.core.ops.scaled_contraction": ("scaled_dot"),
     "dovetail.core.ops.scatter": (
         "ScatterDimensionNumbers scatter_add_p scatter_max_p scatter_min_p scatter_mul_p "
         "scatter_p scatter_sub_p"

@@ -7,6 +7,9 @@ from dovetail.core.basis.structural import broadcast_in_dim_p as broadcast_in_di
 from dovetail.core.basis.structural import reduce_sum_p as reduce_sum_p
 from dovetail.core.basis.structural import reshape_p as reshape_p
 from dovetail.core.basis.structural import transpose_p as transpose_p
+from dovetail.core.ops.approximate_top_k import approx_max_k as approx_max_k
+from dovetail.core.ops.approximate_top_k import approx_min_k as approx_min_k
+from dovetail.core.ops.approximate_top_k import approx_top_k_p as approx_top_k_p
 from dovetail.core.ops.arithmetic import abs as abs
 from dovetail.core.ops.arithmetic import abs_p as abs_p
 from dovetail.core.ops.arithmetic import add as add
@@ -23,6 +26,7 @@ from dovetail.core.ops.arithmetic import sign as sign
 from dovetail.core.ops.arithmetic import sign_p as sign_p
 from dovetail.core.ops.arithmetic import sub as sub
 from dovetail.core.ops.arithmetic import sub_p as sub_p
+from dovetail.core.ops.associative_scan import associative_scan as associative_scan
 from dovetail.core.ops.bitwise import and_p as and_p
 from dovetail.core.ops.bitwise import bitwise_and as bitwise_and
 from dovetail.core.ops.bitwise import bitwise_not as bitwise_not
@@ -250,6 +254,7 @@ from dovetail.core.ops.rounding import nextafter as nextafter
 from dovetail.core.ops.rounding import nextafter_p as nextafter_p
 from dovetail.core.ops.rounding import round as round
 from dovetail.core.ops.rounding import round_p as round_p
+from dovetail.core.ops.scaled_contraction import scaled_dot as scaled_dot
 from dovetail.core.ops.scatter import ScatterDimensionNumbers as ScatterDimensionNumbers
 from dovetail.core.ops.scatter import scatter_add_p as scatter_add_p
 from dovetail.core.ops.scatter import scatter_max_p as scatter_max_p

@@ -287,7 +287,43 @@ def _scattering_with_functions() -> list[Sample]:
     ]
 
 
+def _approximate() -> list[Sample]:
+    def params(k: int, dimension: int, **more: Any) -> dict[str, Any]:
+        return {
+            "aggregate_to_topk": True,
+            "is_max_k": True,
+            "k": k,
+            "recall_target": 0.95,
+            "reduction_dimension": dimension,
+            "reduction_input_size_override": -1,
+            **more,
+        }
+
+    x = numbers(3, 5)
+    return [
+        *across_dtypes(Sample((x,), params(2, 1)), FLOATS),
+        *across_dtypes(Sample((x,), params(2, 0, is_max_k=False)), FLOATS),
+        Sample((SPECIAL,), params(5, 1), differentiable=()),
+        Sample((-SPECIAL,), params(5, 1, is_max_k=False), differentiable=()),
+        Sample((x,), params(2, 1, aggregate_to_topk=False, reduction_input_size_override=9)),
+        Sample((numbers(0, 3),), params(1, 1), note="empty"),
+        Sample((x.astype(int),), params(1, 1), raises=TypeError),
+        *(
+            Sample((x,), wrong, raises=ValueError)
+            for wrong in (
+                params(0, 1),
+                params(4, 0),
+                params(1, 2),
+                params(1, 1, recall_target=0.0),
+                params(1, 1, recall_target=1.5),
+                params(1, 1, reduction_input_size_override=4),
+            )
+        ),
+    ]
+
+
 SAMPLES: dict[str, list[Sample]] = {
+    "approx_top_k": _approximate(),
     "reduce_window": _general(),
     "reduce_window_sum": _reduction((*INTEGERS, *FLOATS, *COMPLEXES), (bool,), (0,)),
     "reduce_window_max": _extreme(),
