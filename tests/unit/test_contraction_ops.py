@@ -186,6 +186,44 @@ def test_narrow_floats() -> None:
         lax.dot(X.astype(np.int8), Y)
 
 
+def test_scaled_products() -> None:
+    x, y = X.astype("float8_e4m3fn"), Y.astype("float8_e4m3fn")
+    plain = lax.scaled_dot(x, y)
+    assert (plain.dtype, plain.tolist()) == (np.dtype("bfloat16"), (X @ Y).tolist())
+    rows = np.array([[2.0], [0.5]])
+    scaled = lax.scaled_dot(
+        x, y, lhs_scale=rows.astype("float8_e8m0fnu"), preferred_element_type=np.float32
+    )
+    assert (scaled.dtype, scaled.tolist()) == (np.dtype("float32"), (rows * (X @ Y)).tolist())
+    stacked = lax.scaled_dot(x[None], y[None], rhs_scale=np.full((1, 1, 4), 4, np.float32))
+    assert stacked.tolist() == [(4 * (X @ Y)).tolist()]
+    inner = (((1,), (1,)), ((), ()))
+    turned = lax.scaled_dot(x, y.T, dimension_numbers=inner, rhs_scale=np.full((4, 3), 0.5, "f"))
+    assert turned.tolist() == (X @ Y / 2).tolist()
+    # Wide operands keep their digits.
+    fine = np.full((1, 2), 1 + 2**-20, np.float32)
+    got = lax.scaled_dot(fine, fine.T, preferred_element_type=np.float32)
+    np.testing.assert_array_equal(np.asarray(got), fine @ fine.T)
+    jaxpr = dt.make_jaxpr(lax.scaled_dot)(x, y)
+    assert jaxpr.eqns[-1].primitive.name == "scaled_dot"
+
+
+def test_scaled_products_have_gradients_and_batches() -> None:
+    scale = np.array([[2.0], [0.5]], np.float32)
+
+    def loss(x: Any, y: Any, scale: Any) -> Any:
+        product = lax.scaled_dot(x, y, lhs_scale=scale, preferred_element_type=np.float32)
+        return lax.reduce_sum(product, (0, 1))
+
+    for_x, for_y, for_scale = dt.grad(loss, (0, 1, 2))(X, Y, scale)
+    np.testing.assert_allclose(np.asarray(for_x), scale * Y.sum(1))
+    np.testing.assert_allclose(np.asarray(for_y), np.repeat((scale * X).sum(0)[:, None], 4, 1))
+    np.testing.assert_allclose(np.asarray(for_scale), (X @ Y).sum(1, keepdims=True))
+    scales = np.stack([scale, 3 * scale])
+    batched = dt.vmap(lambda s: lax.scaled_dot(X, Y, lhs_scale=s, preferred_element_type="float32"))
+    np.testing.assert_allclose(np.asarray(batched(scales)), scales * (X @ Y))
+
+
 def test_printed_form() -> None:
     printed = re.sub(r"\s+", " ", str(dt.make_jaxpr(lambda x, y: lax.dot(x, y))(X, Y)))
     assert "= dot_general[dimension_numbers=(([1], [0]), ([], []))] a b" in printed
@@ -205,6 +243,16 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.dot_general(X, X, (((1,), (1,)), ((1,), (1,)))), TypeError, "all be different"),
     (lambda: lax.dot(X, Y, precision="exact"), ValueError, "precision must be None"),
     (lambda: lax.dot(X, Y, precision=("high",) * 3), ValueError, "a pair of these"),
+    (lambda: lax.scaled_dot(X[0], Y), TypeError, "must be matrices or stacks of matrices"),
+    (lambda: lax.scaled_dot(X, X), TypeError, "scaled_dot requires contracting dimensions"),
+    (lambda: lax.scaled_dot(X, Y, lhs_scale=2.0), TypeError, "lhs_scale must have the shape of"),
+    (lambda: lax.scaled_dot(X, Y, rhs_scale=[[1.0]]), TypeError, "rhs_scale to be an array"),
+    (lambda: lax.scaled_dot(X * 1j, Y), TypeError, "does not accept dtype complex64 of lhs"),
+    (
+        lambda: lax.scaled_dot(X, Y, preferred_element_type=np.int32),
+        TypeError,
+        "scaled_dot: products of float32 cannot be summed",
+    ),
     (lambda: lax.dot(X, Y, precision=("F32_F32_F32",) * 2), ValueError, "lax.DotAlgorithmPreset"),
     (
         lambda: lax.dot(X, Y, precision=lax.DotAlgorithm("int8", "int8", "int32")),

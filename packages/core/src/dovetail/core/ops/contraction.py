@@ -210,6 +210,34 @@ def _check_preferred(name: str, dtype: Any, preferred: Any) -> None:
         )
 
 
+def batched_numbers(
+    numbers: DimensionNumbers, x_rank: int, y_rank: int, d: int | None, e: int | None
+) -> tuple[DimensionNumbers, int]:
+    """The dimension numbers of operands that have a batch dimension, and that of the result.
+
+    Args:
+        numbers: those of operands without.
+        x_rank: rank of the left operand, with its batch dimension.
+        y_rank: rank of the right operand, with its batch dimension.
+        d: the batch dimension of the left operand, if it has one.
+        e: the batch dimension of the right operand, if it has one.
+    """
+    (xc, yc), (xb, yb) = numbers
+    if d is not None:
+        xc, xb = (tuple([i + (i >= d) for i in group]) for group in (xc, xb))
+    if e is not None:
+        yc, yb = (tuple([i + (i >= e) for i in group]) for group in (yc, yb))
+    if d is not None and e is not None:
+        xb, yb, place = (d, *xb), (e, *yb), 0
+    elif d is not None:
+        place = len(xb) + free_dimensions(x_rank, xc, xb).index(d)
+    else:
+        assert e is not None
+        x_free, y_free = free_dimensions(x_rank, xc, xb), free_dimensions(y_rank, yc, yb)
+        place = len(xb) + len(x_free) + y_free.index(e)
+    return ((xc, yc), (xb, yb)), place
+
+
 class DotGeneral(Primitive):
     """Sums of products over contracting dimensions, for each element of batch and free dimensions.
 
@@ -296,22 +324,11 @@ class DotGeneral(Primitive):
         dimension_numbers: DimensionNumbers,
         **params: Any,
     ) -> tuple[Any, Any]:
-        (x, y), (d, e) = args, dims
-        (xc, yc), (xb, yb) = dimension_numbers
-        if d is not None:
-            xc, xb = (tuple([i + (i >= d) for i in group]) for group in (xc, xb))
-        if e is not None:
-            yc, yb = (tuple([i + (i >= e) for i in group]) for group in (yc, yb))
-        if d is not None and e is not None:
-            xb, yb, place = (d, *xb), (e, *yb), 0
-        elif d is not None:
-            place = len(xb) + free_dimensions(len(shape_of(x)), xc, xb).index(d)
-        else:
-            assert e is not None
-            x_free = free_dimensions(len(shape_of(x)), xc, xb)
-            y_free = free_dimensions(len(shape_of(y)), yc, yb)
-            place = len(xb) + len(x_free) + y_free.index(e)
-        return self.bind(x, y, dimension_numbers=((xc, yc), (xb, yb)), **params), place
+        x, y = args
+        numbers, place = batched_numbers(
+            dimension_numbers, len(shape_of(x)), len(shape_of(y)), dims[0], dims[1]
+        )
+        return self.bind(x, y, dimension_numbers=numbers, **params), place
 
     def lower(
         self,
