@@ -90,3 +90,29 @@ def test_arrays_pass_between_them_as_numpy_and_dlpack():
 def test_dovetail_does_not_import_an_installed_jax():
     printed = _run("ours(); import sys; print('jax' in sys.modules)")
     assert printed.strip() == "False"
+
+
+def test_reading_narrow_numbers_does_not_import_it_either():
+    printed = _run(
+        "import ml_dtypes, numpy as np, dovetail, sys\n"
+        "for name in ('int4', 'uint4', 'int2', 'uint2', 'float4_e2m1fn', 'bool', 'bfloat16'):\n"
+        "    dtype = np.dtype(getattr(ml_dtypes, name, name))\n"
+        "    value = np.array([0, 1, 1]).astype(dtype)\n"
+        "    got = np.asarray(dovetail.device_put(value))\n"
+        "    assert got.dtype == dtype and (got == value).all(), (got, value)\n"
+        "print('jax' in sys.modules)"
+    )
+    assert printed.strip() == "False"
+
+
+@pytest.mark.parametrize("first", ["dovetail, jax", "jax, dovetail"])
+def test_our_options_are_ours(first):
+    _run(
+        f"import {first}\n"
+        "seen = []\n"
+        "f = dovetail.jit(lambda x: seen.append(type(x)) or x + 1)\n"
+        "with dovetail.disable_jit():\n"
+        "    assert f(1.0) == 2.0 and seen == [float]\n"
+        "with jax.disable_jit():\n"
+        "    assert f(1.0) == 2.0\n"
+    )

@@ -42,6 +42,7 @@ __all__ = [
     "copy_to_host_async",
     "get_traceback",
     "host_copy",
+    "is_unreadable",
     "jax_owns_jit_state",
     "new_pytree_registry",
     "parse_version",
@@ -336,6 +337,11 @@ def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array
 
 
+_NARROWER_THAN_A_BYTE = frozenset(
+    {"int4", "uint4", "int2", "uint2", "int1", "uint1", "float4_e2m1fn"}
+)
+
+
 def _host_copy_old(impl: Any) -> np.ndarray[Any, Any]:
     """`host_copy` for jaxlib before 0.11, which has no call for it that leaves jax alone."""
     aval = impl.aval
@@ -344,9 +350,8 @@ def _host_copy_old(impl: Any) -> np.ndarray[Any, Any]:
         return _assemble_shards(impl)
     if dtype.kind != "V" and dtype.isbuiltin == 1:
         return np.asarray(impl)
-    if dtype.name in ("int4", "uint4", "int2", "uint2", "int1", "uint1", "float4_e2m1fn"):
-        value, _ = impl._single_device_array_to_np_array_did_copy()
-        return np.asarray(value)
+    if dtype.name in _NARROWER_THAN_A_BYTE:
+        raise TypeError(f"jaxlib before 0.11 imports jax to read {dtype.name}; convert it first")
     return _view_through_dlpack(impl, aval.shape, dtype)  # type: ignore[no-any-return]
 
 
@@ -394,8 +399,13 @@ host_copy: Callable[[Any], np.ndarray[Any, Any]] = (
 """The value of a jaxlib array as a NumPy array, of every dtype; waits until it is computed.
 
 The result may be a read-only view of the device's memory. No import of jax is caused, except on
-jaxlib before 0.11 for arrays on several devices and for integers narrower than a byte.
+jaxlib before 0.11 for arrays on several devices. What `is_unreadable` names is refused.
 """
+
+
+def is_unreadable(dtype: Any) -> bool:
+    """Whether `host_copy` cannot read a dtype in this jaxlib, so that it is converted first."""
+    return host_copy is _host_copy_old and dtype.name in _NARROWER_THAN_A_BYTE
 
 
 def copy_to_host_async(impl: Any) -> None:

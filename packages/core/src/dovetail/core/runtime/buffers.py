@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.core.base import caches
-from dovetail.core.base.bindings import _jax, host_copy, result_handler, xla_client
+from dovetail.core.base.bindings import _jax, host_copy, is_unreadable, result_handler, xla_client
 
 __all__ = [
     "Buffer",
@@ -112,13 +112,29 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     if kept is not None:
         known: np.ndarray[Any, Any] = kept
         return known
-    value = host_copy(buffer)
+    dtype = buffer.aval.dtype
+    value = _read_converted(buffer) if is_unreadable(dtype) else host_copy(buffer)
     if value.flags.writeable:
         value.flags.writeable = False
     if buffer.platform() != "cpu":
         # A view kept on the CPU would hold the buffer that holds it.
         buffer._npy_value = value
     return value
+
+
+def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """The value of a buffer whose dtype is narrower than a byte, by way of one that is not."""
+    from dovetail.core.basis.elementwise import convert_element_type_p  # deferred: rare
+    from dovetail.core.runtime.array import wrap  # deferred: arrays are made of buffers
+    from dovetail.core.trace.state import evaluation_trace  # deferred: rare
+
+    dtype = buffer.aval.dtype
+    wide = np.dtype(np.uint8 if dtype.name.startswith("u") else np.int8)
+    if dtype.name.startswith("float"):
+        wide = np.dtype(np.float32)
+    params = {"new_dtype": wide, "weak_type": False, "sharding": None}
+    converted = evaluation_trace.process(convert_element_type_p, [wrap(buffer)], params)
+    return read(converted._buffer).astype(dtype)
 
 
 def block_until_ready(buffers: Sequence[Buffer]) -> None:

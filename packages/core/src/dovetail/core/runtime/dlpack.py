@@ -198,9 +198,8 @@ def address(buffer: Any) -> int:
     """
     buffer.block_until_ready()
     if buffer.platform() == "cpu":
-        value = buffers.read(buffer)
         if buffer.aval.dtype.name not in ("int2", "int4", "uint2", "uint4", "int1", "uint1"):
-            location: int = value.__array_interface__["data"][0]
+            location: int = buffers.read(buffer).__array_interface__["data"][0]
             return location
     elif is_supported_dtype(buffer.aval.dtype):
         tensor = _tensor(_jax.buffer_to_dlpack_managed_tensor(buffer))

@@ -357,6 +357,9 @@ class JitFunction:
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
         """`miss`, without what has to be done when it fails."""
+        if config.disable_jit.value:
+            # C++ asks for this itself, but where jax was imported it asks jax's option.
+            return self.uncompiled(*args, **kwargs), None, True
         tracing = state.trace is not evaluation_trace
         if tracing and self.options.inline:
             return self.function(*args, **kwargs), None, True
