@@ -162,8 +162,7 @@ class CholeskyUpdate(Primitive):
         rank = out.ndim
 
         def first(r: Any, w: Any) -> tuple[Any, Any]:
-            r, w = convert_element_type(r, work), convert_element_type(w, work)
-            return triangle(r, lower=False), w
+            return convert_element_type(r, work), convert_element_type(w, work)
 
         def rotate(k: Any, r: Any, w: Any) -> tuple[Any, Any]:
             """Make element k of w zero by a rotation of w and row k of r."""
@@ -184,7 +183,7 @@ class CholeskyUpdate(Primitive):
             [r, w],
             first=first,
             step=rotate,
-            last=lambda r, w: convert_element_type(r, out.dtype),
+            last=lambda r, w: convert_element_type(triangle(r, lower=False), out.dtype),
             count=out.shape[-1],
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,6 @@ from dovetail.core.ir.avals import aval_of, make_aval, shape_of
 from dovetail.core.ops.arithmetic import add, div, mul, sub
 from dovetail.core.ops.comparison import eq, ge, gt
 from dovetail.core.ops.creation import iota_like
-from dovetail.core.ops.dimensions import integers
 from dovetail.core.ops.joining import concatenate_p
 from dovetail.core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
 from dovetail.core.ops.linalg.matrices import (
@@ -37,6 +37,7 @@ from dovetail.core.ops.shape import add_dimensions, squeeze_dimensions
 from dovetail.core.ops.slicing import pad_with
 from dovetail.core.ops.sorting import take_along
 from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
 
 if TYPE_CHECKING:
@@ -273,7 +274,14 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
         >>> lax.linalg.lu_pivots_to_permutation(np.array([2, 2], np.int32), 3).tolist()
         [2, 0, 1]
     """
-    (size,) = integers((permutation_size,), "linalg.lu_pivots_to_permutation", "permutation_size")
-    return lu_pivots_to_permutation_p.bind(
-        as_operand(pivots, "lax.linalg.lu_pivots_to_permutation", "pivots"), permutation_size=size
-    )
+    function = "lax.linalg.lu_pivots_to_permutation"
+    try:
+        size = operator.index(permutation_size)
+    except TypeError:
+        if isinstance(permutation_size, Tracer):
+            raise
+        raise TypeError(
+            f"{function}: permutation_size must be an integer, got {permutation_size!r}"
+        ) from None
+    pivots = as_operand(pivots, function, "pivots")
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)

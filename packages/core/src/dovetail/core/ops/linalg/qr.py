@@ -391,7 +391,7 @@ def qr(
         >>> from dovetail import lax
         >>> q, r = lax.linalg.qr(np.array([[0.0, 2.0], [-3.0, 1.0]]))
         >>> r.tolist()
-        [[3.0, -1.0], [0.0, -2.0]]
+        [[-3.0, 1.0], [0.0, 2.0]]
     """
     x = as_operand(x, "lax.linalg.qr", "x")
     return tuple(

@@ -269,10 +269,10 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
-        >>> ones = np.ones(3)
-        >>> b = np.array([[4.0], [8.0], [8.0]])
-        >>> lax.linalg.tridiagonal_solve(ones, 2 * ones, ones, b).ravel().tolist()
-        [1.0, 2.0, 3.0]
+        >>> dl, d, du = np.array([[0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [0.0, 1.0, 0.0]])
+        >>> b = np.array([[1.0], [6.0], [9.0]])
+        >>> lax.linalg.tridiagonal_solve(dl, d, du, b).ravel().tolist()
+        [1.0, 1.0, 4.0]
     """
     function = "lax.linalg.tridiagonal_solve"
     return tridiagonal_solve_p.bind(
