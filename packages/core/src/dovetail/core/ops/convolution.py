@@ -424,18 +424,26 @@ class ConvGeneralDilated(Primitive):
         )
 
     def _lower_complex(self, context: Builder, lhs: Any, rhs: Any, **params: Any) -> Any:
-        """Four real convolutions: few platforms have complex ones."""
-        (a, b), (out,) = context.avals_in, context.avals_out
-        lhs = context.convert(lhs, a, a.update(dtype=out.dtype))
-        rhs = context.convert(rhs, b, b.update(dtype=out.dtype))
-        x, y, part = (v.update(dtype=real_dtype(out.dtype)) for v in (a, b, out))
-        lhs_parts = context.real(lhs, x), context.imag(lhs, x)
-        rhs_parts = context.real(rhs, y), context.imag(rhs, y)
-        (rr, ri), (ir, ii) = [
-            [self._lower_as(context, s, t, part, convert=False, **params) for t in rhs_parts]
-            for s in lhs_parts
+        """Three real convolutions: few platforms have complex ones.
+
+        ``(a + bi)(c + di)`` is ``(a + b)c - b(c + d)`` and ``(a + b)c + a(d - c)i`` (Gauss).
+        """
+        (x, y), (out,) = context.avals_in, context.avals_out
+        lhs = context.convert(lhs, x, x.update(dtype=out.dtype))
+        rhs = context.convert(rhs, y, y.update(dtype=out.dtype))
+        x, y, part = (v.update(dtype=real_dtype(out.dtype)) for v in (x, y, out))
+        a, b = context.real(lhs, x), context.imag(lhs, x)
+        c, d = context.real(rhs, y), context.imag(rhs, y)
+        common, of_real, of_imag = [
+            self._lower_as(context, s, t, part, convert=False, **params)
+            for s, t in (
+                (context.add(a, b, x), c),
+                (b, context.add(c, d, y)),
+                (a, context.sub(d, c, y)),
+            )
         ]
-        return context.complex(context.sub(rr, ii, part), context.add(ri, ir, part), out)
+        real = context.sub(common, of_real, part)
+        return context.complex(real, context.add(common, of_imag, part), out)
 
 
 conv_general_dilated_p: Final = ConvGeneralDilated()
