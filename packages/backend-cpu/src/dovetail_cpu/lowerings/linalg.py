@@ -36,6 +36,12 @@ def _transpose(context: Any, x: Any, aval: Any) -> Any:
     return context.transpose(x, _transposed(aval), order)
 
 
+def _conjugate(context: Any, x: Any, aval: Any) -> Any:
+    part = aval.update(dtype=np.dtype(f"float{aval.dtype.itemsize * 4}"))
+    negative = context.neg(context.imag(x, part), part)
+    return context.complex(context.real(x, part), negative, aval)
+
+
 def _triangle(context: Any, x: Any, aval: Any) -> Any:
     """The lower triangles of matrices, with zeros above."""
     flat = aval.update(shape=aval.shape[-2:], dtype=INT32)
@@ -58,9 +64,10 @@ def triangular_solve(
 ) -> Any:
     """``trsm`` on the transposed problem: with the other side and the other triangle."""
     matrix, out = context.avals_in
-    plain_conjugate = conjugate_a and not transpose_a and out.dtype.kind == "c"
-    if out.dtype.name not in PREFIXES or not out.size or plain_conjugate:
+    if out.dtype.name not in PREFIXES or not out.size:
         return NotImplemented
+    if conjugate_a and not transpose_a and out.dtype.kind == "c":
+        a = _conjugate(context, a, matrix)
     (x,) = lapack_call(
         context,
         "trsm",
