@@ -427,3 +427,33 @@ def test_norms_of_matrices(ord: Any) -> None:
     close(jnp.linalg.matrix_norm(REAL, ord=ord or "fro"), np.linalg.norm(REAL, ord, axis=(1, 2)))
     close(jnp.linalg.vector_norm(REAL, axis=(0, 1)), np.sqrt((REAL**2).sum((0, 1))))
     close(jnp.linalg.norm(REAL), np.linalg.norm(REAL))
+
+
+# An axis as people write it, and the tuple that it means.
+AXES = {
+    "list": ([0, 1], (0, 1)),
+    "list of one": ([-1], (-1,)),
+    "NumPy integer": (np.int64(1), 1),
+    "NumPy array": (np.array(1), 1),
+    "NumPy array of several": (np.array([0, 2]), (0, 2)),
+    "array": (jnp.array(1), 1),
+}
+
+
+@pytest.mark.parametrize(("axis", "meant"), AXES.values(), ids=AXES)
+def test_axes_without_a_hash(axis, meant):
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    wanted = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).sum(meant)
+    for got in (
+        jnp.sum(x, axis=axis),
+        jnp.sum(x, axis),
+        x.sum(axis=axis),
+        dt.jit(lambda v: jnp.sum(v, axis=axis))(x),
+    ):
+        np.testing.assert_allclose(got, wanted)
+
+
+@pytest.mark.parametrize("axis", [{0}, {0: 1}, [{0}]])
+def test_axes_that_are_none(axis):
+    with pytest.raises(TypeError, match=r"sum got .*unhashable type.*pass a number, a string or a"):
+        jnp.sum(jnp.ones(3), axis=axis)

@@ -329,3 +329,10 @@ def test_array_namespace():
     assert x.__array_namespace__() is dt.numpy
     with pytest.raises(ValueError, match="array API standard"):
         x.__array_namespace__(api_version="3000.01")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "bool"])
+def test_bytes(dtype):
+    value = np.arange(6).reshape(2, 3).astype(dtype)
+    x = dt.device_put(value)
+    assert bytes(x) == x.tobytes() == value.tobytes()

@@ -429,6 +429,8 @@ def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") 
     """
     if axis is None:
         return tuple(range(ndim))
+    if isinstance(axis, np.ndarray) and axis.ndim:
+        axis = axis.tolist()
     if isinstance(axis, (tuple, list)):
         axes = tuple(canonical_axis(function, a, ndim, argument) for a in axis)
         if len(set(axes)) != len(axes):

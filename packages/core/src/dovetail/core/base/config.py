@@ -101,9 +101,15 @@ class _Bool(Kind[bool]):
 
 
 class _Int(Kind[int]):
-    def __init__(self, description: str = "an integer", minimum: int | None = None) -> None:
+    def __init__(
+        self,
+        description: str = "an integer",
+        minimum: int | None = None,
+        refused: int | None = None,
+    ) -> None:
         self.description = description
         self.minimum = minimum
+        self.refused = refused
 
     def parse(self, text: str) -> int:
         return self.check(int(text.strip().replace("_", "")))
@@ -112,7 +118,7 @@ class _Int(Kind[int]):
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(value)
         number = int(value.__index__())
-        if self.minimum is not None and number < self.minimum:
+        if (self.minimum is not None and number < self.minimum) or number == self.refused:
             raise ValueError(value)
         return number
 
@@ -453,7 +459,7 @@ default_device = Option(
 )
 num_cpu_devices = Option(
     "num_cpu_devices",
-    _Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1),
+    _Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1, refused=0),
     -1,
     "How many devices the CPU appears as; read when the CPU backend starts.",
 )
@@ -517,19 +523,13 @@ explain_cache_misses = Option(
     "explain_cache_misses",
     BOOL,
     False,
-    "Log why a call of a jit-compiled function had to be traced or compiled again.",
+    "Log why a call of a jit-compiled function had to be traced again.",
 )
 captured_constants_warn_bytes = Option(
     "captured_constants_warn_bytes",
     _Int("a number of bytes, or -1 for no warning", minimum=-1),
     2_000_000_000,
     "Warn when a compiled function has captured at least this many bytes of constants.",
-)
-traceback_filtering = Option(
-    "traceback_filtering",
-    _Choice("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
-    "auto",
-    "How frames of the framework are kept out of tracebacks.",
 )
 
 # Compiled programs on disk.

@@ -299,6 +299,12 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The value as nested lists of Python scalars."""
         return read(self).tolist()
 
+    def tobytes(self) -> bytes:
+        """The elements as the machine's bytes, in row-major order."""
+        return read(self).tobytes()
+
+    __bytes__ = tobytes
+
     def __len__(self) -> int:
         shape = self.aval.shape
         if not shape:

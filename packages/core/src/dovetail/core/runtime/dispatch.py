@@ -274,6 +274,47 @@ class _EagerFunction(JitFunction):
                 return self.plain(*args, **kwargs), None, True
         return super().serve(args, kwargs)
 
+    def hashable(self) -> Callable[..., Any]:
+        """The compiled function, which also takes lists and arrays as static arguments.
+
+        C++ raises for what has no hash before it asks Python, so that this costs a call in between.
+        """
+        compiled, options = self.compiled, self.options
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return compiled(*args, **kwargs)
+            except ValueError as error:
+                if not str(error).startswith("Non-hashable static arguments"):
+                    raise
+            numbers, names = options.static_argnums, options.static_argnames
+            return compiled(
+                *[_hashable(a, options.name) if i in numbers else a for i, a in enumerate(args)],
+                **{k: _hashable(v, options.name) if k in names else v for k, v in kwargs.items()},
+            )
+
+        return update_wrapper(call, self.plain)
+
+
+def _hashable(value: Any, name: str) -> Any:
+    """A static argument, such as an axis, as a hashable value: lists and arrays become tuples.
+
+    Raises:
+        TypeError: it is something else without a hash.
+    """
+    if isinstance(value, (list, tuple)):
+        return tuple([_hashable(v, name) for v in value])
+    if isinstance(value, np.ndarray) or type(value) is Array:
+        return _hashable(value.tolist(), name)
+    try:
+        hash(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} got {value!r:.80} of type {type(value).__name__} for an argument that is part "
+            f"of the program ({error}); pass a number, a string or a tuple"
+        ) from None
+    return value
+
 
 def _refused(name: str, args: Sequence[Any]) -> Any:
     """What an operator gives for operands that it does not take.
@@ -321,7 +362,8 @@ def compile_eager(
         is_operator: Whether the result for operands that are no arrays is NotImplemented.
 
     Returns:
-        A function object of jaxlib, which binds as a method.
+        A function object of jaxlib, which binds as a method; a Python function around one where
+        there are static arguments.
     """
     shown = name or str(getattr(function, "__name__", type(function).__name__))
     options = JitOptions(
@@ -330,7 +372,8 @@ def compile_eager(
         static_argnames=tuple(sorted(static_argnames)),
         inline=True,
     )
-    return _EagerFunction(function, options, is_operator).compiled
+    eager = _EagerFunction(function, options, is_operator)
+    return eager.hashable() if static_argnums or static_argnames else eager.compiled
 
 
 _OPERAND_COUNT_OF_UNARY: Final = frozenset({"__pos__", "__neg__", "__abs__", "__invert__"})

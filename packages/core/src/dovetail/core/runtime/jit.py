@@ -24,6 +24,7 @@ from dovetail.core.runtime import clients, compilation
 from dovetail.core.runtime.arguments import from_foreign, resolve_device
 from dovetail.core.runtime.array import Array
 from dovetail.core.runtime.buffers import is_buffer
+from dovetail.core.runtime.cache_misses import Signature, explain
 from dovetail.core.runtime.donation import donating
 from dovetail.core.runtime.fastpath import fastpath, pjit_function
 from dovetail.core.runtime.programs import LoadedProgram, compile_module
@@ -140,7 +141,20 @@ class Staged:
     ) -> LoadedProgram:
         """A lowered program compiled for a device."""
         self._warn_of_unused_donations(lowered)
+        self._warn_of_constants()
         return compile_module(lowered, sharding, compiler_options)
+
+    def _warn_of_constants(self) -> None:
+        limit = config.captured_constants_warn_bytes.value
+        if limit < 0:
+            return
+        sizes = [getattr(value, "nbytes", 0) for value in self.closed.consts]
+        if sum(sizes) >= limit:
+            source.warn(
+                f"{self.options.name} has captured {len(sizes)} arrays of {sum(sizes):,} bytes in "
+                "all, which its program holds on to; pass them as arguments instead, or raise the "
+                "option captured_constants_warn_bytes"
+            )
 
     def program(self, sharding: Any) -> LoadedProgram:
         """The program compiled for a device; the one that was compiled before if there is one."""
@@ -271,7 +285,9 @@ class JitFunction:
 
     def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
         """The function traced for these arguments, from the cache if it was before."""
-        key = (parts.in_tree, tuple(avals), parts.statics, self.options, config.trace_key())
+        key = Signature(
+            parts.in_tree, tuple(avals), parts.statics, self.options, config.trace_key()
+        )
         try:
             known = _staged.get(self.function)
             if known is None:
@@ -280,6 +296,8 @@ class JitFunction:
             known = self._own
         found = known.get(key)
         if found is None:
+            if config.explain_cache_misses.value:
+                explain(self.options.name, key, known.keys(), self._leaf_names(parts))
             found = self._stage(parts, avals)
             # A captured tracer belongs to one trace of the caller; the next call may capture
             # another.
