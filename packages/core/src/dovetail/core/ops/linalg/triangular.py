@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.basis.elementwise import add_tangents, dtype_kind, neg
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import is_linear
-from dovetail.core.ir.avals import aval_of, make_aval, shape_of
+from dovetail.core.ir.avals import make_aval, shape_of
 from dovetail.core.ops.linalg.matrices import (
     batch_all,
     batch_columns,
@@ -18,6 +18,7 @@ from dovetail.core.ops.linalg.matrices import (
     check_floats,
     check_matrices,
     conjugate,
+    is_complex,
     product,
     transposed,
     triangle,
@@ -217,7 +218,7 @@ def solve_triangular(
     return triangular_solve_p.bind(
         a,
         b,
-        conjugate_a=conjugate_a,
+        conjugate_a=conjugate_a and is_complex(a),
         left_side=left_side,
         lower=lower,
         transpose_a=transpose_a,
@@ -281,7 +282,7 @@ def triangular_solve(
         left_side=bool(left_side),
         lower=bool(lower),
         transpose_a=bool(transpose_a),
-        conjugate_a=bool(conjugate_a) and dtype_kind(aval_of(a).dtype) == "c",
+        conjugate_a=bool(conjugate_a),
         unit_diagonal=bool(unit_diagonal),
     )
     return squeeze_dimensions(x, (rank - 1 if left_side else rank - 2,)) if single else x
