@@ -101,3 +101,14 @@ def test_public_modules_say_what_they_export(source_tree):
         assert exported, f"{module.label} has no __all__"
         names = ast.literal_eval(exported[0])
         assert len(names) == len(set(names)), f"{module.label}: a name is in __all__ twice"
+
+
+def test_the_example_of_a_primitive_is_real(root):
+    """CONTRIBUTING shows a primitive in at most 10 lines, as it stands in the code."""
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = [b for b in text.split("```")[1::2] if "(ElementaryFunction)" in b]
+    lines = [line for line in example.splitlines()[1:] if line.strip()]
+    assert len(lines) <= 10
+    ops = root / "packages" / "core" / "src" / "dovetail" / "core" / "ops"
+    code = (ops / "trigonometric.py").read_text(encoding="utf-8").splitlines()
+    assert set(lines) <= set(code)
