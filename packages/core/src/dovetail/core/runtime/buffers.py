@@ -129,7 +129,7 @@ def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
     from dovetail.core.trace.state import evaluation_trace  # deferred: rare
 
     dtype = buffer.aval.dtype
-    wide = np.dtype(np.uint8 if dtype.name.startswith("u") else np.int8)
+    wide: np.dtype[Any] = np.dtype(np.uint8 if dtype.name.startswith("u") else np.int8)
     if dtype.name.startswith("float"):
         wide = np.dtype(np.float32)
     params = {"new_dtype": wide, "weak_type": False, "sharding": None}
