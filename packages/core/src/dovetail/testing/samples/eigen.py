@@ -10,13 +10,21 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.basis.structural import broadcast_in_dim
-from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ir.avals import shape_of
 from dovetail.core.ops.arithmetic import add, mul
 from dovetail.core.ops.complex import imag, real
 from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.linalg.eigen import EighImplementation
-from dovetail.core.ops.linalg.eigen_matrices import scaled_columns
-from dovetail.core.ops.linalg.matrices import INT32, adjoint, product
+from dovetail.core.ops.linalg.eigen_matrices import diagonal, scaled_columns
+from dovetail.core.ops.linalg.matrices import (
+    INT32,
+    adjoint,
+    is_complex,
+    part,
+    product,
+    triangle,
+)
+from dovetail.core.ops.linalg.svd import SvdAlgorithm
 from dovetail.core.ops.sorting import sort_p, take_along
 from dovetail.testing.sample import COMPLEXES, FLOATS, Sample, across_dtypes, rejected
 from dovetail.testing.samples.shape import numbers
@@ -39,16 +47,16 @@ def complex_matrices(*shape: int) -> np.ndarray[Any, Any]:
     return (matrices(*shape) + 1j * matrices(*shape)[..., ::-1, :] / 2).astype(np.complex64)
 
 
+def weights_on(x: Any) -> Any:
+    """Columns multiplied by different factors."""
+    shape = shape_of(x)
+    factors = np.arange(1, shape[-1] + 1) ** 1.5
+    return scaled_columns(x, np.broadcast_to(factors, (*shape[:-2], shape[-1])))
+
+
 def weighted(x: Any) -> Any:
     """Sums of projections on columns, each with another factor."""
-    factors = np.arange(1, shape_of(x)[-1] + 1) ** 1.5
-    return product(scaled_columns(x, spread(factors, x)), adjoint(x))
-
-
-def spread(factors: Any, x: Any) -> Any:
-    """Factors for the columns of stacked matrices, in their dtype."""
-    shape = shape_of(x)
-    return np.broadcast_to(factors, (*shape[:-2], shape[-1])).astype(aval_of(x).dtype)
+    return product(weights_on(x), adjoint(x))
 
 
 def _eigh(
@@ -102,6 +110,91 @@ def _general(x: Any, note: str = "", **params: Any) -> Sample:
     return Sample((x,), _eig(**params), absolute=1024, observe=_observe_eig, note=note)
 
 
+def _svd(
+    full: bool = False,
+    vectors: bool = True,
+    subset: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> dict[str, Any]:
+    return {
+        "full_matrices": full,
+        "compute_uv": vectors,
+        "subset_by_index": subset,
+        "algorithm": algorithm,
+    }
+
+
+def _observe_svd(results: Arrays) -> Arrays:
+    if len(results) == 1:
+        return results
+    s, u, vh = results
+    count = shape_of(s)[-1]
+    pairs = product(weights_on(part(u, columns=count)), part(vh, rows=count))
+    found = [s, pairs, product(adjoint(u), u), product(vh, adjoint(vh))]
+    for vectors in (u, adjoint(vh)):
+        own = part(vectors, columns=count)
+        # Those that are added are compared together.
+        others = part(vectors, columns=slice(count, shape_of(vectors)[-1]))
+        found += [weighted(own), product(others, adjoint(others))]
+    return found
+
+
+def _singular(x: Any, note: str = "", **params: Any) -> Sample:
+    return Sample((x,), _svd(**params), absolute=256, observe=_observe_svd, note=note)
+
+
+def _qdwh(
+    is_hermitian: bool = False, max_iterations: int = 10, eps: float | None = None
+) -> dict[str, Any]:
+    return {"is_hermitian": is_hermitian, "max_iterations": max_iterations, "eps": eps}
+
+
+def _observe_qdwh(results: Arrays) -> Arrays:
+    u, h, _, converged = results
+    return [u, h, converged]
+
+
+def _polar(x: Any, note: str = "", **params: Any) -> Sample:
+    return Sample((x,), _qdwh(**params), absolute=128, observe=_observe_qdwh, note=note)
+
+
+def _schur(vectors: bool = True) -> dict[str, Any]:
+    return {
+        "compute_schur_vectors": vectors,
+        "sort_eig_vals": False,
+        "select_callable": None,
+    }
+
+
+def _observe_schur(results: Arrays) -> Arrays:
+    form = results[0]
+    values = diagonal(form)
+    if is_complex(form):
+        values = add(real(values), mul(imag(values), 0.7))
+    below = triangle(form, offset=-2 + is_complex(form))
+    (values,) = sort_p.bind(values, dimension=len(shape_of(values)) - 1, is_stable=True, num_keys=1)
+    if len(results) == 1:
+        return [below, values]
+    vectors = results[1]
+    whole = product(product(vectors, form), adjoint(vectors))
+    return [below, whole, product(adjoint(vectors), vectors)]
+
+
+def _triangular(x: Any, note: str = "", **params: Any) -> Sample:
+    return Sample(
+        (x,),
+        _schur(**params),
+        differentiable=(),
+        absolute=512,
+        observe=_observe_schur,
+        note=note,
+    )
+
+
+def _reduced(x: Any, note: str = "", **params: Any) -> Sample:
+    return Sample((x,), params, differentiable=(), absolute=128, note=note, signed_zeros=False)
+
+
 JACOBI = EighImplementation.JACOBI
 BROKEN = np.array([[1, 2], [np.nan, 3]], np.float32)
 
@@ -110,7 +203,7 @@ SAMPLES: dict[str, list[Sample]] = {
         *across_dtypes(_decomposed(matrices(4, 4)), WIDE),
         _decomposed(complex_matrices(3, 3), lower=False),
         _decomposed(matrices(2, 2, 3, 3), lower=False).replace(order=1),
-        _decomposed(matrices(3, 3), algorithm=EighImplementation.QR, sort=False).replace(order=1),
+        _decomposed(matrices(3, 3), sort=False).replace(order=1),
         _decomposed(complex_matrices(4, 4), subset=(1, 3)).replace(order=1),
         _decomposed(matrices(2, 5, 5), algorithm=JACOBI).replace(differentiable=()),
         *[
@@ -128,6 +221,7 @@ SAMPLES: dict[str, list[Sample]] = {
                 _decomposed(np.zeros((3, 3)), algorithm=algorithm, note="zero"),
                 _decomposed(np.eye(4) * 1e30, algorithm=algorithm, note="large"),
                 _decomposed(BROKEN, algorithm=algorithm, note="NaN"),
+                _decomposed(BROKEN, algorithm=algorithm, lower=False, note="NaN not read"),
                 _decomposed(complex_matrices(1, 1), algorithm=algorithm, note="one"),
                 _decomposed(np.zeros((0, 0)), algorithm=algorithm, note="empty"),
                 _decomposed(np.zeros((2, 0, 0)), algorithm=algorithm, note="empty"),
@@ -161,5 +255,110 @@ SAMPLES: dict[str, list[Sample]] = {
         *rejected(_general(matrices(3, 3)), NARROW),
         _general(matrices(3, 4)).replace(raises=ValueError),
         _general(numbers(3)).replace(raises=TypeError),
+    ],
+    "svd": [
+        *across_dtypes(_singular(matrices(3, 3)), WIDE),
+        _singular(matrices(4, 2)),
+        _singular(matrices(2, 4)).replace(order=1),
+        *[
+            _singular(complex_matrices(*shape), full=full).replace(order=1)
+            for shape in ((3, 3), (4, 2), (2, 4))
+            for full in (False, True)
+        ],
+        _singular(matrices(2, 4, 2), full=True),
+        _singular(matrices(3, 2), vectors=False),
+        _singular(complex_matrices(2, 3), vectors=False, full=True).replace(order=1),
+        _singular(matrices(3, 4), subset=(1, 3)).replace(order=1),
+        _singular(matrices(4, 3), subset=(0, 1), vectors=False).replace(order=1),
+        _singular(matrices(2, 5, 4), algorithm=SvdAlgorithm.POLAR).replace(differentiable=()),
+        *[
+            s.replace(differentiable=(), batched=())
+            for s in (
+                _singular(complex_matrices(2, 4), full=True, algorithm=SvdAlgorithm.JACOBI),
+                _singular(matrices(4, 3), subset=(0, 2), algorithm=SvdAlgorithm.POLAR),
+                _singular(matrices(3, 4), vectors=False, algorithm=SvdAlgorithm.POLAR),
+                _singular(np.ones((3, 2)), vectors=False, note="singular"),
+                _singular(BROKEN, note="NaN"),
+                _singular(BROKEN, algorithm=SvdAlgorithm.POLAR, note="NaN"),
+                _singular(np.full((5, 5), np.inf, np.float32), note="infinite"),
+                *[
+                    _singular(np.zeros(shape), full=full, note="empty")
+                    for shape in ((0, 0), (0, 3), (2, 3, 0), (0, 3, 2))
+                    for full in (False, True)
+                ],
+                _singular(np.zeros((0, 3)), vectors=False, note="empty"),
+            )
+        ],
+        *rejected(_singular(matrices(3, 3)), NARROW),
+        _singular(numbers(3)).replace(raises=TypeError),
+        _singular(matrices(3, 3), subset=(2, 4)).replace(raises=ValueError),
+        _singular(matrices(3, 3), subset=(0, 1), full=True).replace(raises=ValueError),
+    ],
+    "qdwh": [
+        *across_dtypes(_polar(matrices(3, 3)).replace(order=1), WIDE),
+        _polar(complex_matrices(3, 2)),
+        _polar(matrices(2, 4, 3)),
+        _polar(np.array([[2, 1], [1, -3]], np.float32), is_hermitian=True).replace(
+            differentiable=(), batched=()
+        ),
+        *[
+            s.replace(differentiable=(), batched=())
+            for s in (
+                _polar(matrices(3, 3), eps=1e-3, max_iterations=8),
+                _polar(BROKEN, note="NaN").replace(observe=lambda results: results[:2]),
+                _polar(np.zeros((0, 0)), note="empty"),
+                _polar(np.zeros((3, 0)), note="empty"),
+                _polar(np.zeros((0, 3, 3)), note="empty batch"),
+            )
+        ],
+        *rejected(_polar(matrices(3, 3)), NARROW),
+        _polar(numbers(3)).replace(raises=TypeError),
+        _polar(matrices(2, 3)).replace(raises=ValueError),
+        _polar(matrices(3, 2), is_hermitian=True).replace(raises=ValueError),
+    ],
+    "schur": [
+        *across_dtypes(_triangular(matrices(3, 3)), WIDE),
+        _triangular(complex_matrices(4, 4)),
+        _triangular(matrices(2, 4, 4)),
+        _triangular(matrices(3, 3), vectors=False),
+        _triangular(complex_matrices(3, 3), vectors=False),
+        *[
+            s.replace(batched=())
+            for s in (
+                _triangular(BROKEN, note="NaN"),
+                _triangular(matrices(1, 1), note="one"),
+                _triangular(np.zeros((0, 0)), note="empty"),
+                _triangular(np.zeros((0, 3, 3)), note="empty batch"),
+            )
+        ],
+        *rejected(_triangular(matrices(3, 3)), NARROW),
+        _triangular(matrices(3, 4)).replace(raises=ValueError),
+        _triangular(numbers(3)).replace(raises=TypeError),
+    ],
+    "hessenberg": [
+        *across_dtypes(_reduced(matrices(4, 4)), WIDE),
+        _reduced(complex_matrices(5, 5)),
+        _reduced(complex_matrices(2, 2)),
+        _reduced(matrices(2, 2, 3, 3)),
+        _reduced(np.triu(matrices(4, 4)), note="nothing to do"),
+        _reduced(matrices(1, 1), note="one"),
+        _reduced(np.zeros((0, 0)), note="empty"),
+        _reduced(np.zeros((0, 3, 3)), note="empty batch"),
+        *rejected(_reduced(matrices(3, 3)), NARROW),
+        _reduced(matrices(3, 4)).replace(raises=ValueError),
+        _reduced(numbers(3)).replace(raises=TypeError),
+    ],
+    "tridiagonal": [
+        *across_dtypes(_reduced(matrices(4, 4), lower=True), WIDE),
+        *[_reduced(complex_matrices(5, 5), lower=lower) for lower in (False, True)],
+        _reduced(complex_matrices(2, 2), lower=False),
+        _reduced(matrices(2, 2, 3, 3), lower=False),
+        _reduced(np.eye(4, dtype=np.float32), lower=True, note="nothing to do"),
+        _reduced(complex_matrices(1, 1), lower=True, note="one"),
+        _reduced(np.zeros((0, 0)), lower=True, note="empty"),
+        _reduced(np.zeros((0, 3, 3)), lower=False, note="empty batch"),
+        *rejected(_reduced(matrices(3, 3), lower=True), NARROW),
+        _reduced(matrices(3, 4), lower=True).replace(raises=ValueError),
+        _reduced(numbers(3), lower=True).replace(raises=TypeError),
     ],
 }

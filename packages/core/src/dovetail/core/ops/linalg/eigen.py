@@ -114,7 +114,7 @@ class Eigh(Primitive):
             values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
             return vectors[:, start:stop], values[start:stop]
 
-        return each_matrix(decomposed, x, outs)
+        return each_matrix(decomposed, np.tril(x) if lower else np.triu(x), outs)
 
     def jvp(
         self,

@@ -212,13 +212,16 @@ def _kept(x: Any, mask: Any) -> Any:
     return select(mask, x, _filled(x, 0))
 
 
-def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
-    """Make column `k` zero below the diagonal, by a reflection of all columns from there on.
+def reflection(column: Any, k: Any) -> tuple[Any, Any, Any]:
+    """The reflection that makes a column, of shape ``(..., n, 1)``, zero below row `k`.
 
-    Source: LAPACK's larfg and larf.
+    Returns:
+        Its vector, which is zero above row `k` and one there; its factor; and the column with the
+        element that becomes of row `k`, and the vector below it.
+
+    Source: LAPACK's larfg.
     """
-    rank, dtype = len(shape_of(a)), aval_of(a).dtype
-    column = element_at(a, k, rank - 1)
+    rank, dtype = len(shape_of(column)), aval_of(column).dtype
     numbers = iota_like(INT32, shape_of(column), rank - 2)
     scale = _largest(_kept(column, ge(numbers, k)), (rank - 2, rank - 1))
     below = _scaled(_kept(column, gt(numbers, k)), scale)
@@ -236,11 +239,22 @@ def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
     tau = _kept(div(sub(beta, head), beta), bitwise_not(nothing))
     below = div(below, select(nothing, _filled(head, 1), sub(head, beta)))
     v = select(eq(numbers, k), _filled(below, 1), below)
-    inner = product(adjoint(v), a)
-    inner = _kept(inner, gt(iota_like(INT32, shape_of(inner), rank - 1), k))
-    a = sub(a, mul(mul(conjugate(tau), v), inner))
     corner = select(eq(numbers, k), broadcast_to(diagonal, shape_of(column)), column)
-    a = with_element(a, select(gt(numbers, k), below, corner), k, rank - 1)
+    return v, tau, select(gt(numbers, k), below, corner)
+
+
+def reflected(a: Any, v: Any, tau: Any, k: Any) -> Any:
+    """Matrices with their columns after `k` reflected, by the adjoint of a reflection."""
+    inner = product(adjoint(v), a)
+    after = gt(iota_like(INT32, shape_of(inner), len(shape_of(a)) - 1), k)
+    return sub(a, mul(mul(conjugate(tau), v), _kept(inner, after)))
+
+
+def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
+    """Make column `k` zero below the diagonal, by a reflection of all columns from there on."""
+    rank = len(shape_of(a))
+    v, tau, column = reflection(element_at(a, k, rank - 1), k)
+    a = with_element(reflected(a, v, tau, k), column, k, rank - 1)
     return a, with_element(taus, squeeze_dimensions(tau, (rank - 1,)), k, rank - 2)
 
 
