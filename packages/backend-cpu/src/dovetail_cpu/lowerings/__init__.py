@@ -5,10 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cpu.lowerings import convolution, cumulative, eigen, linalg, reduction, sorting
+from dovetail_cpu.lowerings import (
+    convolution,
+    cumulative,
+    eigen,
+    elementary,
+    linalg,
+    reduction,
+    sorting,
+)
 
 __all__ = ["LOWERINGS"]
 
 LOWERINGS: Final = LoweringTable(
-    [convolution.TABLE, cumulative.TABLE, eigen.TABLE, linalg.TABLE, reduction.TABLE, sorting.TABLE]
+    [
+        convolution.TABLE,
+        cumulative.TABLE,
+        eigen.TABLE,
+        elementary.TABLE,
+        linalg.TABLE,
+        reduction.TABLE,
+        sorting.TABLE,
+    ]
 )

@@ -1,0 +1,134 @@
+"""Elementary functions that the CPU backend computes itself, over all kinds of float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import dovetail
+from dovetail import lax
+
+NDArray = np.ndarray[Any, Any]
+
+#: Every 4093th float32: all exponents, both signs, NaN.
+PATTERNS = (np.arange(2**20, dtype=np.uint32) * np.uint32(4093)).view(np.float32)
+SPECIAL = np.array(
+    [0, 1e-45, 1e-40, 1.1754944e-38, 2.5e-38, 0.5, 1 - 2**-24, 1, 1 + 2**-23, 1.5, 2, 2.5, 3]
+    + [1000, 8388607.5, 16777215, 16777216, 1e30, 3.4e38, np.inf],
+    np.float32,
+)
+SPECIAL = np.concatenate([SPECIAL, -SPECIAL, np.float32([np.nan])])
+# Next to multiples of pi / 2, where nearly all digits of the argument cancel.
+NEAR_QUARTERS = np.float32([1.5707964, 3.1415927, 6.2831855, 16367173 * 2.0**72, 5.3e35, 2.5e30])
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "acos": np.arccos,
+    "asin": np.arcsin,
+    "atan": np.arctan,
+    "cbrt": np.cbrt,
+    "cos": np.cos,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "tan": np.tan,
+}
+BINARY: dict[str, Callable[..., Any]] = {"atan2": np.arctan2, "pow": np.power}
+EXACT = {**UNARY, **BINARY}
+
+
+def errors(name: str, *args: NDArray, **params: Any) -> NDArray:
+    """Errors of float32 results in units in the last place; infinity where the kind is wrong.
+
+    Kinds are NaN, infinities and zeros with their signs. Subnormal results may be zeros: so the
+    processor rounds them.
+    """
+    got = np.asarray(dovetail.jit(lambda *xs: getattr(lax, name)(*xs, **params))(*args))
+    with np.errstate(all="ignore"):
+        exact = EXACT[name](*(x.astype(np.float64) for x in args))
+        want = exact.astype(np.float32)
+        unit = np.ldexp(1.0, np.maximum(np.frexp(np.abs(exact))[1] - 24, -149))
+        error = np.abs(got - exact) / unit
+    equal = (got == want) | (np.isnan(got) & np.isnan(want))
+    error = np.where(np.isfinite(got) & np.isfinite(want), error, np.where(equal, 0, np.inf))
+    error = np.where(np.isnan(want) | (np.signbit(got) == np.signbit(want)), error, np.inf)
+    subnormal = np.abs(exact) < np.finfo(np.float32).smallest_normal
+    return np.where(subnormal & (got == 0) & np.isfinite(error), 0, error)
+
+
+def worst(name: str, *args: NDArray) -> str:
+    """The arguments with the largest error, for messages."""
+    found = errors(name, *args)
+    i = int(np.argmax(found))
+    return f"{name}({', '.join(str(float(x[i])) for x in args)}) is wrong by {found[i]:.4g} units"
+
+
+@pytest.mark.parametrize("name", sorted(UNARY))
+def test_one_operand_over_all_exponents(name: str) -> None:
+    x = np.concatenate([SPECIAL, NEAR_QUARTERS, PATTERNS, np.linspace(-9, 9, 2**17, dtype="f4")])
+    assert errors(name, x).max() < 0.502, worst(name, x)
+
+
+@pytest.mark.parametrize("name", sorted(BINARY))
+def test_two_operands_over_all_exponents(name: str) -> None:
+    rng = np.random.default_rng(0)
+    pairs = np.stack(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
+    near_one = np.stack([np.exp(rng.normal(0, 1e-4, 2**17)), rng.normal(0, 1e5, 2**17)])
+    x, y = np.concatenate(
+        [
+            pairs,
+            np.stack([PATTERNS, rng.permutation(PATTERNS)]),
+            rng.uniform(-40, 40, (2, 2**17)).astype(np.float32),
+            np.round(rng.uniform(-40, 40, (2, 2**14))).astype(np.float32),
+            near_one.astype(np.float32),
+        ],
+        axis=1,
+    )
+    assert errors(name, x, y).max() < 0.502, worst(name, x, y)
+
+
+@pytest.mark.parametrize("name", ["asin", "atan", "cbrt", "sin", "sinh", "tan"])
+def test_subnormal_arguments_give_subnormal_results(name: str) -> None:
+    x = np.tile(SPECIAL, 40)[np.abs(np.tile(SPECIAL, 40)) < 1e-37]
+    x = np.resize(x, 2048)
+    got = np.asarray(dovetail.jit(getattr(lax, name))(x))
+    np.testing.assert_array_equal(got, UNARY[name](x.astype(np.float64)).astype(np.float32))
+
+
+@pytest.mark.parametrize("size", [0, 1023, 1025])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_sizes_and_narrow_floats(dtype: Any, size: int) -> None:
+    x = np.linspace(-0.99, 0.99, size).astype(dtype)
+    results = dovetail.jit(lambda x: [getattr(lax, name)(x) for name in sorted(UNARY)])(x)
+    for name, got in zip(sorted(UNARY), results, strict=True):
+        want = UNARY[name](x.astype(np.float64))
+        assert got.dtype == dtype
+        tolerance = 4 * float(ml_dtypes.finfo(dtype).eps)
+        np.testing.assert_allclose(np.asarray(got, np.float64), want, tolerance, tolerance * 1e-3)
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 1e30, np.inf, np.nan])
+def test_powers_with_a_constant_exponent(exponent: float) -> None:
+    x = np.resize(SPECIAL, 2048)
+    got = np.asarray(dovetail.jit(lambda x: lax.pow(x, np.float32(exponent)))(x))
+    by_array = np.asarray(dovetail.jit(lax.pow)(x, np.full_like(x, exponent)))
+    normal = np.abs(x) >= np.finfo(np.float32).smallest_normal
+    np.testing.assert_allclose(got[normal], by_array[normal], 3e-7, 1e-37)
+
+
+def test_operands_are_repeated() -> None:
+    x, y = np.linspace(1, 2, 64, dtype=np.float32)[:, None], np.float32(1.7)
+    row = np.linspace(-2, 2, 32, dtype=np.float32)[None, :]
+    got = dovetail.jit(lambda x, y, row: (lax.pow(x, row), lax.atan2(x, row), lax.pow(y, row)))
+    power, angle, scalar = got(x, y, np.repeat(row, 64, 0))
+    np.testing.assert_allclose(power, x**row, 3e-7)
+    np.testing.assert_allclose(angle, np.arctan2(x, row), 3e-7)
+    np.testing.assert_allclose(scalar, np.repeat(y**row, 64, 0), 3e-7)
+
+
+@pytest.mark.parametrize("accuracy", [None, *lax.AccuracyMode, lax.Tolerance(ulps=4)])
+@pytest.mark.parametrize("name", ["cbrt", "sin"])
+def test_every_accuracy_that_can_be_asked_for(name: str, accuracy: Any) -> None:
+    assert errors(name, np.linspace(-5, 5, 4096, dtype=np.float32), accuracy=accuracy).max() < 2
