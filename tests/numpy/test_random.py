@@ -645,9 +645,10 @@ class TestKeys:
             assert raw(random.key(4)) == [0, 7]
             assert raw(dt.jit(random.key)(4)) == [0, 7]
 
-    def test_unavailable_default(self) -> None:
-        with config.default_prng_impl("rbg"), pytest.raises(ValueError, match="'rbg'"):
-            random.key(0)
+    def test_default_implementation(self) -> None:
+        for name in ("rbg", "unsafe_rbg", "threefry2x32"):
+            with config.default_prng_impl(name):
+                assert random.key_impl(random.key(0)) == name
 
 
 def test_public_names() -> None:

@@ -79,6 +79,9 @@ _MODULES = {
     ),
     "dovetail.core.ops.ragged_contraction": ("ragged_dot ragged_dot_general"),
     "dovetail.core.ops.ragged_dimensions": ("RaggedDotDimensionNumbers"),
+    "dovetail.core.ops.random_bits": (
+        "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
+    ),
     "dovetail.core.ops.reduction": (
         "argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max reduce_max_p "
         "reduce_min reduce_min_p reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum "

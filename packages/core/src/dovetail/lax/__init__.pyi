@@ -228,6 +228,11 @@ from dovetail.core.ops.ragged_contraction import ragged_dot_general as ragged_do
 from dovetail.core.ops.ragged_dimensions import (
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
 )
+from dovetail.core.ops.random_bits import RandomAlgorithm as RandomAlgorithm
+from dovetail.core.ops.random_bits import rng_bit_generator as rng_bit_generator
+from dovetail.core.ops.random_bits import rng_bit_generator_p as rng_bit_generator_p
+from dovetail.core.ops.random_bits import rng_uniform as rng_uniform
+from dovetail.core.ops.random_bits import rng_uniform_p as rng_uniform_p
 from dovetail.core.ops.reduction import argmax as argmax
 from dovetail.core.ops.reduction import argmax_p as argmax_p
 from dovetail.core.ops.reduction import argmin as argmin

@@ -10,8 +10,18 @@ Split a key for independent numbers, and use each key once::
     noise = random.normal(subkey, (3,))
 
 Keys made by `key` are arrays of the dtype ``key<fry>``; `PRNGKey` makes raw ones, arrays of two
-uint32, which every function takes too and which `split` and `fold_in` give back. The generator is
-Threefry-2x32, and its streams equal those of `jax.random` for the same seeds.
+uint32, which every function takes too and which `split` and `fold_in` give back.
+
+There are three generators (``random.key(0, impl=name)``, or the option ``default_prng_impl``).
+Their streams equal those of `jax.random` for the same seeds, on CPUs and GPUs:
+
+- ``threefry2x32``, the default: the same numbers on every backend.
+- ``rbg``: bits from the backend's own generator, Philox on CPUs and GPUs; other backends may have
+  another. Keys are made by Threefry.
+- ``unsafe_rbg``: keys too are made by that generator, which nobody has tested for it.
+
+Under `vmap` each key gives the numbers that it gives alone, with every generator. (In JAX the two
+latter give others.)
 
 Every name is loaded when it is first used.
 """

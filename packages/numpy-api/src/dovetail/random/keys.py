@@ -90,7 +90,8 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
 
     Args:
         seed: an integer. Of more than 32 bits only the low ones count unless ``enable_x64`` is on.
-        impl: the name of the generator; the option ``default_prng_impl`` by default.
+        impl: the name of the generator, ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``; the
+            option ``default_prng_impl`` by default.
         dtype: a key dtype, as another way to name the generator.
 
     Returns:
@@ -118,7 +119,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
         impl: the name of the generator; the option ``default_prng_impl`` by default.
 
     Returns:
-        A uint32 array, of shape (2,) for ``threefry2x32``.
+        A uint32 array, of shape (2,) for ``threefry2x32``, (4,) for ``rbg`` and ``unsafe_rbg``.
 
     Raises:
         TypeError: `seed` is not an integer scalar.

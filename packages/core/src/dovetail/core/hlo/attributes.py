@@ -265,6 +265,10 @@ class AttributeBuilder:
         """``THREE_FRY``, ``PHILOX`` or ``DEFAULT``."""
         return self._named(stablehlo.RngAlgorithmAttr, name)
 
+    def rng_distribution(self, name: str) -> Attribute:
+        """``UNIFORM`` or ``NORMAL``, for generators whose state is hidden."""
+        return self._named(stablehlo.RngDistributionAttr, name)
+
     def result_accuracy(
         self, mode: str, *, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0
     ) -> ir.Attribute:

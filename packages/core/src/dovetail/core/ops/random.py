@@ -14,7 +14,7 @@ from dovetail.core.basis.elementwise import dtype_kind, dtype_name
 from dovetail.core.basis.families import NoGradient
 from dovetail.core.basis.structural import batch_size, move_dimension, reshape
 from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail.core.ops import threefry, threefry_reference
+from dovetail.core.ops import rbg, threefry, threefry_reference
 from dovetail.core.ops.error_functions import ErfInv
 from dovetail.core.transform.batch import batch_flat, place_batch
 
@@ -153,6 +153,24 @@ threefry_implementation: Final = define_implementation(
         key_shape=(2,),
         functions=threefry,
         reference=threefry_reference,
+    )
+)
+rbg_implementation: Final = define_implementation(
+    KeyImplementation(
+        name="rbg",
+        tag="rbg",
+        key_shape=(4,),
+        functions=rbg.Rbg(),
+        reference=rbg.RbgReference(),
+    )
+)
+unsafe_rbg_implementation: Final = define_implementation(
+    KeyImplementation(
+        name="unsafe_rbg",
+        tag="urbg",
+        key_shape=(4,),
+        functions=rbg.UnsafeRbg(),
+        reference=rbg.UnsafeRbgReference(),
     )
 )
 

@@ -194,11 +194,12 @@ def random_bits(key: Any, bit_width: int, shape: Shape) -> Any:
         return _bits_in_sequence(key, bit_width, shape, dtype)
     high, low = _bits_of_counters(key, shape)
     if bit_width == 64:
-        return _join_words(high, low)
+        return join_words(high, low)
     return convert_element_type(bitwise.xor_p.bind(high, low), dtype)
 
 
-def _join_words(high: Any, low: Any) -> Any:
+def join_words(high: Any, low: Any) -> Any:
+    """64-bit numbers of two words."""
     wide = np.dtype(np.uint64)
     shifted = bitwise.shift_left_p.bind(convert_element_type(high, wide), literal(32, wide))
     return bitwise.or_p.bind(shifted, convert_element_type(low, wide))
@@ -210,7 +211,7 @@ def _bits_in_sequence(key: Any, bit_width: int, shape: Shape, dtype: Any) -> Any
     words = -(-size * bit_width // 32)
     bits = threefry_2x32(key, iota_like(UINT32, (words,), 0))
     if bit_width == 64:
-        bits = _join_words(
+        bits = join_words(
             slice_dimension(bits, 0, size, 0), slice_dimension(bits, size, 2 * size, 0)
         )
     elif bit_width < 32:

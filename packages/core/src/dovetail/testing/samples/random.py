@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.ops.random import threefry_implementation
+from dovetail.core.ops.random import (
+    rbg_implementation,
+    threefry_implementation,
+    unsafe_rbg_implementation,
+)
 from dovetail.testing.keys import key_array
 from dovetail.testing.sample import Sample, across_dtypes, rejected, rolled
 
@@ -27,7 +31,8 @@ def keys(*shape: int) -> Any:
 
 def other_keys(x: Any, i: int) -> Any:
     """Other keys of the same shape: those of rank 0 cannot be rolled."""
-    return key_array(x[x.dtype.names[0]] + np.uint32(i))
+    (name,) = x.dtype.names
+    return key_array(x[name] + np.uint32(i), name)
 
 
 def other_numbers(x: Any, i: int) -> Any:
@@ -47,17 +52,24 @@ def key_samples(*args: Any, **params: Any) -> Sample:
     return Sample(args, params, vary=other_numbers)
 
 
+#: Keys of the other implementations, whose raw keys have four words.
+STATES = [
+    key_array(raw(*shape, 2).reshape(*shape, 4), implementation.name)
+    for implementation in (rbg_implementation, unsafe_rbg_implementation)
+    for shape in ((), (2,))
+]
+
 FRACTIONS = np.array([-0.9, -0.75, -0.5, -0.1, 0.0, 1e-3, 0.25, 0.6, 0.875])
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 2), (0,))
 
 SAMPLES: dict[str, list[Sample]] = {
     "threefry2x32": [
-        Sample((WORDS, WORDS[::-1].copy(), np.roll(WORDS, 1), np.roll(WORDS, 2)), {}),
-        Sample((np.uint32(1), np.uint32(2), WORDS, WORDS), {}, vary=other_numbers, note="one key"),
+        Sample((WORDS, WORDS[::-1].copy(), np.roll(WORDS, 1), np.roll(WORDS, 2)), batched=(0, 3)),
+        Sample((np.uint32(1), np.uint32(2), WORDS, WORDS), batched=(), note="one key"),
         Sample(
             (WORDS[:3], WORDS[3:], np.uint32(0), np.uint32(7)),
-            {},
+            batched=(1, 2),
             vary=other_numbers,
             note="one counter",
         ),
@@ -66,9 +78,10 @@ SAMPLES: dict[str, list[Sample]] = {
                 *raw(3)[:, :, None, None].transpose(1, 0, 2, 3),
                 WORDS.reshape(1, 2, 3),
                 WORDS.reshape(1, 2, 3),
-            )
+            ),
+            batched=(),
         ),
-        Sample((WORDS[:0],) * 4, {}, note="empty"),
+        Sample((WORDS[:0],) * 4, batched=(0,), note="empty"),
         Sample((WORDS, WORDS, WORDS), {}, raises=TypeError, note="three words"),
         Sample((WORDS, WORDS, WORDS, WORDS.astype(np.int32)), {}, raises=TypeError),
     ],
@@ -93,17 +106,21 @@ SAMPLES: dict[str, list[Sample]] = {
                 ([], "int32"),
             )
         ),
+        key_samples(np.int64(2**40 + 7), impl=rbg_implementation),
+        key_samples(np.array([-3, 5], np.int8), impl=unsafe_rbg_implementation),
         Sample((np.float32(1),), {"impl": threefry_implementation}, raises=TypeError),
         Sample((keys(),), {"impl": threefry_implementation}, raises=TypeError),
     ],
     "random_wrap": [
         *(key_samples(raw(*shape), impl=threefry_implementation) for shape in SHAPES),
+        key_samples(raw(3, 2).reshape(3, 4), impl=rbg_implementation),
         Sample((np.zeros(3, np.uint32),), {"impl": threefry_implementation}, raises=TypeError),
         Sample((np.zeros(2, np.int32),), {"impl": threefry_implementation}, raises=TypeError),
         Sample((np.uint32(0),), {"impl": threefry_implementation}, raises=TypeError),
     ],
     "random_unwrap": [
         *(key_samples(keys(*shape)) for shape in SHAPES),
+        key_samples(STATES[0]),
         Sample((raw(),), {}, raises=TypeError),
     ],
     "random_split": [
@@ -112,10 +129,12 @@ SAMPLES: dict[str, list[Sample]] = {
             for shape in SHAPES
             for into in ((2,), (), (3, 2), (0,))
         ),
+        *(key_samples(states, shape=(3,)) for states in STATES),
         Sample((raw(),), {"shape": (2,)}, raises=TypeError),
     ],
     "random_fold_in": [
         *(key_samples(keys(*shape), np.full(shape, 2**32 - 2, np.uint32)) for shape in SHAPES),
+        *(key_samples(states, np.full(states.shape, 7, np.uint32)) for states in STATES),
         Sample((raw(), np.uint32(1)), {}, raises=TypeError),
         Sample((keys(), np.int32(1)), {}, raises=TypeError),
         Sample((keys(2), np.uint32(1)), {}, raises=TypeError),
@@ -127,6 +146,7 @@ SAMPLES: dict[str, list[Sample]] = {
             for width in (8, 16, 32, 64)
             for out in ((), (5,), (2, 3), (0, 2))
         ),
+        *(key_samples(STATES[i], bit_width=w, shape=(5,)) for i, w in ((0, 8), (1, 32), (3, 64))),
         Sample((raw(),), {"bit_width": 32, "shape": ()}, raises=TypeError),
         Sample((keys(),), {"bit_width": 24, "shape": ()}, raises=TypeError),
     ],
