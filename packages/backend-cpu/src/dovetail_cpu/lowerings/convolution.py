@@ -1,15 +1,16 @@
 """Convolutions that XLA's CPU compiler is slow at, as sums of products.
 
 It is fast where many features meet many features. Grouped convolutions, few features, integers and
-three spatial dimensions go through scalar loops, which take up to a hundred times as long as adding
-up products of shifted arrays. That is done here in one of three ways:
+three spatial dimensions go through scalar loops, which can take a hundred times as long as adding
+up products of shifted arrays. That is done here in one of four ways:
 
 - for each place of the kernel and each input feature of a group, a product of elements;
 - for each place of the kernel, a product of matrices, over the input features of a group;
 - for each place of the result, where these are few (as in the gradient of a kernel), a product
-  over everything else.
+  over everything else;
+- for each group, a convolution.
 
-Places of a small kernel are written out, so that one pass over memory adds up all products.
+Products of elements are written out for a small kernel, so that one pass over memory adds up all.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ MANY_PRODUCTS: Final = 4096
 UNROLLED: Final = 32
 #: With more products than this in a turn of the loop, the program takes long to compile.
 LONGEST_BLOCK: Final = 128
-#: Up to so many input features of a group are gone through one by one.
-FEW_FEATURES: Final = 16
+#: Up to so many pairs of an input and an output feature of a group, elements are multiplied.
+FEW_PAIRS: Final = 64
 #: Up to so many places of the result are written out.
 FEW_RESULTS: Final = 128
 
@@ -244,23 +245,16 @@ class Convolution:
         block = max(1, UNROLLED * size // count)
         steps, rest = divmod(size, block)
 
-        def add_block(step: Any, total: Any) -> list[Any]:
-            k = c.mul(step, c.constant(block, scalar), scalar)
-            start = c.mul(k, c.constant(by, scalar), scalar)
+        def add_block(step: Any, total: Any) -> Any:
+            k = self.times(step, block)
+            start = self.times(k, by)
             near = self.moving_part(x, {along: self.reach(along, block)}, {along: start})
             taps = self.moving_part(w, {along: block}, {along: k})
             kernel = _replaced(self.kernel, along, block)
             products = self.written_out(near, taps, whole, term, kernel)
-            return [c.add(step, one, scalar), c.add(total, products, whole)]
+            return c.add(total, products, whole)
 
-        scalar = ShapedArray((), INT32)
-        one, last = c.constant(1, scalar), c.constant(steps, scalar)
-        _, total = c.while_loop(
-            [c.constant(0, scalar), c.constant(0, whole)],
-            [scalar, whole],
-            lambda step, _: c.compare(step, last, "LT", scalar),
-            add_block,
-        )
+        total = self.looped(steps, whole, add_block)
         if rest:
             done = size - rest
             near = self.part(x, {along: (done * by, x.size(along), 1)})
@@ -274,7 +268,6 @@ class Convolution:
 
     def by_matrices(self, x: Named, w: Named, precision: Any) -> tuple[Any, Names]:
         """A product of matrices for each place of the kernel."""
-        c, count = self.context, prod(self.kernel)
         w = self.ordered(w, (*self.places, "g", "i", "o"))
         order: Names = ("g", *x.without("g", "i"), "o")
         whole = self.whole(order)
@@ -282,30 +275,19 @@ class Convolution:
         def products(x: Named, w: Named, place: tuple[int, ...]) -> Any:
             return self.matrices(self.seen(x, place), self.tap(w, place), ("i",), whole, precision)
 
-        if count == 1:
-            return products(x, w, (0,) * len(self.kernel)), order
+        first = (0,) * len(self.kernel)
+        if prod(self.kernel) == 1:
+            return products(x, w, first), order
 
-        def add_place(step: Any, total: Any) -> list[Any]:
-            left, place, starts = step, {}, {}
-            for s in reversed(self.places):
-                size = c.constant(self.kernel[s], scalar)
-                place[s], left = c.rem(left, size, scalar), c.div(left, size, scalar)
-                starts[s] = c.mul(place[s], c.constant(self.dilation[s], scalar), scalar)
+        def add_place(step: Any, total: Any) -> Any:
+            place = self.unravelled(step, self.kernel)
+            starts = {s: self.times(place[s], self.dilation[s]) for s in self.places}
             near = self.moving_part(x, {s: self.reach(s) for s in self.places}, starts)
             tap = self.moving_part(w, dict.fromkeys(self.places, 1), place)
-            product = products(near, tap, (0,) * len(self.kernel))
-            return [c.add(step, one, scalar), c.add(total, product, whole)]
+            return self.context.add(total, products(near, tap, first), whole)
 
         # XLA takes long to compile a product of matrices, so there is one.
-        scalar = ShapedArray((), INT32)
-        one, last = c.constant(1, scalar), c.constant(count, scalar)
-        _, total = c.while_loop(
-            [c.constant(0, scalar), c.constant(0, whole)],
-            [scalar, whole],
-            lambda step, _: c.compare(step, last, "LT", scalar),
-            add_place,
-        )
-        return total, order
+        return self.looped(prod(self.kernel), whole, add_place), order
 
     def matrices(self, x: Named, w: Named, over: Names, whole: Any, precision: Any) -> Any:
         """The products of each group, summed over the dimensions `over`."""
@@ -321,29 +303,61 @@ class Convolution:
         }
         return c.op("dot_general", [x.value, w.value], whole, attributes)
 
+    # Convolutions of groups
+
+    def by_groups(self, x: Named, w: Named, attributes: Mapping[str, Any]) -> tuple[Any, Names]:
+        """A convolution for each group, in the order of dimensions that XLA does best."""
+        c, rank = self.context, len(self.kernel)
+        order: Names = ("g", "n", *self.places, "o")
+        x = self.ordered(x, ("g", "n", *self.places, "i"))
+        w = self.ordered(w, ("g", *self.places, "i", "o"))
+        whole = self.whole(order)
+        group = ShapedArray(whole.shape[1:], self.dtype)
+        channels_last = (0, rank + 1, *range(1, rank + 1))
+        numbers = c.conv_dimension_numbers(
+            channels_last, (rank + 1, rank, *self.places), channels_last
+        )
+
+        def put_group(step: Any, total: Any) -> Any:
+            near = self.dropped(self.moving_part(x, {"g": 1}, {"g": step}), "g")
+            taps = self.dropped(self.moving_part(w, {"g": 1}, {"g": step}), "g")
+            result = c.op(
+                "convolution",
+                [near.value, taps.value],
+                group,
+                {**attributes, "dimension_numbers": numbers},
+            )
+            return self.put(total, step, result, whole)
+
+        return self.looped(self.sizes["g"], whole, put_group), order
+
     # Products for places of the result
 
     def by_results(self, x: Named, w: Named, precision: Any) -> tuple[Any, Names]:
         """A product over places of the kernel and input features for each place of the result."""
         c = self.context
         order: Names = ("g", "n", "o")
-        whole = self.whole(order)
+        row = self.whole(order)
         alone = self.sizes["n"] * self.sizes["o"] == 1
         if alone:
             x = self.dropped(x, "n")
             w = self.ordered(self.dropped(w, "o"), x.names)
-        row = ShapedArray((1, *whole.shape), self.dtype)
         scalar, groups = ShapedArray((), self.dtype), ShapedArray((self.sizes["g"],), self.dtype)
-        rows = []
-        for place in np.ndindex(*[self.sizes[s] for s in self.places]):
-            near = self.part(
-                x,
-                {
-                    s: _spread(place[s] * self.strides[s], self.kernel[s], self.dilation[s])
-                    for s in self.places
-                },
-            )
-            if alone:
+        results = [self.sizes[s] for s in self.places]
+        windows = {
+            s: _spread(0, k, by)
+            for s, k, by in zip(self.places, self.kernel, self.dilation, strict=True)
+        }
+        whole = ShapedArray((prod(results), *row.shape), self.dtype)
+
+        def put_result(step: Any, total: Any) -> Any:
+            place = self.unravelled(step, results)
+            starts = {s: self.times(place[s], self.strides[s]) for s in self.places}
+            wide = {s: limit for s, (_, limit, _) in windows.items()}
+            near = self.part(self.moving_part(x, wide, starts), windows)
+            if not alone:
+                value = self.matrices(near, w, ("i", *self.places), row, precision)
+            else:
                 (value,) = c.reduce(
                     [c.mul(near.value, w.value, near.aval)],
                     [c.constant(0, scalar)],
@@ -351,12 +365,46 @@ class Convolution:
                     [groups],
                     lambda a, b: [c.add(a, b, scalar)],
                 )
-            else:
-                value = self.matrices(near, w, ("i", *self.places), whole, precision)
-            rows.append(c.reshape(value, row))
-        joined = ShapedArray((len(rows), *whole.shape), self.dtype)
+            return self.put(total, step, value, whole)
+
+        total = self.looped(prod(results), whole, put_result)
         order = (*self.places, *order)
-        return c.reshape(c.concatenate(rows, joined, 0), self.whole(order)), order
+        return c.reshape(total, self.whole(order)), order
+
+    # Loops
+
+    def looped(self, count: int, whole: Any, turn: Callable[[Any, Any], Any]) -> Any:
+        """What so many turns make of zeros; each takes its number and what there is so far."""
+        c, number = self.context, ShapedArray((), INT32)
+        one, last = c.constant(1, number), c.constant(count, number)
+        _, total = c.while_loop(
+            [c.constant(0, number), c.constant(0, whole)],
+            [number, whole],
+            lambda step, _: c.compare(step, last, "LT", number),
+            lambda step, total: [c.add(step, one, number), turn(step, total)],
+        )
+        return total
+
+    def times(self, number: Any, by: int) -> Any:
+        """A number known at run time, multiplied."""
+        scalar = ShapedArray((), INT32)
+        return self.context.mul(number, self.context.constant(by, scalar), scalar)
+
+    def unravelled(self, step: Any, sizes: Sequence[int]) -> dict[Name, Any]:
+        """The place that has a number in row-major order."""
+        c, scalar = self.context, ShapedArray((), INT32)
+        place: dict[Name, Any] = {}
+        for s in reversed(self.places):
+            size = c.constant(sizes[s], scalar)
+            place[s], step = c.rem(step, size, scalar), c.div(step, size, scalar)
+        return place
+
+    def put(self, total: Any, step: Any, value: Any, whole: Any) -> Any:
+        """`total` with its row of that number replaced."""
+        c = self.context
+        row = c.reshape(value, ShapedArray((1, *whole.shape[1:]), self.dtype))
+        zero = c.constant(0, ShapedArray((), INT32))
+        return c.dynamic_update_slice(total, row, whole, [step, *[zero] * (whole.ndim - 1)])
 
 
 def _spread(start: int, count: int, step: int) -> tuple[int, int, int]:
@@ -411,7 +459,9 @@ def conv_general_dilated(
         "o": b.shape[w_spec[0]] // groups,
         **{s: out.shape[d] for s, d in enumerate(out_spec[2:])},
     }
-    if dtype is None or not a.size or out.size * sizes["i"] * prod(kernel) < MANY_PRODUCTS:
+    if dtype is None or not 0 < a.size < 2**31:
+        return NotImplemented
+    if out.size * sizes["i"] * prod(kernel) < MANY_PRODUCTS:
         return NotImplemented
     padded = any(map(any, padding)) or not set(lhs_dilation) <= {1}
     way = _way(sizes, kernel, dtype.kind, padded)
@@ -420,8 +470,20 @@ def conv_general_dilated(
     sums = Convolution(context, dtype, sizes, kernel, window_strides, rhs_dilation)
     names = _by_position(x_spec, ("n", "i", *sums.places))
     x = sums.grouped(lhs, a, names, "n" if batch_group_count > 1 else "i")
-    x = sums.padded(x, padding, lhs_dilation)
     w = sums.grouped(rhs, b, _by_position(w_spec, ("o", "i", *sums.places)), "o")
+    if way == "groups":
+        attributes = {
+            "window_strides": context.i64_array(window_strides),
+            "padding": context.i64_elements(padding),
+            "lhs_dilation": context.i64_array(lhs_dilation),
+            "rhs_dilation": context.i64_array(rhs_dilation),
+            "feature_group_count": 1,
+            "batch_group_count": 1,
+            "precision_config": context.precision(precision),
+        }
+        value, order = sums.by_groups(x, w, attributes)
+        return sums.result(value, order, out_spec, out)
+    x = sums.padded(x, padding, lhs_dilation)
     if way == "elements":
         value, order = sums.by_elements(x, w)
     elif way == "matrices":
@@ -432,18 +494,21 @@ def conv_general_dilated(
 
 
 def _way(sizes: Mapping[Name, int], kernel: tuple[int, ...], kind: str, padded: bool) -> str | None:
-    """The fastest way: elements, matrices or results; None for XLA's own."""
-    i, o, taps = sizes["i"], sizes["o"], prod(kernel)
+    """The fastest way: elements, matrices, groups or results; None for XLA's own."""
+    n, i, o, taps = sizes["n"], sizes["i"], sizes["o"], prod(kernel)
     grouped = sizes["g"] > 1
     if not kernel or (taps == 1 and not grouped and not padded):
         return None if kind == "c" else "matrices"
     # Where XLA runs scalar loops, whatever the features.
     slow = grouped or kind in "iu" or len(kernel) > 2
+    # Where it would not, but for the groups.
+    fast = "groups" if kind == "f" and len(kernel) <= 2 else None
     results = prod([sizes[s] for s in range(len(kernel))])
     if results < taps and results <= FEW_RESULTS:
-        single = sizes["n"] * o == 1 and len(kernel) > 1
-        return "results" if slow or single else None
-    few = i <= FEW_FEATURES if grouped else i <= 8 and o <= 16 and i * o <= 64
-    if few and i * taps // max(kernel) <= LONGEST_BLOCK:
+        if n * o == 1 and (slow or len(kernel) > 1):
+            return "results"
+        return fast or "results" if slow else None
+    few = i * o <= FEW_PAIRS and (i <= 16 if grouped else i <= 8 and o <= 16)
+    if (few or (grouped and i <= 4)) and i * taps // max(kernel) <= LONGEST_BLOCK:
         return "elements"
-    return "matrices" if slow else None
+    return fast or "matrices" if slow else None

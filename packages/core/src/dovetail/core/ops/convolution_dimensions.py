@@ -33,7 +33,7 @@ def _parsed(numbers: Any, function: str) -> ConvDimensionNumbers:
     if not all(isinstance(spec, str) for spec in numbers):
         if any(isinstance(spec, str) or spec is None for spec in numbers):
             raise TypeError(f"lax.{function}: {_FORMS}, got {numbers!r}")
-        found = [integers(spec, function, "dimension_numbers") for spec in numbers]
+        found = [integers(spec, function, "each part of dimension_numbers") for spec in numbers]
         for spec in found:
             if sorted(spec) != list(range(len(spec))) or len(spec) < 2:
                 raise TypeError(

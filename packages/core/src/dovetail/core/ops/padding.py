@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from dovetail.core.ops.dimensions import integers
-from dovetail.core.trace.tracer import Tracer
 
 Pads = tuple[tuple[int, int], ...]
+
+_NAMES: Final = ("VALID", "SAME", "SAME_LOWER")
 
 
 def dilated_size(size: int, dilation: int) -> int:
@@ -39,31 +39,39 @@ def pads_of(
         ValueError: it is no such name, or there are too few or too many pairs.
     """
     if isinstance(padding, str):
-        return _named(padding, sizes, windows, strides, function)
-    pairs = [_pair(pair, padding, function) for pair in _items(padding, function)]
+        if padding.upper() not in _NAMES:
+            raise ValueError(_message(function, "or a sequence of pairs (low, high)", padding))
+        return _named(padding, sizes, windows, strides)
+    try:
+        pairs = [tuple(pair) for pair in padding]
+    except TypeError:
+        pairs = [()]
+    if any(len(pair) != 2 for pair in pairs):
+        raise TypeError(_message(function, "or a sequence of pairs (low, high)", padding))
     if len(pairs) != len(sizes):
         raise ValueError(
             f"lax.{function}: padding must have a pair (low, high) for each of {len(sizes)} "
             f"dimensions, got {len(pairs)}: {padding!r}"
         )
-    return tuple(pairs)
+    found = []
+    for pair in pairs:
+        low, high = integers(pair, function, "each pair of padding")
+        found.append((low, high))
+    return tuple(found)
+
+
+def _message(function: str, further: str, padding: Any) -> str:
+    return (
+        f"lax.{function}: padding must be {', '.join(map(repr, _NAMES))} {further}, got {padding!r}"
+    )
 
 
 def _named(
-    padding: str,
-    sizes: Sequence[int],
-    windows: Sequence[int],
-    strides: Sequence[int],
-    function: str,
+    padding: str, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int]
 ) -> Pads:
     name = padding.upper()
     if name == "VALID":
         return ((0, 0),) * len(sizes)
-    if name not in ("SAME", "SAME_LOWER"):
-        raise ValueError(
-            f"lax.{function}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs "
-            f"(low, high), got {padding!r}"
-        )
     pads = []
     for size, window, stride in zip(sizes, windows, strides, strict=True):
         count = -(-size // stride)
@@ -71,31 +79,6 @@ def _named(
         less, more = total // 2, total - total // 2
         pads.append((less, more) if name == "SAME" else (more, less))
     return tuple(pads)
-
-
-def _items(padding: Any, function: str) -> list[Any]:
-    try:
-        return list(padding)
-    except TypeError:
-        raise _unreadable(padding, function) from None
-
-
-def _pair(pair: Any, padding: Any, function: str) -> tuple[int, int]:
-    try:
-        low, high = pair
-        return operator.index(low), operator.index(high)
-    except (TypeError, ValueError) as error:
-        for value in pair if isinstance(pair, tuple | list) else ():
-            if isinstance(value, Tracer):
-                raise error
-        raise _unreadable(padding, function) from None
-
-
-def _unreadable(padding: Any, function: str) -> TypeError:
-    return TypeError(
-        f"lax.{function}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs of "
-        f"integers (low, high), got {padding!r}"
-    )
 
 
 def padtype_to_pads(
@@ -139,7 +122,7 @@ def padtype_to_pads(
     if any(s < 1 for s in strides):
         raise ValueError(f"lax.{function}: window_strides must be positive, got {strides}")
     if not isinstance(padding, str):
-        raise TypeError(
-            f"lax.{function}: padding must be 'VALID', 'SAME' or 'SAME_LOWER', got {padding!r}"
-        )
-    return list(_named(padding, sizes, windows, strides, function))
+        raise TypeError(_message(function, "(a string)", padding))
+    if padding.upper() not in _NAMES:
+        raise ValueError(_message(function, "(in any case)", padding))
+    return list(_named(padding, sizes, windows, strides))
