@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import dovetail.dtypes as public
+import dovetail.numpy as jnp
+from dovetail import ShapeDtypeStruct, enable_x64, lax, random
 from dovetail.core.base import config, dtypes
 from dovetail.core.base.errors import NonArrayArgumentError
 
@@ -455,3 +457,24 @@ def test_float0() -> None:
 def test_public_module_gives_the_same_names() -> None:
     for name in public.__all__:
         assert getattr(public, name) is getattr(dtypes, name)
+
+
+def test_lax_dtype() -> None:
+    """Of values, and of what dtypes can be given as."""
+    expected = {"float32": (1.0, np.float64(1), np.ones(2), "float32", float, np.float32)}
+    expected |= {"int32": (1, np.int64(3), int, "i4"), "bool": (True, bool, np.array([False]))}
+    expected |= {"complex64": (1j, complex), "bfloat16": (ml_dtypes.bfloat16, jnp.bfloat16)}
+    expected |= {"int8": (jnp.ones(2, "int8"), ShapeDtypeStruct((2,), np.int8))}
+    for name, values in expected.items():
+        for value in values:
+            assert lax.dtype(value) == np.dtype(name), value
+    assert lax.dtype(random.key(0)) == lax.dtype(random.key_dtype()) == random.key_dtype()
+    with enable_x64(True):
+        assert lax.dtype(1.0) == lax.dtype(float) == np.dtype("float64")
+    with pytest.warns(UserWarning, match="64-bit types are off"):
+        assert lax.dtype("int64") == np.dtype("int32")
+    with pytest.raises(ValueError, match="None has no dtype"):
+        lax.dtype(None)
+    for wrong in ("abc", [1.0], object(), lax.dtype, np.datetime64("2020")):
+        with pytest.raises(TypeError, match="dtype"):
+            lax.dtype(wrong)

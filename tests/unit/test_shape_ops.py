@@ -237,3 +237,13 @@ def test_transformations() -> None:
         dt.vmap(function)(batch), zip(*map(function, batch), strict=True), strict=True
     ):
         np.testing.assert_array_equal(np.asarray(got), np.stack([np.asarray(w) for w in want]))
+
+
+def test_shapes_as_values() -> None:
+    for shape in ((2, 3), [2], (), np.array([4, 5])):
+        value = lax.shape_as_value(shape)
+        assert (value.dtype, value.tolist()) == (np.dtype(np.int32), list(shape))
+    dt.jit(lambda x: lax.reshape(x, lax.shape_as_value(x.shape)[::-1]))(X)
+    for wrong in (3, (2.5,), "ab"):
+        with pytest.raises(TypeError, match="shape must be a sequence of integers"):
+            lax.shape_as_value(wrong)

@@ -198,6 +198,14 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.dynamic_update_slice(X[:1], X, (0, 0)), TypeError, "sizes not larger"),
     (lambda: lax.dynamic_update_slice(X, X.astype(int), (0, 0)), TypeError, "equal dtypes"),
     (lambda: lax.dynamic_update_slice(X, X, (0,)), ValueError, "one start index"),
+    (lambda: lax.index_take(X, (), ()), ValueError, "an array of indices for each axis"),
+    (lambda: lax.index_take(X, (np.arange(2),), (0, 1)), ValueError, "got 1 arrays for axes"),
+    (lambda: lax.index_take(X, (np.arange(2),), (2,)), ValueError, "axes 2 is out of bounds"),
+    (lambda: lax.index_take(X, (np.arange(2),) * 2, (0, 0)), ValueError, "named twice"),
+    (lambda: lax.index_take(X, (np.arange(2.0),), (0,)), TypeError, "integers of one shape"),
+    (lambda: lax.index_take(X, (np.arange(2), np.arange(3)), (0, 1)), TypeError, "of one shape"),
+    (lambda: lax.index_take(X, ([0, 1],), (0,)), TypeError, "argument idxs to be an array"),
+    (lambda: lax.index_take(X[:0], (np.arange(2),), (0,)), TypeError, "is empty"),
 ]
 
 
@@ -205,3 +213,35 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_errors(function: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         function()
+
+
+INDICES = np.array([0, 3, -1, 9, -21])
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (-1,), (0, 1), (1, 0)])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
+def test_index_take(axes: Any, dtype: str) -> None:
+    indices = [(INDICES % 100 if dtype[0] == "u" else INDICES).astype(dtype) + i for i in range(2)]
+    indices = indices[: len(axes)]
+    wrapped = dict(zip([a % 2 for a in axes], indices, strict=True))
+    place = tuple(
+        wrapped[d].astype(np.int64) % X.shape[d] if d in wrapped else slice(None) for d in range(2)
+    )
+    want = X[place] if 0 in wrapped else X[place].T
+    for function in (lax.index_take, dt.jit(lax.index_take, static_argnums=2)):
+        np.testing.assert_array_equal(np.asarray(function(X, tuple(indices), axes)), want)
+
+
+def test_index_take_of_other_shapes() -> None:
+    stack = np.arange(24).reshape(2, 3, 4)
+    pairs = np.array([[0, 1], [2, 4]])
+    assert (
+        lax.index_take(stack, (pairs,), (1,)).tolist()
+        == stack[:, pairs % 3].transpose(1, 2, 0, 3).tolist()
+    )
+    assert lax.index_take(X, (np.int32(-1),), (1,)).tolist() == X[:, -1].tolist()
+    assert lax.index_take(X, (np.zeros(0, int),), (0,)).shape == (0, 5)
+    long = np.arange(300)
+    assert lax.index_take(long, (np.array([-1, 127], np.int8),), (0,)).tolist() == [299, 127]
+    gradient = dt.grad(lambda x: lax.index_take(x, (np.array([1, 1]),), (0,)).sum())(X)
+    assert np.asarray(gradient).sum(1).tolist() == [0, 10, 0, 0]

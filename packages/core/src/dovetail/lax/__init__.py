@@ -17,6 +17,9 @@ _MODULES = {
         "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
     "dovetail.core.ops.associative_scan": ("associative_scan"),
+    "dovetail.core.ops.barriers": (
+        "dce_sink dce_sink_p optimization_barrier optimization_barrier_p stage stage_p"
+    ),
     "dovetail.core.ops.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
         "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
@@ -29,8 +32,8 @@ _MODULES = {
     "dovetail.core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
     "dovetail.core.ops.contraction": ("Precision batch_matmul dot dot_general dot_general_p"),
     "dovetail.core.ops.conversion": (
-        "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p reduce_precision "
-        "reduce_precision_p stop_gradient stop_gradient_p"
+        "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p dtype "
+        "reduce_precision reduce_precision_p stop_gradient stop_gradient_p"
     ),
     "dovetail.core.ops.convolution": ("ConvDimensionNumbers conv_general_dilated_p"),
     "dovetail.core.ops.convolution_dimensions": (
@@ -50,7 +53,7 @@ _MODULES = {
     "dovetail.core.ops.dynamic_slicing": (
         "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_slice_p "
         "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim "
-        "dynamic_update_slice_p"
+        "dynamic_update_slice_p index_take"
     ),
     "dovetail.core.ops.error_functions": ("erf erf_inv erf_inv_p erf_p erfc erfc_p"),
     "dovetail.core.ops.exponential": (
@@ -101,7 +104,7 @@ _MODULES = {
     "dovetail.core.ops.selection": ("select select_n select_n_p"),
     "dovetail.core.ops.shape": (
         "broadcast broadcast_in_dim broadcast_like broadcast_shapes broadcast_to_rank collapse "
-        "expand_dims reshape rev rev_p squeeze squeeze_p tile tile_p transpose"
+        "expand_dims reshape rev rev_p shape_as_value squeeze squeeze_p tile tile_p transpose"
     ),
     "dovetail.core.ops.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
     "dovetail.core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),

@@ -27,6 +27,12 @@ from dovetail.core.ops.arithmetic import sign_p as sign_p
 from dovetail.core.ops.arithmetic import sub as sub
 from dovetail.core.ops.arithmetic import sub_p as sub_p
 from dovetail.core.ops.associative_scan import associative_scan as associative_scan
+from dovetail.core.ops.barriers import dce_sink as dce_sink
+from dovetail.core.ops.barriers import dce_sink_p as dce_sink_p
+from dovetail.core.ops.barriers import optimization_barrier as optimization_barrier
+from dovetail.core.ops.barriers import optimization_barrier_p as optimization_barrier_p
+from dovetail.core.ops.barriers import stage as stage
+from dovetail.core.ops.barriers import stage_p as stage_p
 from dovetail.core.ops.bitwise import and_p as and_p
 from dovetail.core.ops.bitwise import bitwise_and as bitwise_and
 from dovetail.core.ops.bitwise import bitwise_not as bitwise_not
@@ -79,6 +85,7 @@ from dovetail.core.ops.conversion import bitcast_convert_type as bitcast_convert
 from dovetail.core.ops.conversion import bitcast_convert_type_p as bitcast_convert_type_p
 from dovetail.core.ops.conversion import convert_element_type as convert_element_type
 from dovetail.core.ops.conversion import copy_p as copy_p
+from dovetail.core.ops.conversion import dtype as dtype
 from dovetail.core.ops.conversion import reduce_precision as reduce_precision
 from dovetail.core.ops.conversion import reduce_precision_p as reduce_precision_p
 from dovetail.core.ops.conversion import stop_gradient as stop_gradient
@@ -140,6 +147,7 @@ from dovetail.core.ops.dynamic_slicing import (
     dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
 )
 from dovetail.core.ops.dynamic_slicing import dynamic_update_slice_p as dynamic_update_slice_p
+from dovetail.core.ops.dynamic_slicing import index_take as index_take
 from dovetail.core.ops.error_functions import erf as erf
 from dovetail.core.ops.error_functions import erf_inv as erf_inv
 from dovetail.core.ops.error_functions import erf_inv_p as erf_inv_p
@@ -287,6 +295,7 @@ from dovetail.core.ops.shape import expand_dims as expand_dims
 from dovetail.core.ops.shape import reshape as reshape
 from dovetail.core.ops.shape import rev as rev
 from dovetail.core.ops.shape import rev_p as rev_p
+from dovetail.core.ops.shape import shape_as_value as shape_as_value
 from dovetail.core.ops.shape import squeeze as squeeze
 from dovetail.core.ops.shape import squeeze_p as squeeze_p
 from dovetail.core.ops.shape import tile as tile

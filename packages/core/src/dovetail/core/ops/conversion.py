@@ -181,6 +181,31 @@ stop_gradient_p: Final = StopGradient()
 # Users' functions
 
 
+def dtype(x: Any) -> Any:
+    """The dtype that a value has as an array, or that a type or a name stands for.
+
+    Args:
+        x: an array, a number, a dtype, or a type or name of one.
+
+    Returns:
+        A dtype, of 32 bits where 64-bit types are off.
+
+    Raises:
+        TypeError: `x` has no dtype.
+        ValueError: `x` is None.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.dtype(1.0), lax.dtype("int8")
+        (dtype('float32'), dtype('int8'))
+    """
+    if x is None:
+        raise ValueError("lax.dtype: None has no dtype")
+    if isinstance(x, (type, str, np.dtype, dtypes.ExtendedDType)):
+        return dtypes.check_user_dtype(x, "lax.dtype")
+    return dtypes.dtype_of(x)
+
+
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """The elements converted to another dtype.
 

@@ -17,15 +17,21 @@ from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import (
     Linear,
     batch_size,
+    full,
     is_linear,
     move_dimension,
     to_front,
 )
 from dovetail.core.ir.avals import aval_of, make_aval, shape_of
 from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops.arithmetic import add_p
+from dovetail.core.ops.arithmetic import add_p, rem_p
 from dovetail.core.ops.comparison import lt_p
-from dovetail.core.ops.dimensions import canonical_dimension, integers, replaced
+from dovetail.core.ops.dimensions import (
+    canonical_dimension,
+    canonical_dimensions,
+    integers,
+    replaced,
+)
 from dovetail.core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
 from dovetail.core.ops.joining import concatenate_p, unstack_p
 from dovetail.core.ops.scatter import ScatterDimensionNumbers, bind_scatter, scatter_p
@@ -527,3 +533,78 @@ def dynamic_update_index_in_dim(
     return dynamic_update_slice_in_dim(
         x, part, index, axis, allow_negative_indices=allow_negative_indices
     )
+
+
+def index_take(src: Any, idxs: Any, axes: Any) -> Any:
+    """Elements of an array, or slices of it, at several indices.
+
+    Args:
+        src: an array.
+        idxs: a sequence of arrays of integers of one shape, one for each of `axes`. They are taken
+            modulo the size of the dimension, so that none is out of bounds.
+        axes: the dimensions that are indexed.
+
+    Returns:
+        An array with the dimensions of the indices, followed by the dimensions of `src` that are
+        not indexed.
+
+    Raises:
+        TypeError: an argument is of the wrong kind, the shapes of the indices differ, or an indexed
+            dimension is empty.
+        ValueError: there is not one array of indices for each axis, or no such axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> x = np.arange(6).reshape(2, 3)
+        >>> lax.index_take(x, (np.array([0, -1]), np.array([1, 2])), (0, 1)).tolist()
+        [1, 5]
+    """
+    x = as_operand(src, "lax.index_take", "src")
+    shape = shape_of(x)
+    dims = canonical_dimensions(axes, len(shape), "index_take", "axes")
+    indices = [as_operand(i, "lax.index_take", "idxs") for i in idxs]
+    if not indices or len(indices) != len(dims):
+        raise ValueError(
+            f"lax.index_take takes an array of indices for each axis, got {len(indices)} arrays "
+            f"for axes {dims}"
+        )
+    first = shape_of(indices[0])
+    columns = []
+    for index, d in zip(indices, dims, strict=True):
+        aval = aval_of(index)
+        if dtype_kind(aval.dtype) not in ("i", "u") or aval.shape != first:
+            raise TypeError(
+                "lax.index_take: indices must be arrays of integers of one shape, got "
+                f"{', '.join(aval_of(i).short_name() for i in indices)}"
+            )
+        if not shape[d] and aval.size:
+            raise TypeError(
+                f"lax.index_take: dimension {d} of src, of shape {shape}, is empty: no index is in "
+                "bounds"
+            )
+        columns.append(add_dimensions(_wrapped(index, shape[d]), (len(first),)))
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(len(first), len(first) + len(shape) - len(dims))),
+        collapsed_slice_dims=tuple(sorted(dims)),
+        start_index_map=dims,
+    )
+    sizes = tuple([1 if d in dims else n for d, n in enumerate(shape)])
+    vectors = concatenate_p.bind(*columns, dimension=len(first))
+    if not aval_of(vectors).size:
+        kept = tuple([n for d, n in enumerate(shape) if d not in dims])
+        return full((*first, *kept), 0, aval_of(x).dtype)
+    mode = GatherScatterMode.PROMISE_IN_BOUNDS
+    return gather_slices(x, vectors, numbers, sizes, mode=mode)
+
+
+def _wrapped(index: Any, size: int) -> Any:
+    """Indices modulo the size of a dimension, as int32 or a wider type."""
+    dtype = aval_of(index).dtype
+    if dtype.itemsize < 4:
+        index, dtype = convert_element_type(index, INT32), INT32
+    rest = rem_p.bind(index, literal(max(size, 1), dtype))
+    if dtype_kind(dtype) == "u":
+        return convert_element_type(rest, INT32) if size < 2**31 else rest
+    rest = _from_end(rest, size, dtype)
+    return convert_element_type(rest, INT32) if size < 2**31 else rest

@@ -313,6 +313,27 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return tuple(out)
 
 
+def shape_as_value(shape: Any) -> Any:
+    """A shape as an array of integers.
+
+    Args:
+        shape: a sequence of integers.
+
+    Returns:
+        A NumPy array of int32: it is known while a function is traced, as shapes are.
+
+    Raises:
+        TypeError: it is no sequence of integers.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> print(lax.shape_as_value(np.ones((2, 3)).shape))
+        [2 3]
+    """
+    return np.array(integers(shape, "shape_as_value", "shape"), np.int32)
+
+
 def reshape(
     operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
 ) -> Any:
