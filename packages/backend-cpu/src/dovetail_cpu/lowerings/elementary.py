@@ -121,14 +121,6 @@ POWER: Final = (
     0.00015469729214118296,
     1.5303700711365693e-05,
 )
-# sinh(x) / x in x**2 up to 1.
-HYPERBOLIC_SINE: Final = (
-    1.0000000000497202,
-    0.1666666641809776,
-    0.008333353205516371,
-    0.00019835713875553468,
-    2.819018792792959e-06,
-)
 
 
 def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
@@ -296,16 +288,6 @@ def _cbrt(x: Term) -> Term:
     # Infinities and NaN are their own roots.
     found = (size < math.inf).choose(size * root * root, size)
     return (found.to(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
-
-
-@_elementwise("sinh")
-def _sinh(x: Term) -> Term:
-    """The hyperbolic sine: half of exp(x) - exp(-x), a polynomial where that would cancel."""
-    size = abs(x).to(FLOAT64)
-    power = _exponential(size * (1 / math.log(2)))
-    found = (power - 1.0 / power) * 0.5
-    small = size * (size * size).polynomial(HYPERBOLIC_SINE)
-    return _identity_at_zero(x, _with_sign((size < 1.0).choose(small, found), x))
 
 
 @_elementwise("pow")
