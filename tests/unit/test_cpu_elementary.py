@@ -34,8 +34,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "sin": np.sin,
     "tan": np.tan,
 }
-BINARY: dict[str, Callable[..., Any]] = {"atan2": np.arctan2, "pow": np.power}
-EXACT = {**UNARY, **BINARY}
+EXACT = {**UNARY, "atan2": np.arctan2}
 
 
 def errors(name: str, *args: NDArray, **params: Any) -> NDArray:
@@ -70,22 +69,13 @@ def test_one_operand_over_all_exponents(name: str) -> None:
     assert errors(name, x).max() < 0.502, worst(name, x)
 
 
-@pytest.mark.parametrize("name", sorted(BINARY))
-def test_two_operands_over_all_exponents(name: str) -> None:
+def test_angles_over_all_exponents() -> None:
     rng = np.random.default_rng(0)
     pairs = np.stack(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
-    near_one = np.stack([np.exp(rng.normal(0, 1e-4, 2**17)), rng.normal(0, 1e5, 2**17)])
-    x, y = np.concatenate(
-        [
-            pairs,
-            np.stack([PATTERNS, rng.permutation(PATTERNS)]),
-            rng.uniform(-40, 40, (2, 2**17)).astype(np.float32),
-            np.round(rng.uniform(-40, 40, (2, 2**14))).astype(np.float32),
-            near_one.astype(np.float32),
-        ],
-        axis=1,
-    )
-    assert errors(name, x, y).max() < 0.502, worst(name, x, y)
+    patterns = np.stack([PATTERNS, rng.permutation(PATTERNS)])
+    near = rng.uniform(-40, 40, (2, 2**17)).astype(np.float32)
+    y, x = np.concatenate([pairs, patterns, near], axis=1)
+    assert errors("atan2", y, x).max() < 0.502, worst("atan2", y, x)
 
 
 @pytest.mark.parametrize("name", ["asin", "atan", "cbrt", "sin", "tan"])
@@ -108,23 +98,12 @@ def test_sizes_and_narrow_floats(dtype: Any, size: int) -> None:
         np.testing.assert_allclose(np.asarray(got, np.float64), want, tolerance, tolerance * 1e-3)
 
 
-@pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 1e30, np.inf, np.nan])
-def test_powers_with_a_constant_exponent(exponent: float) -> None:
-    x = np.resize(SPECIAL, 2048)
-    got = np.asarray(dovetail.jit(lambda x: lax.pow(x, np.float32(exponent)))(x))
-    by_array = np.asarray(dovetail.jit(lax.pow)(x, np.full_like(x, exponent)))
-    normal = np.abs(x) >= np.finfo(np.float32).smallest_normal
-    np.testing.assert_allclose(got[normal], by_array[normal], 3e-7, 1e-37)
-
-
 def test_operands_are_repeated() -> None:
-    x, y = np.linspace(1, 2, 64, dtype=np.float32)[:, None], np.float32(1.7)
-    row = np.linspace(-2, 2, 32, dtype=np.float32)[None, :]
-    got = dovetail.jit(lambda x, y, row: (lax.pow(x, row), lax.atan2(x, row), lax.pow(y, row)))
-    power, angle, scalar = got(x, y, np.repeat(row, 64, 0))
-    np.testing.assert_allclose(power, x**row, 3e-7)
-    np.testing.assert_allclose(angle, np.arctan2(x, row), 3e-7)
-    np.testing.assert_allclose(scalar, np.repeat(y**row, 64, 0), 3e-7)
+    column, row = np.linspace(1, 2, 64, dtype="f4")[:, None], np.linspace(-2, 2, 32, dtype="f4")
+    got = dovetail.jit(lambda y, x, z: (lax.atan2(y, x), lax.atan2(z, y * x)))
+    angle, scalar = got(column, row[None, :], np.float32(1.7))
+    np.testing.assert_allclose(angle, np.arctan2(column, row), 3e-7)
+    np.testing.assert_allclose(scalar, np.arctan2(np.float32(1.7), column * row), 3e-7)
 
 
 @pytest.mark.parametrize("accuracy", [None, *lax.AccuracyMode, lax.Tolerance(ulps=4)])

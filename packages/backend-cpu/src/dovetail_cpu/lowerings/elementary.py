@@ -1,7 +1,7 @@
 """Elementary functions in float32, computed in float64.
 
-XLA's CPU compiler calls the C library for each element of a sine, an inverse tangent, a power or a
-cube root, and for some of them loses digits. The formulas here consist of arithmetic that it
+XLA's CPU compiler calls the C library for each element of a sine, an inverse tangent or a cube
+root, and for some of them loses digits. The formulas here consist of arithmetic that it
 vectorises. In float64 ten digits are enough for results that are rounded correctly but in one case
 in a hundred, so that polynomials are short and no step needs care, but for the arguments of sines:
 these are reduced with all the digits of pi that a float32 can need.
@@ -9,7 +9,8 @@ these are reduced with all the digits of pi that a float32 can need.
 XLA lets the processor take subnormal numbers for zeros. A zero is therefore returned as it is where
 the function is the identity near zero; elsewhere a subnormal operand is made from its bits.
 
-The polynomials are those of Chebyshev interpolation, computed with 60 digits.
+The polynomials are those of Chebyshev interpolation, computed with 60 digits. A test of all float32
+found errors of up to 0.502 units in the last place.
 """
 
 from __future__ import annotations
@@ -25,14 +26,12 @@ from dovetail_cpu.lowerings.formulas import Term
 
 TABLE: Final = LoweringTable()
 
-Formula = Callable[..., Any]
+Formula = Callable[..., Term]
 
 #: Fewer elements take as long by the C library, in a smaller program, which XLA then runs in the
 #: caller's thread.
 MANY: Final = 1024
 NAMES: Final = ("bfloat16", "float16", "float32")
-#: Exponents for which XLA has products, quotients or roots.
-SIMPLE_POWERS: Final = (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
 
 FLOAT32: Final = np.dtype(np.float32)
 FLOAT64: Final = np.dtype(np.float64)
@@ -50,10 +49,6 @@ HUGE: Final = 1e300
 COUNTER: Final = 0x433 << 52
 #: 4/3 of the exponent of 1, and the shift that makes the largest error of a straight line smallest.
 ROOT_START: Final = 2.0**52 * (4 / 3) + (4 / 3 * 1023 - 0.068) * 2.0**40
-#: The bits of sqrt(1/2), those of an exponent, and 1024 in their place.
-ROOT_OF_HALF: Final = 0x3FE6A09E667F3BCD
-EXPONENT: Final = -1 << 52
-BIAS: Final = 1024 << 52
 
 #: 2 / pi in parts of 28 bits, whose products with a float32 are exact.
 TWO_OVER_PI: Final = tuple(
@@ -101,26 +96,6 @@ ARC_TANGENT: Final = (
     0.00473248419342192,
     -0.0006633954571104787,
 )
-# log2((1 + s) / (1 - s)) / s in s**2, where the quotient is from sqrt(1/2) to sqrt(2); 2**t for t
-# from -1/2 to 1/2.
-LOGARITHM: Final = (
-    2.885390081777846,
-    0.9617966941219199,
-    0.5770779396096877,
-    0.4122095544082238,
-    0.31989243436159814,
-    0.28310105034388616,
-)
-POWER: Final = (
-    0.9999999999595618,
-    0.6931471805568324,
-    0.24022651213498092,
-    0.055504109063258665,
-    0.009618025613318034,
-    0.0013333478473685416,
-    0.00015469729214118296,
-    1.5303700711365693e-05,
-)
 
 
 def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
@@ -141,8 +116,7 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
                 Term(context, value, out).to(FLOAT32)
                 for value in context.broadcast_operands(values, out)
             ]
-            result = formula(*operands)
-            return result if result is NotImplemented else result.to(out.dtype).value
+            return formula(*operands).to(out.dtype).value
 
         return formula
 
@@ -225,6 +199,7 @@ def _tan(x: Term) -> Term:
 
 def _angle(y: Term, x: Term) -> Term:
     """The angle from 0 to pi / 2 of a point with finite coordinates >= 0, of which one is not 0."""
+    # A division with several uses would get a loop of its own, so this one has a single use.
     quotient = y.at_most(x) * (1.0 / x.at_least(y))
     angle = quotient * (quotient * quotient).polynomial(ARC_TANGENT)
     return (y > x).choose(math.pi / 2 - angle, angle)
@@ -288,47 +263,3 @@ def _cbrt(x: Term) -> Term:
     # Infinities and NaN are their own roots.
     found = (size < math.inf).choose(size * root * root, size)
     return (found.to(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
-
-
-@_elementwise("pow")
-def _pow(x: Term, y: Term) -> Any:
-    """2**(y log2(x)), with the special cases of the C standard."""
-    exponent = getattr(y.context.equation.invars[1], "val", None)
-    if exponent is not None and float(exponent) in SIMPLE_POWERS:
-        return NotImplemented
-    size = _size(x)
-    # Subnormal exponents are multiplied with 2**23: they are still next to nothing.
-    tiny = (y.bits(INT32) & 0x7FFFFFFF).to(FLOAT32) * 2.0**-126
-    y = y.equals(0.0).choose((tiny.bits(INT32) | _sign(y)).bits(FLOAT32), y)
-    one = y.equals(0.0) | x.equals(1.0)
-    # A multiple of log2(1) = 0 is 0, also an infinite one.
-    product = y.to(FLOAT64).at_least(-HUGE).at_most(HUGE) * _logarithm(size)
-    integral = y.rounded().bits(INT32).equals(y.bits(INT32))
-    half = y * 0.5
-    odd = integral & half.rounded().differs(half)
-    found = _single(_exponential(product), odd.choose(_sign(x), 0))
-    bits = x.bits(INT32)
-    undefined = (bits > -0x80000000) & (bits < -0x00800000) & integral.negated()
-    found = undefined.choose(x.constant(math.nan), found)
-    return one.choose(x.constant(1.0), found)
-
-
-def _logarithm(size: Term) -> Term:
-    """The logarithm to the base 2 of a float64 that is 0, infinite, NaN, or positive and normal."""
-    bits = size.bits(INT64)
-    # size = 2**scale * mantissa, with a mantissa from sqrt(1/2) to sqrt(2).
-    scaled = bits + (BIAS - ROOT_OF_HALF)
-    scale = ((scaled >> 52) | COUNTER).bits(FLOAT64) - (2.0**52 + 1024)
-    mantissa = (bits - (scaled & EXPONENT) + BIAS).bits(FLOAT64)
-    part = (mantissa - 1.0) * (1.0 / (mantissa + 1.0))
-    found = scale + part * (part * part).polynomial(LOGARITHM)
-    found = (size < math.inf).choose(found, size)
-    return size.equals(0.0).choose(size.constant(-math.inf), found)
-
-
-def _exponential(x: Term) -> Term:
-    """2**x, not beyond 2**-200 and 2**200."""
-    x = x.at_least(-200.0).at_most(200.0)
-    nearest = x.rounded()
-    power = (x - nearest).polynomial(POWER).bits(INT64)
-    return (power + ((nearest + SHIFTER).bits(INT64) << 52)).bits(FLOAT64)

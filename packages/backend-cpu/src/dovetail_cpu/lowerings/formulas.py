@@ -90,14 +90,6 @@ class Term:
         """Where both are equal."""
         return self._compare(other, "EQ")
 
-    def differs(self, other: Term | float) -> Term:
-        """Where both are not equal."""
-        return self._compare(other, "NE")
-
-    def negated(self) -> Term:
-        """Where this is false."""
-        return self.op("not")
-
     def _compare(self, other: Term | float, direction: str) -> Term:
         value = self.context.compare(self.value, self._like(other).value, direction, self.aval)
         return Term(self.context, value, self.context.mask(self.aval))
@@ -110,9 +102,9 @@ class Term:
         """The larger of both; NaN where this is. In this form it is one instruction."""
         return (self < limit).choose(self._like(limit), self)
 
-    def choose(self, x: Term, y: Term | float) -> Term:
+    def choose(self, x: Term, y: Term) -> Term:
         """`x` where this is true, `y` elsewhere."""
-        value = self.context.select(self.value, x.value, x._like(y).value, x.aval)
+        value = self.context.select(self.value, x.value, y.value, x.aval)
         return Term(self.context, value, x.aval)
 
     def to(self, dtype: Any) -> Term:
