@@ -12,6 +12,7 @@ from dovetail.testing.suites.test_primitives import test_rules_agree as test_rul
 # Primitives whose parameters are programs have tests of their own, in the file named.
 TESTED_ELSEWHERE: dict[str, str] = {
     "reduce": "tests/unit/test_reduction_ops.py",
+    "composite": "tests/unit/test_composite.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",
     "custom_jvp_call": "tests/unit/test_custom_derivatives.py",

@@ -18,7 +18,7 @@ _MODULES = {
     ),
     "dovetail.core.ops.associative_scan": ("associative_scan"),
     "dovetail.core.ops.barriers": (
-        "dce_sink dce_sink_p optimization_barrier optimization_barrier_p stage stage_p"
+        "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
     "dovetail.core.ops.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
@@ -30,6 +30,7 @@ _MODULES = {
         "ne ne_p"
     ),
     "dovetail.core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
+    "dovetail.core.ops.composite": ("composite"),
     "dovetail.core.ops.contraction": ("Precision batch_matmul dot dot_general dot_general_p"),
     "dovetail.core.ops.conversion": (
         "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p dtype "

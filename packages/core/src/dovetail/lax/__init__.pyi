@@ -28,7 +28,6 @@ from dovetail.core.ops.arithmetic import sub as sub
 from dovetail.core.ops.arithmetic import sub_p as sub_p
 from dovetail.core.ops.associative_scan import associative_scan as associative_scan
 from dovetail.core.ops.barriers import dce_sink as dce_sink
-from dovetail.core.ops.barriers import dce_sink_p as dce_sink_p
 from dovetail.core.ops.barriers import optimization_barrier as optimization_barrier
 from dovetail.core.ops.barriers import optimization_barrier_p as optimization_barrier_p
 from dovetail.core.ops.barriers import stage as stage
@@ -76,6 +75,7 @@ from dovetail.core.ops.complex import imag as imag
 from dovetail.core.ops.complex import imag_p as imag_p
 from dovetail.core.ops.complex import real as real
 from dovetail.core.ops.complex import real_p as real_p
+from dovetail.core.ops.composite import composite as composite
 from dovetail.core.ops.contraction import Precision as Precision
 from dovetail.core.ops.contraction import batch_matmul as batch_matmul
 from dovetail.core.ops.contraction import dot as dot
