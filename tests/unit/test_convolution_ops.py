@@ -447,6 +447,23 @@ def test_patches(filter_shape: tuple[int, int], strides: tuple[int, int]) -> Non
         np.testing.assert_array_equal(np.asarray(got), _windows(x, filter_shape, strides, dilation))
 
 
+@pytest.mark.parametrize("filter_shape", [(2, 10), (9, 2)])
+def test_patches_of_many_places(filter_shape: tuple[int, int]) -> None:
+    x = _numbers(2, 3, 19, 24)
+    options: dict[str, Any] = {"window_strides": (2, 1), "rhs_dilation": (1, 2)}
+    want = _windows(x, filter_shape, (2, 1), (1, 2))
+    got = lax.conv_general_dilated_patches(x, filter_shape, padding="VALID", **options)
+    np.testing.assert_array_equal(np.asarray(got), want)
+    last = lax.conv_general_dilated_patches(
+        x.transpose(0, 2, 3, 1),
+        filter_shape,
+        padding="VALID",
+        dimension_numbers=("NHWC", "HWIO", "HNWC"),
+        **options,
+    )
+    np.testing.assert_array_equal(np.asarray(last), want.transpose(2, 0, 3, 1))
+
+
 def test_patches_are_what_a_kernel_is_multiplied_with() -> None:
     options: dict[str, Any] = {
         "window_strides": (2, 1),

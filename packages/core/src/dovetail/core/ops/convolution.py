@@ -48,6 +48,11 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
+def in_places(spec: Sequence[int], values: Sequence[Any]) -> tuple[Any, ...]:
+    """Values for (batch, features, *spatial), in the order of the dimensions that `spec` gives."""
+    return tuple([value for _, value in sorted(zip(spec, values, strict=True))])
+
+
 def spatial_sizes(
     name: str,
     sizes: Shape,
@@ -168,11 +173,8 @@ class ConvGeneralDilated(Primitive):
             lhs_dilation,
             rhs_dilation,
         )
-        shape = [0] * lhs.ndim
-        found = (n // batch_group_count, o, *sizes)
-        for d, size in zip(dimension_numbers.out_spec, found, strict=True):
-            shape[d] = size
-        return make_aval(tuple(shape), *result_dtype(lhs, rhs, preferred_element_type))
+        shape = in_places(dimension_numbers.out_spec, (n // batch_group_count, o, *sizes))
+        return make_aval(shape, *result_dtype(lhs, rhs, preferred_element_type))
 
     @staticmethod
     def _check_ranks(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers) -> None:

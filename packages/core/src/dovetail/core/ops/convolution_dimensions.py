@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dovetail.core.ops.convolution import ConvDimensionNumbers, spatial_sizes
+from dovetail.core.ops.convolution import ConvDimensionNumbers, in_places, spatial_sizes
 from dovetail.core.ops.dimensions import canonical_shape, integers
 from dovetail.core.ops.padding import Pads, dilated_size, pads_of
 from dovetail.core.trace.tracer import Tracer
@@ -193,14 +193,6 @@ def _result_sizes(x: Shape, y: Shape, strides: Shape, padding: Any, function: st
     return (x[0], y[0], *sizes)
 
 
-def _placed(sizes: Shape, numbers: ConvDimensionNumbers) -> Shape:
-    """Sizes in the standard order, in that of a result."""
-    shape = [0] * len(sizes)
-    for d, size in zip(numbers.out_spec, sizes, strict=True):
-        shape[d] = size
-    return tuple(shape)
-
-
 # Functions for users.
 
 
@@ -318,7 +310,7 @@ def conv_general_shape_tuple(
     function = "conv_general_shape_tuple"
     x, y, numbers = _in_order(lhs_shape, rhs_shape, dimension_numbers, function)
     steps = entries(window_strides, len(x) - 2, function, "window_strides")
-    return _placed(_result_sizes(x, y, steps, padding, function), numbers)
+    return in_places(numbers.out_spec, _result_sizes(x, y, steps, padding, function))
 
 
 def conv_transpose_shape_tuple(
@@ -354,4 +346,4 @@ def conv_transpose_shape_tuple(
     pads = transposed_pads(padding, y[2:], steps, False, function)
     ones = (1,) * len(steps)
     sizes = spatial_sizes(f"lax.{function}", x[2:], y[2:], ones, pads, steps, ones)
-    return _placed((x[0], y[0], *sizes), numbers)
+    return in_places(numbers.out_spec, (x[0], y[0], *sizes))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from dovetail.core.base import dtypes
 from dovetail.core.basis import structural
-from dovetail.core.basis.elementwise import convert_element_type
+from dovetail.core.basis.elementwise import convert_element_type, mul
 from dovetail.core.basis.operands import literal
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import move_dimension, reshape, transpose
@@ -16,6 +18,7 @@ from dovetail.core.ops.contraction import canonical_precision, dot_general
 from dovetail.core.ops.convolution import (
     ConvDimensionNumbers,
     conv_general_dilated_p,
+    in_places,
     result_dtype,
     spatial_sizes,
 )
@@ -27,13 +30,20 @@ from dovetail.core.ops.convolution_dimensions import (
     spatial_pads,
     transposed_pads,
 )
+from dovetail.core.ops.creation import iota_p
 from dovetail.core.ops.dimensions import refuse_sharding
+from dovetail.core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
 from dovetail.core.ops.joining import stack_p
 from dovetail.core.ops.padding import dilated_size
 from dovetail.core.ops.shape import reverse
 from dovetail.core.ops.slicing import pad_with, slice_dimension
 
 Shape = tuple[int, ...]
+
+_INT32: Final = np.dtype(np.int32)
+
+#: Up to so many places of a window are sliced one by one.
+_FEW_PLACES: Final = 8
 
 
 def _convolution(
@@ -412,49 +422,59 @@ def _patches(
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, f"lax.{function}")
     x = convert_element_type(lhs, *result_dtype(aval, aval, preferred_element_type))
-    x = transpose(x, tuple(numbers.lhs_spec))
+    _, c, *places = numbers.out_spec
+    out = in_places(numbers.out_spec, (batch, features * prod(kernel), *counts))
+    if not all(out):
+        return structural.full(out, 0, aval_of(x).dtype)
+    x = transpose(x, in_places(numbers.out_spec, numbers.lhs_spec))
     between = [(*pad, by - 1) for pad, by in zip(pads, spread, strict=True)]
-    x = pad_with(x, literal(0, aval_of(x).dtype), ((0, 0, 0), (0, 0, 0), *between))
-    for d, (k, m, stride, by) in enumerate(zip(kernel, counts, strides, wide, strict=True)):
-        x = _windows(x, 2 + d, 2 + 2 * d, k, m, stride, by)
-    x = reshape(x, (batch, features * prod(kernel), *counts))
-    places = numbers.out_spec
-    return transpose(x, tuple([places.index(d) for d in range(rank + 2)]))
+    edges = in_places(numbers.out_spec, ((0, 0, 0), (0, 0, 0), *between))
+    x = pad_with(x, literal(0, aval_of(x).dtype), edges)
+    for d, (k, count, stride, by) in enumerate(zip(kernel, counts, strides, wide, strict=True)):
+        # The places in a window become a dimension after that of features and of such places.
+        dimension = places[d] + d * (places[d] > c)
+        x = _windows(x, dimension, c + 1 + d, k, count, stride, by)
+    return reshape(x, out)
 
 
 def _windows(
-    x: Any, place: int, dimension: int, size: int, count: int, stride: int, dilation: int
+    x: Any, dimension: int, place: int, size: int, count: int, stride: int, dilation: int
 ) -> Any:
-    """`x` with a dimension made two: place in the window, put at `place`, and window.
+    """`x` with windows along a dimension, and a dimension for the places in them.
 
     Args:
         x: an array.
-        place: where the new dimension is in the result; not after `dimension`.
         dimension: the dimension along which windows are taken.
+        place: where the dimension of places in a window is in the result.
         size: the number of places in a window.
         count: the number of windows.
         stride: from a window to the next.
         dilation: from a place in a window to the next.
     """
-    if not count:
-        shape = shape_of(x)
-        empty = (*shape[:dimension], 0, *shape[dimension + 1 :])
-        aval = aval_of(x)
-        return structural.full((*empty[:place], size, *empty[place:]), 0, aval.dtype)
-    # The fewer slices the better: one for each place, or one for each window.
-    if size <= count:
+    if size <= _FEW_PLACES:
         reach = (count - 1) * stride + 1
-        parts = [
-            slice_dimension(x, k * dilation, k * dilation + reach, dimension, stride)
-            for k in range(size)
-        ]
+        starts = [k * dilation for k in range(size)]
+        parts = [slice_dimension(x, s, s + reach, dimension, stride) for s in starts]
         return stack_p.bind(*parts, axis=place)
-    reach = (size - 1) * dilation + 1
-    parts = [
-        slice_dimension(x, m * stride, m * stride + reach, dimension, dilation)
-        for m in range(count)
-    ]
-    return move_dimension(stack_p.bind(*parts, axis=dimension + 1), dimension, place)
+    shape, reach = shape_of(x), dilated_size(size, dilation)
+    places, windows = dimension, dimension + 1
+    if place > dimension:
+        places, windows = windows, places
+    numbers = iota_p.bind(dimension=0, dtype=_INT32, shape=(count, 1), sharding=None)
+    x = gather_slices(
+        x,
+        mul(numbers, literal(stride, _INT32)),
+        GatherDimensionNumbers(
+            offset_dims=tuple([d for d in range(len(shape) + 1) if d != windows]),
+            collapsed_slice_dims=(),
+            start_index_map=(dimension,),
+        ),
+        (*shape[:dimension], reach, *shape[dimension + 1 :]),
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        indices_are_sorted=True,
+        unique_indices=stride >= reach,
+    )
+    return move_dimension(slice_dimension(x, 0, reach, places, dilation), places, place)
 
 
 def conv_general_dilated_local(
