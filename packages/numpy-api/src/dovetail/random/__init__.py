@@ -13,15 +13,16 @@ Keys made by `key` are arrays of the dtype ``key<fry>``; `PRNGKey` makes raw one
 uint32, which every function takes too and which `split` and `fold_in` give back.
 
 There are three generators (``random.key(0, impl=name)``, or the option ``default_prng_impl``).
-Their streams equal those of `jax.random` for the same seeds, on CPUs and GPUs:
+Their streams equal those of `jax.random` for the same seeds:
 
 - ``threefry2x32``, the default: the same numbers on every backend.
-- ``rbg``: bits from the backend's own generator, Philox on CPUs and GPUs; other backends may have
-  another. Keys are made by Threefry.
-- ``unsafe_rbg``: keys too are made by that generator, which nobody has tested for it.
+- ``rbg``: bits from the backend's own generator, which is Philox on CPUs and may be another
+  elsewhere. Keys are made by Threefry.
+- ``unsafe_rbg``: keys too are made by the backend's generator; how independent they are has not
+  been tested.
 
-Under `vmap` each key gives the numbers that it gives alone, with every generator. (In JAX the two
-latter give others.)
+Under `vmap` each key gives the numbers that it gives alone, with every generator on CPUs. (In JAX,
+``rbg`` and ``unsafe_rbg`` give others.)
 
 Every name is loaded when it is first used.
 """

@@ -32,7 +32,7 @@ _UINT64: Final = np.dtype(np.uint64)
 class RandomAlgorithm(enum.IntEnum):
     """The generators of `rng_bit_generator`.
 
-    `RNG_DEFAULT` is the one that a backend makes fastest: Philox on CPUs and GPUs.
+    `RNG_DEFAULT` is the one that a backend makes fastest; on CPUs it is Philox.
 
     Example:
         >>> from dovetail import lax
@@ -93,8 +93,8 @@ class RngBitGenerator(NoGradient):
         algorithm: RandomAlgorithm,
         out_sharding: Any = None,
     ) -> tuple[Any, Any]:
-        # A backend's generator takes one state. Those of many are made with other primitives: what
-        # they make is what the generators of CPUs and GPUs make from each.
+        # A backend's generator takes one state. The bits of many are made with other primitives, and
+        # are those that the two algorithms make from each; a default that is neither differs.
         (key,), (d,) = args, dims
         assert d is not None
         key = move_dimension(key, d, 0)

@@ -1,7 +1,7 @@
 """Random keys for the generator of a backend: ``rbg`` and ``unsafe_rbg``.
 
-A raw key is a state of `rng_bit_generator`. On CPUs and GPUs the streams equal those that JAX
-publishes for the same seeds.
+A raw key is a state of `rng_bit_generator`. The streams equal those that JAX has for the same seeds
+on the same backend.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _generated_reference(key: NDArray, shape: Shape, dtype: Any = _UINT32) -> ND
 
 
 class RbgReference:
-    """The functions of `Rbg` on NumPy arrays, with the generator that CPUs and GPUs have."""
+    """The functions of `Rbg` on NumPy arrays, with the generator that CPUs have."""
 
     def seed(self, value: Any, /) -> Any:
         """The raw key of an integer."""
