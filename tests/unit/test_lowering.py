@@ -458,6 +458,20 @@ def test_functions_made_by_a_rule() -> None:
     assert count(text, "call @body(") == 2
 
 
+def test_operations_apart_from_others() -> None:
+    def twice(context: Any, x: Any) -> Any:
+        (out,) = context.avals_out
+        return context.outlined(lambda x: context.add(x, x, out), [x], [out], "twice")
+
+    made = new_primitive(twice)
+    text = lower(lambda x: lax.sin(made.bind(made.bind(x))), x4).text()
+    assert count(text, "func.func private @twice") == 2
+    assert count(text, 'inlineable = "false"') == 2
+    compiled = dovetail.jit(lambda x: lax.sin(made.bind(made.bind(x)))).lower(x4).compile()
+    np.testing.assert_array_equal(np.asarray(compiled(x4)), np.asarray(lax.sin(4 * x4)))
+    assert count(compiled.as_text(), "to_apply") == 2
+
+
 def test_host_callbacks_are_numbered() -> None:
     functions = [lambda: 1, lambda: 2]
     made = new_primitive(lambda c, x: [c.host_callback(f) for f in functions] and x)

@@ -13,6 +13,7 @@ from dovetail_cpu.lowerings import (
     linalg,
     reduction,
     sorting,
+    windows,
 )
 
 __all__ = ["LOWERINGS"]
@@ -26,5 +27,6 @@ LOWERINGS: Final = LoweringTable(
         linalg.TABLE,
         reduction.TABLE,
         sorting.TABLE,
+        windows.TABLE,
     ]
 )

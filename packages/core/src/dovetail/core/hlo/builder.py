@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from dovetail.core.hlo.calls import CallBuilder
 from dovetail.core.hlo.context import Locations
 from dovetail.core.hlo.mlir import Value
+from dovetail.core.hlo.operations import Values
 from dovetail.core.ir.jaxpr import ClosedJaxpr
 
 __all__ = ["Builder", "JaxprLowering"]
@@ -29,6 +30,16 @@ class JaxprLowering(Protocol):
         cache_key: Hashable,
     ) -> list[Value]:
         """Call a function of the module that holds the jaxpr, made on first use."""
+
+    def outline(
+        self,
+        builder: Builder,
+        body: Callable[..., Values],
+        values: Sequence[Value],
+        outs: Sequence[Any],
+        name: str,
+    ) -> list[Value]:
+        """Call a new function of the module that the compiler does not inline."""
 
     def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
         """The jaxpr of a Python function."""
@@ -104,6 +115,29 @@ class Builder(CallBuilder):
             Its results.
         """
         return self.lowering.call(self, jaxpr, values, name, cache_key)
+
+    def outlined(
+        self,
+        body: Callable[..., Values],
+        values: Sequence[Value],
+        outs: Sequence[Any],
+        name: str,
+    ) -> list[Value]:
+        """Put operations into a function of their own, which the compiler does not inline.
+
+        Its results are computed once and kept in memory. Otherwise the compiler may fuse them with
+        what uses them, and compute them anew for each use.
+
+        Args:
+            body: from values to a value or a list of them; it uses no others from outside.
+            values: its arguments.
+            outs: avals of its results.
+            name: what the function is called; numbers are added to make it unique.
+
+        Returns:
+            The results.
+        """
+        return self.lowering.outline(self, body, values, outs, name)
 
     def lower_function(self, function: Callable[..., Any], avals: Sequence[Any]) -> Any:
         """Turn a Python function of arrays into a function of values.

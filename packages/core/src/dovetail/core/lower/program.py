@@ -12,6 +12,7 @@ import numpy as np
 from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.module import ModuleBuilder
+from dovetail.core.hlo.operations import Values, values_of
 from dovetail.core.ir.avals import abstract_token, aval_of, make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from dovetail.core.lower.constants import LargeConstants, host_value
@@ -115,6 +116,26 @@ class Program:
         for effect, token in zip(ordered, results, strict=False):
             builder.set_token(effect, token)
         return results[len(ordered) :]
+
+    def outline(
+        self,
+        builder: Builder,
+        body: Callable[..., Values],
+        values: Sequence[Value],
+        outs: Sequence[Any],
+        name: str,
+    ) -> list[Value]:
+        symbol = self.module.unique_symbol(name)
+        types = builder.types
+        block, _ = self.module.function(symbol, [v.type for v in values], [types[o] for o in outs])
+        with self.module.inside(block):
+            builder.ops("func.return", values_of(body(*block.arguments)), ())
+        results = builder.call(symbol, values, outs)
+        # XLA's own name for this wish.
+        results[0].owner.attributes["mhlo.frontend_attributes"] = builder.dictionary(
+            {"inlineable": "false"}
+        )
+        return results
 
     def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
         def flat(*args: Any) -> list[Any]:
