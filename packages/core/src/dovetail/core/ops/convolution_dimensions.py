@@ -89,6 +89,7 @@ def dimension_numbers_of(
 
 
 def sizes_of(shape: Shape, spec: Sequence[int]) -> Shape:
+    """The sizes of the dimensions that a part of dimension numbers names, in its order."""
     return tuple([shape[d] for d in spec])
 
 
@@ -110,6 +111,11 @@ def entries(
 
 
 def integer(value: Any, function: str, argument: str) -> int:
+    """An argument as a Python int.
+
+    Raises:
+        TypeError: it is no integer.
+    """
     try:
         return operator.index(value)
     except TypeError:
@@ -127,6 +133,21 @@ def spatial_pads(
     dilation: Shape,
     function: str,
 ) -> Pads:
+    """The padding of a convolution: places added before and after each spatial dimension.
+
+    Args:
+        padding: name or pairs.
+        sizes: of the input.
+        kernel: sizes of the kernel.
+        strides: steps.
+        lhs_dilation: of the input.
+        dilation: of the kernel.
+        function: name of the user's function.
+
+    Raises:
+        TypeError: `padding` is neither.
+        ValueError: it is another string, or a string for a dilated input, or too few or too many.
+    """
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
         raise ValueError(
             f"lax.{function}: padding {padding!r} says nothing where lhs_dilation is not 1: give "
@@ -152,6 +173,10 @@ def transposed_pads(
         strides: steps of the forward convolution.
         consistent: what pairs mean.
         function: name of the user's function.
+
+    Raises:
+        TypeError: `padding` is neither.
+        ValueError: it is another string, or there are too few or too many pairs.
     """
     if not isinstance(padding, str):
         pairs = pads_of(padding, kernel, kernel, strides, function)

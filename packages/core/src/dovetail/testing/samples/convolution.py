@@ -68,6 +68,7 @@ SAMPLES: dict[str, list[Sample]] = {
             Sample(
                 (X + 1j * X[::-1], K - 2j * K),
                 _conv(window_strides=(2,), padding=((1, 1),)),
+                batched=(),
                 absolute=256,
             )
         ),
@@ -115,6 +116,7 @@ SAMPLES: dict[str, list[Sample]] = {
             Sample(
                 (numbers(1, 1, 9), numbers(1, 1, 9)),
                 _conv(padding=((8, 8),)),
+                batched=(),
                 absolute=256,
                 note="one feature",
             )
@@ -123,17 +125,31 @@ SAMPLES: dict[str, list[Sample]] = {
             Sample(
                 (numbers(1, 2, 3, 2, 3), numbers(2, 2, 2, 2, 1)),
                 _conv(3, padding=((1, 0), (0, 1), (0, 0))),
+                batched=(),
                 absolute=64,
             )
         ),
         *_both(Sample((numbers(2, 3), numbers(4, 3)), _conv(0), absolute=64)),
-        *_both(Sample((X, numbers(4, 3, 7)), _conv(), note="a kernel larger than the input")),
-        *_both(Sample((numbers(2, 3, 0), K), _conv(padding=((2, 1),)), note="nothing but padding")),
+        *_both(
+            Sample(
+                (X, numbers(4, 3, 7)), _conv(), batched=(), note="a kernel larger than the input"
+            )
+        ),
+        *_both(
+            Sample(
+                (numbers(2, 3, 0), K),
+                _conv(padding=((2, 1),)),
+                batched=(),
+                note="nothing but padding",
+            )
+        ),
         *_both(Sample((X, numbers(4, 3, 0)), _conv(), note="a kernel without places")),
         *_both(Sample((numbers(2, 0, 5), numbers(4, 0, 2)), _conv(), note="no features")),
         Sample((numbers(0, 3, 5), K), _conv(), linear=(0,), note="no batch"),
         Sample((X, numbers(0, 3, 2)), _conv(), linear=(1,), note="no output features"),
-        Sample((X, K), _conv(padding=((-2, -3),)), linear=(0,), note="everything removed"),
+        Sample(
+            (X, K), _conv(padding=((-2, -3),)), linear=(0,), batched=(), note="everything removed"
+        ),
         Sample(
             (X, K),
             _conv(precision=(Precision.HIGHEST, Precision.HIGH)),
