@@ -209,7 +209,6 @@ class TestKeys:
             lambda k: random.key_data(random.split(k, (2, 2))),
             lambda k: random.key_data(random.fold_in(k, 9)),
             lambda k: random.normal(k, (4,)),
-            lambda k: random.permutation(k, 6),
         ],
     )
     def test_vmap_is_a_loop(self, impl: str, function: Callable[[Any], Any]) -> None:
