@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail.core.basis.elementwise import dtype_kind, dtype_name, neg
+from dovetail.core.basis.elementwise import (
+    convert_element_type,
+    dtype_kind,
+    dtype_name,
+    neg,
+)
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.ir.avals import make_aval, shape_of
 from dovetail.core.ops.dimensions import canonical_dimension, integers, replaced
@@ -17,6 +22,9 @@ from dovetail.core.trace.zeros import Zero
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
+
+
+FLOAT32: Final = np.dtype(np.float32)
 
 
 class ApproxTopK(Primitive):
@@ -111,9 +119,14 @@ class ApproxTopK(Primitive):
         is_max_k: bool,
         **params: Any,
     ) -> Any:
+        dtype = context.avals_in[0].dtype
+
         def function(x: Any) -> tuple[Any, Any]:
-            values, order = top_k_p.bind(x if is_max_k else neg(x), k=k, axis=reduction_dimension)
-            return values if is_max_k else neg(values), order
+            # XLA has a fast way for float32, whose order is that of narrower floats.
+            wide = convert_element_type(x, FLOAT32) if dtype.itemsize < 4 else x
+            wide = wide if is_max_k else neg(wide)
+            values, order = top_k_p.bind(wide, k=k, axis=reduction_dimension)
+            return convert_element_type(values if is_max_k else neg(values), dtype), order
 
         return context.lower_function(function, context.avals_in)(x)
 
