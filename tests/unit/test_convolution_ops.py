@@ -575,7 +575,7 @@ CPU_CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = 
     "a large kernel, in blocks": ((1, 16, 30, 40), (16, 1, 4, 25), {"feature_group_count": 16}),
     "a long kernel, in blocks and a rest": ((1, 1, 400), (1, 1, 79), {}),
     "one dimension": ((1, 1, 2000), (1, 1, 5), {"padding": ((4, 4),), "rhs_dilation": (2,)}),
-    "few features": ((2, 3, 20, 20), (5, 3, 3, 3), {"window_strides": (1, 2)}),
+    "few features": ((2, 3, 30, 30), (5, 3, 3, 3), {"window_strides": (1, 2)}),
     "groups": ((2, 40, 9, 8), (36, 20, 3, 2), {"feature_group_count": 2, "padding": ((1, 1),) * 2}),
     "groups of the batch": (
         (6, 5, 12, 11),
@@ -588,8 +588,8 @@ CPU_CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = 
         (6, 3, 4, 4, 5),
         {"batch_group_count": 2, "rhs_dilation": (1, 1, 1)},
     ),
-    "a kernel of one place": ((2, 20, 7, 6), (24, 20, 1, 1), {"window_strides": (2, 1)}),
-    "no spatial dimensions": ((20, 30), (40, 30), {}),
+    "a kernel of one place": ((2, 20, 15, 12), (24, 20, 1, 1), {"window_strides": (2, 1)}),
+    "no spatial dimensions": ((50, 60), (40, 60), {}),
     "groups without spatial dimensions": ((20, 30), (40, 15), {"feature_group_count": 2}),
     "three dimensions": (
         (1, 12, 6, 7, 5),

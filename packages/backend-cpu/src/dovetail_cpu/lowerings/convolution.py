@@ -29,8 +29,10 @@ TABLE: Final = LoweringTable()
 FLOAT32: Final = np.dtype(np.float32)
 INT32: Final = np.dtype(np.int32)
 
-#: With fewer multiplications than this there is nothing to gain, and more to compile.
-MANY_PRODUCTS: Final = 4096
+#: With fewer products of numbers than this there is nothing to gain, and more to compile; the
+#: second holds for one group of several features.
+SOME_PRODUCTS: Final = 4096
+MANY_PRODUCTS: Final = 65536
 #: So many products of elements are written out; more are gone through in a loop.
 UNROLLED: Final = 32
 #: With more products than this in a turn of the loop, the program takes long to compile.
@@ -170,20 +172,12 @@ class Convolution:
         at = [starts.get(name, zero) for name in x.names]
         return Named(c.dynamic_slice(x.value, aval, at), aval, x.names)
 
-    def seen(self, x: Named, place: tuple[int, ...]) -> Named:
-        """What of the padded input a place of the kernel is multiplied with."""
-        return self.part(
-            x,
-            {
-                s: _spread(place[s] * self.dilation[s], self.sizes[s], self.strides[s])
-                for s in self.places
-            },
-        )
-
-    def tap(self, w: Named, place: tuple[int, ...]) -> Named:
-        """The kernel at a place, without spatial dimensions."""
-        at = self.part(w, {s: (place[s], place[s] + 1, 1) for s in self.places})
-        return self.dropped(at, *self.places)
+    def seen(self, place: tuple[int, ...]) -> dict[Name, tuple[int, int, int]]:
+        """Where the padded input is that a place of the kernel is multiplied with."""
+        return {
+            s: _spread(place[s] * self.dilation[s], self.sizes[s], self.strides[s])
+            for s in self.places
+        }
 
     def reach(self, along: int, taps: int = 1) -> int:
         """How many places of the padded input so many places of the kernel need."""
@@ -205,14 +199,13 @@ class Convolution:
         whole = self.whole(order)
 
         def products(x: Named, w: Named, place: tuple[int, ...]) -> Any:
-            seen, tap = self.seen(x, place), self.tap(w, place)
+            seen, at = self.seen(place), {s: (k, k + 1, 1) for s, k in enumerate(place)}
             total = None
             for i in range(self.sizes["i"]):
                 feature = {"i": (i, i + 1, 1)}
-                factors = [
-                    self.repeated(self.dropped(self.part(v, feature), "i"), whole, order)
-                    for v in (seen, tap)
-                ]
+                near = self.dropped(self.part(x, {**seen, **feature}), "i")
+                tap = self.dropped(self.part(w, {**at, **feature}), *self.places, "i")
+                factors = [self.repeated(v, whole, order) for v in (near, tap)]
                 total = self.plus(total, self.context.mul(*factors, whole), whole)
             return total
 
@@ -272,19 +265,21 @@ class Convolution:
         order: Names = ("g", *x.without("g", "i"), "o")
         whole = self.whole(order)
 
-        def products(x: Named, w: Named, place: tuple[int, ...]) -> Any:
-            return self.matrices(self.seen(x, place), self.tap(w, place), ("i",), whole, precision)
+        first = self.seen((0,) * len(self.kernel))
 
-        first = (0,) * len(self.kernel)
+        def products(x: Named, w: Named) -> Any:
+            near, tap = self.part(x, first), self.dropped(w, *self.places)
+            return self.matrices(near, tap, ("i",), whole, precision)
+
         if prod(self.kernel) == 1:
-            return products(x, w, first), order
+            return products(x, w), order
 
         def add_place(step: Any, total: Any) -> Any:
             place = self.unravelled(step, self.kernel)
             starts = {s: self.times(place[s], self.dilation[s]) for s in self.places}
             near = self.moving_part(x, {s: self.reach(s) for s in self.places}, starts)
             tap = self.moving_part(w, dict.fromkeys(self.places, 1), place)
-            return self.context.add(total, products(near, tap, first), whole)
+            return self.context.add(total, products(near, tap), whole)
 
         # XLA takes long to compile a product of matrices, so there is one.
         return self.looped(prod(self.kernel), whole, add_place), order
@@ -461,7 +456,10 @@ def conv_general_dilated(
     }
     if dtype is None or not 0 < a.size < 2**31:
         return NotImplemented
-    if out.size * sizes["i"] * prod(kernel) < MANY_PRODUCTS:
+    count = out.size * sizes["i"] * prod(kernel)
+    # Several features of one group are what XLA does well enough, if there are few products.
+    several = groups == 1 and sizes["i"] * sizes["o"] > 1
+    if count < (MANY_PRODUCTS if several else SOME_PRODUCTS):
         return NotImplemented
     padded = any(map(any, padding)) or not set(lhs_dilation) <= {1}
     way = _way(sizes, kernel, dtype.kind, padded)
