@@ -55,7 +55,7 @@ def _checked(check: Callable[[Primitive, Sequence[Sample]], Iterable[str]]) -> C
 
 
 def apply(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
-    """Bind the primitive with the sample's parameters, and what is observed of it; always a list."""
+    """What is observed of the primitive with the sample's parameters; always a list."""
     try:
         out = primitive.bind(*args, **sample.params)
         return sample.observed(list(out) if primitive.multiple_results else [out])

@@ -129,7 +129,8 @@ def call_depth(jaxpr: Jaxpr) -> int:
         current = todo[-1]
         key = id(current)
         if key not in callees:
-            callees[key] = [e.params["jaxpr"].jaxpr for e in current.eqns if e.primitive.name == CALL]
+            called = [e.params["jaxpr"] for e in current.eqns if e.primitive.name == CALL]
+            callees[key] = [closed.jaxpr for closed in called]
             todo.extend(c for c in callees[key] if id(c) not in depths)
             continue
         todo.pop()

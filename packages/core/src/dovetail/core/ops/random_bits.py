@@ -93,8 +93,8 @@ class RngBitGenerator(NoGradient):
         algorithm: RandomAlgorithm,
         out_sharding: Any = None,
     ) -> tuple[Any, Any]:
-        # A backend's generator takes one state. The bits of many are made with other primitives, and
-        # are those that the two algorithms make from each; a default that is neither differs.
+        # A backend's generator takes one state. The bits of many are made with other primitives,
+        # and are those that the two algorithms make from each; a default that is neither differs.
         (key,), (d,) = args, dims
         assert d is not None
         key = move_dimension(key, d, 0)
