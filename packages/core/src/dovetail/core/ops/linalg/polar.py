@@ -219,7 +219,7 @@ def _weights(smallest: float) -> list[tuple[float, float, float]]:
     Source: Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition", 2010.
     """
-    found = []
+    found: list[tuple[float, float, float]] = []
     low = smallest
     while low < 1 - 1e-14 and len(found) < 30:
         d = (4 * (1 - low**2) / low**4) ** (1 / 3)
