@@ -12,7 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
-from dovetail_cpu.lowerings.lapack import lapack_call, where_succeeded
+from dovetail_cpu.lowerings.lapack import (
+    lapack_call,
+    transpose,
+    transposed,
+    triangle,
+    where_succeeded,
+)
 
 TABLE: Final = LoweringTable()
 
@@ -23,6 +29,14 @@ INT32: Final = np.dtype(np.int32)
 def _info(aval: Any) -> Any:
     """The aval of what LAPACK reports for each of the matrices of `aval`."""
     return aval.update(shape=aval.shape[:-2], dtype=INT32)
+
+
+def _parts(context: Any, x: Any, aval: Any) -> tuple[list[Any], Any]:
+    """Real and imaginary parts, and their aval; of a real array itself alone."""
+    if aval.dtype.kind != "c":
+        return [x], aval
+    single = aval.update(dtype=np.dtype(np.finfo(aval.dtype).dtype))
+    return [context.real(x, single), context.imag(x, single)], single
 
 
 def _iterated(
@@ -48,11 +62,7 @@ def _iterated(
     """
     rank = aval.ndim
     info = _info(aval)
-    parts = [x]
-    single = aval
-    if aval.dtype.kind == "c":
-        single = aval.update(dtype=np.dtype(np.finfo(aval.dtype).dtype))
-        parts = [context.real(x, single), context.imag(x, single)]
+    parts, single = _parts(context, x, aval)
     # Zero times a number is zero unless it is NaN or infinite: a sum that vectorises.
     zero, none = context.constant(0.0, single), context.constant(0, info)
     scalar = single.update(shape=())
@@ -80,27 +90,6 @@ def _iterated(
     return where_succeeded(context, report, info, [found[i] for i in kept], [outs[i] for i in kept])
 
 
-def _triangle(context: Any, x: Any, aval: Any, lower: bool) -> Any:
-    """Matrices with zeros above their diagonals, or below."""
-    flat = aval.update(shape=aval.shape[-2:], dtype=INT32)
-    direction = "GE" if lower else "LE"
-    mask = context.compare(context.iota(flat, 0), context.iota(flat, 1), direction, flat)
-    wide = aval.update(dtype=BOOL)
-    mask = context.broadcast_in_dim(mask, wide, (aval.ndim - 2, aval.ndim - 1))
-    return context.select(mask, x, context.constant(0, aval), aval)
-
-
-def _transposed(aval: Any) -> Any:
-    shape = aval.shape
-    return aval.update(shape=(*shape[:-2], shape[-1], shape[-2]))
-
-
-def _transpose(context: Any, x: Any, aval: Any) -> Any:
-    rank = aval.ndim
-    order = (*range(rank - 2), rank - 1, rank - 2)
-    return context.transpose(x, _transposed(aval), order)
-
-
 def _columns(context: Any, x: Any, out: Any, start: int) -> Any:
     """The part of vectors, or of the columns of matrices, that starts at `start`."""
     first = (*[0] * (out.ndim - 1), start)
@@ -124,7 +113,7 @@ def eigh(
     found = _iterated(
         context,
         "heevd" if aval.dtype.kind == "c" else "syevd",
-        _triangle(context, x, aval, lower),
+        triangle(context, x, aval, lower),
         aval,
         [aval, outs[1].update(shape=aval.shape[:-1])],
         mode="V",
@@ -161,11 +150,11 @@ def svd(
         aval.update(shape=(*batch, columns, right if compute_uv else 1)),
         aval.update(shape=(*batch, left if compute_uv else 1, rows)),
     ]
-    turned = _transposed(aval)
+    turned = transposed(aval)
     _, *found = _iterated(
         context,
         "gesvd" if algorithm is not None and algorithm.name == "QR" else "gesdd",
-        _transpose(context, x, aval),
+        transpose(context, x, aval),
         turned,
         [turned, *whole],
         mode=("A" if full_matrices else "S") if compute_uv else "N",
@@ -173,7 +162,7 @@ def svd(
     values, vh, u = found
     found = [values]
     if compute_uv:
-        found += [_transpose(context, u, whole[2]), _transpose(context, vh, whole[1])]
+        found += [transpose(context, u, whole[2]), transpose(context, vh, whole[1])]
     if subset_by_index is None:
         return found
     start, stop = subset_by_index
@@ -195,28 +184,66 @@ def eig(
     enable_eigvec_derivs: bool,
     implementation: Any,
 ) -> Any:
-    """``geev``."""
+    """``geev``, of matrices divided by a power of two.
+
+    It would do so itself where they are large or small, but where LAPACK is that of SciPy 1.17, the
+    eigenvalues are then not multiplied again.
+    """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (implementation is not None and implementation.name != "LAPACK"):
         return NotImplemented
     values = outs[0]
     vectors = aval.update(dtype=values.dtype)
-    parts = values.update(dtype=np.dtype(np.finfo(aval.dtype).dtype))
+    parts, single = _parts(context, x, aval)
+    lengths = single.update(shape=values.shape)
+    scale, factors = _power_of_two(context, parts, single)
+    over_all = context.broadcast_in_dim(scale, single, tuple(range(factors.ndim)))
+    parts = [context.div(part, over_all, single) for part in parts]
     *found, left, right = _iterated(
         context,
         "geev",
-        x,
+        parts[0] if len(parts) == 1 else context.complex(*parts, aval),
         aval,
-        [*([values] if aval.dtype.kind == "c" else [parts, parts]), vectors, vectors],
+        [*([values] if len(parts) == 2 else [lengths, lengths]), vectors, vectors],
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
-    results = [found[0] if len(found) == 1 else context.complex(*found, values)]
+    if len(found) == 1:
+        found, _ = _parts(context, found[0], values)
+    over_all = context.broadcast_in_dim(scale, lengths, tuple(range(factors.ndim)))
+    found = [context.mul(part, over_all, lengths) for part in found]
+    results = [context.complex(*found, values)]
     if compute_left_eigenvectors:
         results.append(left)
     if compute_right_eigenvectors:
         results.append(right)
     return results
+
+
+def _power_of_two(context: Any, parts: Sequence[Any], single: Any) -> tuple[Any, Any]:
+    """For each matrix the power of two of its largest element, or one; and the aval of these."""
+    rank = single.ndim
+    scalar, largest = single.update(shape=()), single.update(shape=single.shape[:-2])
+    found = None
+    for part in parts:
+        (size,) = context.reduce(
+            [context.op("abs", [part], single)],
+            [context.constant(0.0, scalar)],
+            (rank - 2, rank - 1),
+            [largest],
+            lambda a, b: [context.max(a, b, scalar)],
+        )
+        found = size if found is None else context.max(found, size, largest)
+    # The exponent's bits alone.
+    width = single.dtype.itemsize * 8
+    bits = largest.update(dtype=np.dtype(f"int{width}"))
+    exponent = np.array(np.inf, single.dtype).view(bits.dtype)
+    kept = context.and_(
+        context.bitcast_convert(found, bits), context.constant(exponent, bits), bits
+    )
+    power = context.bitcast_convert(kept, largest)
+    none = context.compare(power, context.constant(0.0, largest), "EQ", largest)
+    return context.select(none, context.constant(1.0, largest), power, largest), largest
 
 
 @TABLE.rule("schur")

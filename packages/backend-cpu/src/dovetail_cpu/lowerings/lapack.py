@@ -122,3 +122,26 @@ def where_succeeded(
         nan = np.nan if aval.dtype.kind != "c" else complex(np.nan, np.nan)
         results.append(context.select(spread, value, context.constant(nan, aval), aval))
     return results
+
+
+def transposed(aval: Any) -> Any:
+    """The aval of transposed matrices."""
+    shape = aval.shape
+    return aval.update(shape=(*shape[:-2], shape[-1], shape[-2]))
+
+
+def transpose(context: Any, x: Any, aval: Any) -> Any:
+    """The transposes of matrices; LAPACK reads them without a copy."""
+    rank = aval.ndim
+    order = (*range(rank - 2), rank - 1, rank - 2)
+    return context.transpose(x, transposed(aval), order)
+
+
+def triangle(context: Any, x: Any, aval: Any, lower: bool = True) -> Any:
+    """The lower triangles of matrices, or the upper ones, with zeros beyond the diagonals."""
+    flat = aval.update(shape=aval.shape[-2:], dtype=np.dtype(np.int32))
+    direction = "GE" if lower else "LE"
+    inside = context.compare(context.iota(flat, 0), context.iota(flat, 1), direction, flat)
+    mask = aval.update(dtype=np.dtype(bool))
+    inside = context.broadcast_in_dim(inside, mask, (aval.ndim - 2, aval.ndim - 1))
+    return context.select(inside, x, context.constant(0, aval), aval)

@@ -15,6 +15,9 @@ from dovetail_cpu.lowerings.lapack import (
     PREFIXES,
     kernel_call,
     lapack_call,
+    transpose,
+    transposed,
+    triangle,
     where_succeeded,
 )
 
@@ -24,30 +27,10 @@ BOOL: Final = np.dtype(bool)
 INT32: Final = np.dtype(np.int32)
 
 
-def _transposed(aval: Any) -> Any:
-    shape = aval.shape
-    return aval.update(shape=(*shape[:-2], shape[-1], shape[-2]))
-
-
-def _transpose(context: Any, x: Any, aval: Any) -> Any:
-    """The transposes of matrices; LAPACK reads them without a copy."""
-    rank = aval.ndim
-    order = (*range(rank - 2), rank - 1, rank - 2)
-    return context.transpose(x, _transposed(aval), order)
-
-
 def _conjugate(context: Any, x: Any, aval: Any) -> Any:
     part = aval.update(dtype=np.dtype(f"float{aval.dtype.itemsize * 4}"))
     negative = context.neg(context.imag(x, part), part)
     return context.complex(context.real(x, part), negative, aval)
-
-
-def _triangle(context: Any, x: Any, aval: Any) -> Any:
-    """The lower triangles of matrices, with zeros above."""
-    flat = aval.update(shape=aval.shape[-2:], dtype=INT32)
-    below = context.compare(context.iota(flat, 0), context.iota(flat, 1), "GE", flat)
-    mask = context.broadcast_in_dim(below, aval.update(dtype=BOOL), (aval.ndim - 2, aval.ndim - 1))
-    return context.select(mask, x, context.constant(0, aval), aval)
 
 
 @TABLE.rule("triangular_solve")
@@ -71,15 +54,15 @@ def triangular_solve(
     (x,) = lapack_call(
         context,
         "trsm",
-        [_transpose(context, a, matrix), _transpose(context, b, out)],
-        [_transposed(out)],
+        [transpose(context, a, matrix), transpose(context, b, out)],
+        [transposed(out)],
         aliases={1: 0},
         side="R" if left_side else "L",
         uplo="U" if lower else "L",
         trans_x=("C" if conjugate_a else "T") if transpose_a else "N",
         diag="U" if unit_diagonal else "N",
     )
-    return _transpose(context, x, _transposed(out))
+    return transpose(context, x, transposed(out))
 
 
 @TABLE.rule("cholesky")
@@ -90,10 +73,10 @@ def cholesky(context: Any, x: Any) -> Any:
         return NotImplemented
     info = aval.update(shape=aval.shape[:-2], dtype=INT32)
     root, failed = lapack_call(
-        context, "potrf", [_transpose(context, x, aval)], [aval, info], aliases={0: 0}, uplo="U"
+        context, "potrf", [transpose(context, x, aval)], [aval, info], aliases={0: 0}, uplo="U"
     )
     (root,) = where_succeeded(context, failed, info, [root], [aval])
-    return _triangle(context, _transpose(context, root, aval), aval)
+    return triangle(context, transpose(context, root, aval), aval)
 
 
 @TABLE.rule("lu")

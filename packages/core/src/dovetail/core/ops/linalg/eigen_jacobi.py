@@ -23,7 +23,6 @@ from dovetail.core.ops.comparison import ge, gt, is_finite, lt
 from dovetail.core.ops.complex import real
 from dovetail.core.ops.creation import iota_like
 from dovetail.core.ops.joining import concatenate_p
-from dovetail.core.ops.linalg.eigen_loops import lower_while
 from dovetail.core.ops.linalg.eigen_matrices import (
     column,
     columns,
@@ -31,6 +30,7 @@ from dovetail.core.ops.linalg.eigen_matrices import (
     real_part_dtype,
     row,
 )
+from dovetail.core.ops.linalg.loops import lower_while
 from dovetail.core.ops.linalg.matrices import (
     INT32,
     adjoint,

@@ -1,4 +1,4 @@
-"""Loops in lowering rules, for algorithms that go through a matrix step by step."""
+"""Loops in lowering rules: through a matrix step by step, or until something has converged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.core.ops.selection import select
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
 
-#: From arrays to an array or a tuple of arrays.
+#: From arrays to an array or a sequence of arrays.
 Function = Callable[..., Any]
 
 
@@ -63,6 +63,40 @@ def lower_loop(
             advance,
         )
     return context.lower_function(last, start.out_avals)(*carried)  # type: ignore[no-any-return]
+
+
+def lower_while(
+    context: Builder,
+    values: Sequence[Any],
+    *,
+    first: Function,
+    proceed: Function,
+    step: Function,
+    last: Function,
+) -> list[Any]:
+    """Create the operations of a loop, from functions of arrays.
+
+    Args:
+        context: the builder.
+        values: operands of the present equation.
+        first: from the operands to what the loop carries.
+        proceed: from what is carried to whether there is another step, a scalar.
+        step: from what is carried to what is carried.
+        last: from what is carried to the results.
+
+    Returns:
+        The results.
+    """
+    start = context.lowering.trace(first, context.avals_in)
+    avals = start.out_avals
+    carried = context.while_loop(
+        context.inline_jaxpr(start, values),
+        avals,
+        context.lower_function(proceed, avals),
+        context.lower_function(step, avals),
+    )
+    results: list[Any] = context.lower_function(last, avals)(*carried)
+    return results
 
 
 def element_at(x: Any, k: Any, dimension: int) -> Any:

@@ -20,7 +20,6 @@ from dovetail.core.ops.dimensions import integers
 from dovetail.core.ops.joining import concatenate_p
 from dovetail.core.ops.linalg.cholesky import cholesky_p
 from dovetail.core.ops.linalg.eigen import eigh_p
-from dovetail.core.ops.linalg.eigen_loops import lower_while
 from dovetail.core.ops.linalg.eigen_matrices import (
     column,
     columns,
@@ -30,7 +29,7 @@ from dovetail.core.ops.linalg.eigen_matrices import (
     scaled_columns,
     zeros_of,
 )
-from dovetail.core.ops.linalg.loops import element_at
+from dovetail.core.ops.linalg.loops import element_at, lower_while
 from dovetail.core.ops.linalg.matrices import (
     INT32,
     adjoint,
@@ -119,11 +118,10 @@ class Qdwh(Primitive):
         skew = product(adjoint(v), product(sub(image, adjoint(image)), v))
         turned = mul(skew, _inverse(add(row(w), column(w)), aval_of(skew).dtype))
         turned = product(v, product(turned, adjoint(v)))
-        du = product(u, turned)
-        if shape_of(x)[-2] > shape_of(x)[-1]:
-            others = product(sub(t, product(u, image)), v)
-            others = scaled_columns(others, _inverse(w, aval_of(w).dtype))
-            du = add(du, product(others, adjoint(v)))
+        # What the columns of u do not span: also of square matrices, where a part of them is zero.
+        others = product(sub(t, product(u, image)), v)
+        others = product(scaled_columns(others, _inverse(w, aval_of(w).dtype)), adjoint(v))
+        du = add(product(u, turned), others)
         return outs, [du, sub(image, product(turned, h)), *[Zero.of(o) for o in rest]]
 
     def batch(
