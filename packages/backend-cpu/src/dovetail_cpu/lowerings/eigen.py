@@ -134,42 +134,42 @@ def svd(
     subset_by_index: tuple[int, int] | None,
     algorithm: Any,
 ) -> Any:
-    """``gesdd``, or ``gesvd`` for the algorithm QR, of the transposed matrix.
+    """``gesdd``, or ``gesvd`` for the algorithm QR, of matrices with at least as many rows as
+    columns, which take it two thirds of the time of others.
 
-    Transposing exchanges the left vectors with the right ones, and saves copies: rows of XLA's
-    arrays are LAPACK's columns.
+    Transposing exchanges left vectors with right ones, and saves copies: rows of XLA's arrays are
+    LAPACK's columns.
     """
     (aval,), outs = context.avals_in, context.avals_out
     if not aval.size or (algorithm is not None and algorithm.name in ("JACOBI", "POLAR")):
         return NotImplemented
-    *batch, rows, columns = aval.shape
-    rank = min(rows, columns)
-    left, right = (rows, columns) if full_matrices else (rank, rank)
-    whole = [
-        outs[0].update(shape=(*batch, rank)),
-        aval.update(shape=(*batch, columns, right if compute_uv else 1)),
-        aval.update(shape=(*batch, left if compute_uv else 1, rows)),
-    ]
-    turned = transposed(aval)
+    turned = aval.shape[-2] <= aval.shape[-1]
+    given = transposed(aval) if turned else aval
+    *batch, rows, columns = given.shape
+    values = outs[0].update(shape=(*batch, columns))
+    u = aval.update(shape=(*batch, rows, rows if full_matrices else columns))
+    vh = aval.update(shape=(*batch, columns, columns))
+    if not compute_uv:
+        u, vh = u.update(shape=(*batch, rows, 1)), vh.update(shape=(*batch, 1, columns))
     _, *found = _iterated(
         context,
         "gesvd" if algorithm is not None and algorithm.name == "QR" else "gesdd",
-        transpose(context, x, aval),
-        turned,
-        [turned, *whole],
+        transpose(context, x, aval) if turned else x,
+        given,
+        [given, values, u, vh],
         mode=("A" if full_matrices else "S") if compute_uv else "N",
     )
-    values, vh, u = found
-    found = [values]
-    if compute_uv:
-        found += [transpose(context, u, whole[2]), transpose(context, vh, whole[1])]
+    if not compute_uv:
+        found = found[:1]
+    elif turned:
+        found = [found[0], transpose(context, found[2], vh), transpose(context, found[1], u)]
     if subset_by_index is None:
         return found
     start, stop = subset_by_index
     parts = [_columns(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
     if compute_uv:
-        low, high = [0] * aval.ndim, list(whole[1].shape)
-        low[-2], high[-2:] = start, [stop, columns]
+        low, high = [0] * aval.ndim, list(outs[2].shape)
+        low[-2], high[-2] = start, stop
         parts.append(context.slice(found[2], outs[2], low, high))
     return parts
 
