@@ -67,8 +67,8 @@ class EighImplementation(enum.Enum):
     """How eigenvalues of Hermitian matrices are found.
 
     QR reduces a matrix to three diagonals first; it needs LAPACK or a library like it. JACOBI
-    rotates rows and columns until nothing is left off the diagonal, on any platform. QDWH divides
-    the spectrum by polar decompositions.
+    rotates rows and columns until nothing is left off the diagonal, on any platform. QDWH, which
+    divides the spectrum by polar decompositions, is known by name only: no platform has it.
     """
 
     QR = "qr"
@@ -198,8 +198,8 @@ eigh_p: Final = Eigh()
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues of general matrices: LAPACK does on the CPU, the others on
-    GPUs of NVIDIA."""
+    """Which library finds eigenvalues of general matrices: LAPACK does, on the CPU. CUSOLVER and
+    MAGMA, for GPUs of NVIDIA, are known by name only: no platform has them."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
