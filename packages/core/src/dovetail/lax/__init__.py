@@ -20,6 +20,7 @@ _MODULES = {
     "dovetail.core.ops.barriers": (
         "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
+    "dovetail.core.ops.bessel_functions": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
     "dovetail.core.ops.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
         "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
@@ -70,6 +71,10 @@ _MODULES = {
     "dovetail.core.ops.general_reduction": ("reduce reduce_p"),
     "dovetail.core.ops.hyperbolic": (
         "acosh acosh_p asinh asinh_p atanh atanh_p cosh cosh_p sinh sinh_p tanh tanh_p"
+    ),
+    "dovetail.core.ops.incomplete_beta": ("betainc regularized_incomplete_beta_p"),
+    "dovetail.core.ops.incomplete_gamma": (
+        "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad"
     ),
     "dovetail.core.ops.indexing": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
     "dovetail.core.ops.joining": (

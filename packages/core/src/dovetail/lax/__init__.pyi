@@ -32,6 +32,10 @@ from dovetail.core.ops.barriers import optimization_barrier as optimization_barr
 from dovetail.core.ops.barriers import optimization_barrier_p as optimization_barrier_p
 from dovetail.core.ops.barriers import stage as stage
 from dovetail.core.ops.barriers import stage_p as stage_p
+from dovetail.core.ops.bessel_functions import bessel_i0e as bessel_i0e
+from dovetail.core.ops.bessel_functions import bessel_i0e_p as bessel_i0e_p
+from dovetail.core.ops.bessel_functions import bessel_i1e as bessel_i1e
+from dovetail.core.ops.bessel_functions import bessel_i1e_p as bessel_i1e_p
 from dovetail.core.ops.bitwise import and_p as and_p
 from dovetail.core.ops.bitwise import bitwise_and as bitwise_and
 from dovetail.core.ops.bitwise import bitwise_not as bitwise_not
@@ -201,6 +205,17 @@ from dovetail.core.ops.hyperbolic import sinh as sinh
 from dovetail.core.ops.hyperbolic import sinh_p as sinh_p
 from dovetail.core.ops.hyperbolic import tanh as tanh
 from dovetail.core.ops.hyperbolic import tanh_p as tanh_p
+from dovetail.core.ops.incomplete_beta import betainc as betainc
+from dovetail.core.ops.incomplete_beta import (
+    regularized_incomplete_beta_p as regularized_incomplete_beta_p,
+)
+from dovetail.core.ops.incomplete_gamma import igamma as igamma
+from dovetail.core.ops.incomplete_gamma import igamma_grad_a as igamma_grad_a
+from dovetail.core.ops.incomplete_gamma import igamma_grad_a_p as igamma_grad_a_p
+from dovetail.core.ops.incomplete_gamma import igamma_p as igamma_p
+from dovetail.core.ops.incomplete_gamma import igammac as igammac
+from dovetail.core.ops.incomplete_gamma import igammac_p as igammac_p
+from dovetail.core.ops.incomplete_gamma import random_gamma_grad as random_gamma_grad
 from dovetail.core.ops.indexing import GatherDimensionNumbers as GatherDimensionNumbers
 from dovetail.core.ops.indexing import GatherScatterMode as GatherScatterMode
 from dovetail.core.ops.indexing import gather as gather

@@ -54,6 +54,12 @@ _ERFC_COEFFICIENTS: Final = (
 )
 
 
+def scaled_erfc_series(terms: int | None = None) -> list[float]:
+    """Coefficients of powers of t = (x - 3.75) / (x + 3.75) in (1 + 2 x) exp(x**2) erfc(x)."""
+    found: list[float] = np.polynomial.chebyshev.cheb2poly(_ERFC_COEFFICIENTS[:terms]).tolist()
+    return found
+
+
 # Coefficients for float32, from the constant on; see `ErfInv.formula`.
 _CENTRAL: Final = (
     1.50140941,
@@ -124,8 +130,7 @@ class Erfc(ElementaryFunction):
         gaussian = add_p.bind(rough, mul(rough, mul(rest, polynomial((1, 1 / 2, 1 / 6), rest))))
         center = literal_like(3.75, x)
         t = div_p.bind(sub_p.bind(a, center), add_p.bind(a, center))
-        chebyshev = _ERFC_COEFFICIENTS[: 12 if single else None]
-        series = polynomial(np.polynomial.chebyshev.cheb2poly(chebyshev).tolist(), t)
+        series = polynomial(scaled_erfc_series(12 if single else None), t)
         small = mul(gaussian, div_p.bind(series, add_p.bind(literal_like(1, x), add_p.bind(a, a))))
         near = sub_p.bind(literal_like(1, x), erf(x))
         return select_n_p.bind(lt_p.bind(x, literal_like(0.5, x)), small, near)

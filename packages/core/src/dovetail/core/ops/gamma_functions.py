@@ -41,7 +41,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 @functools.cache
-def _log_gamma_series(terms: int) -> list[float]:
+def log_gamma_series(terms: int) -> list[float]:
     """Coefficients of lgamma(2 + t) / t. Source: DLMF 5.7.3, where zeta(k) - 1 = zeta(k, 2)."""
     euler = 0.57721566490153286
     return [1 - euler] + [
@@ -78,7 +78,7 @@ class Lgamma(Function):
         tiny = lt_p.bind(z, literal_like(0.5, x))
         low = lt_p.bind(z, literal_like(1.5, x))
         t = _where(low, _where(tiny, z, sub_p.bind(z, one)), sub_p.bind(w, literal_like(2, x)))
-        series = mul(t, polynomial(_log_gamma_series(13 if single else 28), t))
+        series = mul(t, polynomial(log_gamma_series(13 if single else 28), t))
         small = sub_p.bind(series, log1p(t))
         small = _where(tiny, sub_p.bind(small, log(z)), small)
         small = _where(low, small, add_p.bind(series, log(product)))

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from dovetail.testing.sample import COMPLEXES, FLOATS, INTEGERS, SIGNED, Sample, across_dtypes
+from dovetail.testing.sample import (
+    COMPLEXES,
+    FLOATS,
+    INTEGERS,
+    SIGNED,
+    Sample,
+    across_dtypes,
+    rejected,
+)
 from dovetail.testing.samples.elementwise import (
     COMPARED,
     EQUAL,
+    INF,
     NAN,
     SPECIAL,
     counts,
     extremes,
     integer_pairs,
+    outside,
     refused,
     turned,
     values,
@@ -59,7 +71,66 @@ SERIES = [
     Sample((np.array([True]), np.array([True])), {"unroll": None}, raises=TypeError),
 ]
 
+# Shapes and places of gamma distributions where each way to compute their functions is gone.
+GAMMA_SHAPES = np.array([0.4, 0.6, 3.0, 4.5, 9.0, 12.5, 20.0, 40.0, 30.0, 0.05, 2.0, 20.0])
+GAMMA_PLACES = np.array([0.3, 0.9, 1.2, 7.0, 10.0, 20.0, 18.0, 44.0, 80.0, 0.2, 30.0, 5.0])
+BETA_SHAPES = np.array([0.4, 3.0, 4.5, 9.0, 0.5, 20.0, 60.0, 300.0, 0.05, 2.0])
+BETA_OTHERS = np.array([0.6, 2.5, 30.0, 3.0, 5.0, 18.0, 200.0, 21.0, 0.3, 0.02])
+BETA_PLACES = np.array([0.3, 0.8, 0.1, 0.7, 0.2, 0.5, 0.2, 0.95, 0.1, 0.999])
+EVERY = np.array([0.0, -0.0, 1.0, 0.5, 1e-3, INF, -1.0, -INF, NAN])
+UNIT = np.array([0.0, -0.0, 0.5, 1.0, 1e-30, -0.1, 1.1, NAN])
+
+
+def distribution(*args: np.ndarray[Any, Any], second: tuple[int, ...]) -> list[Sample]:
+    """Few samples of a function that takes long to compile: shapes, and at last a place.
+
+    Second derivatives are taken in the operands that are said.
+    """
+    *shapes, place = args
+    every = np.meshgrid(*[EVERY] * len(shapes), UNIT if len(shapes) > 1 else EVERY)
+    small = Sample(tuple(a[:3] for a in args), differentiable=second, batched=(len(shapes),))
+    mixed = (*(s[0] for s in shapes), place[:3])
+    # Places of the size of one, because finite differences have steps of a fixed size.
+    smooth = Sample(tuple(a[1:5] for a in args), order=1, batched=())
+    return [
+        small,
+        *([smooth] if len(second) < len(args) else []),
+        *across_dtypes(Sample(args, differentiable=(), batched=(), tolerance=16), FLOATS[1:2]),
+        *across_dtypes(Sample(args, differentiable=(), batched=()), FLOATS[::2]),
+        *across_dtypes(Sample(mixed, differentiable=(), batched=(0,)), FLOATS[3:]),
+        *across_dtypes(
+            Sample(tuple(e.ravel() for e in every), differentiable=(), batched=(), note="edges"),
+            FLOATS[:1],
+        ),
+        Sample(tuple(np.ones((0,), np.float32) for _ in args), differentiable=(), batched=()),
+        *rejected(Sample((np.ones(2),) * len(args)), outside("f")),
+        Sample((np.ones(2, np.float32), *(np.ones(2) for _ in args[1:])), raises=TypeError),
+        Sample((np.ones(2), *(np.ones(3) for _ in args[1:])), raises=TypeError),
+    ]
+
+
+GAMMA = (GAMMA_SHAPES, GAMMA_PLACES)
+BETA = (BETA_SHAPES, BETA_OTHERS, BETA_PLACES)
+
 SAMPLES: dict[str, list[Sample]] = {
+    "igamma": distribution(*GAMMA, second=(1,)),
+    "igammac": distribution(*GAMMA, second=(1,)),
+    "igamma_grad_a": [
+        s.replace(differentiable=(1,)) if s.order == 1 else s
+        for s in distribution(*GAMMA, second=(1,))
+    ],
+    "random_gamma_grad": [
+        s.replace(differentiable=(1,)) if s.order == 1 else s
+        for s in distribution(*GAMMA, second=(1,))
+    ],
+    "gamma_density": distribution(*GAMMA, second=(0, 1)),
+    "regularized_incomplete_beta": [
+        s.replace(differentiable=(2,)) if s.order == 1 else s
+        for s in distribution(*BETA, second=(2,))
+    ],
+    "beta_density": distribution(*BETA, second=(0, 1, 2)),
+    "bessel_i0e": domain(0.2, 3, "f") + domain(-30, -6, "f") + far_out(-30, 30),
+    "bessel_i1e": domain(0.2, 3, "f") + domain(-30, -6, "f") + far_out(-30, 30) + at(7.99, 8.01),
     "eq_to": EQUAL + ALL_PAIRS + refused("biufc", 2),
     "le_to": ORDERED + refused("biuf", 2),
     "lt_to": ORDERED + refused("biuf", 2),
