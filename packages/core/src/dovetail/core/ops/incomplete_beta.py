@@ -77,10 +77,8 @@ class RegularizedIncompleteBeta(BetaFunction):
         y = 1.0 - x
 
         def fraction() -> Term:
-            # How many steps are needed was found by experiment.
-            least, most = (14.0, 110.0) if exact else (10.0, 40.0)
             shapes, places = _exchanged(lower, a, b), _exchanged(lower, x, y)
-            steps = most / ((a + b + 4.0) * places[1]) + least
+            steps = _steps(*shapes, places[1], exact)
             count = steps.where(ways < 2, 0.0).maximum()
             below = weight.below_mean()
             difference = below.where(lower, -below)
@@ -245,15 +243,7 @@ class _Weight:
         p, q, x, y = self._ordered(self.a <= self.b)
         total: Any = sum_of(p, q) if self.exact else p + q
         x, y = x * total, y * total
-        both = stacked(p, q)
-        near: Any
-        far: Any
-        if self.exact:
-            place = Pair(stacked(x.high, y.high), stacked(x.low, y.low))
-            found = scaled_excess(both, place)
-            near, far = map(Pair, unstacked(found.high), unstacked(found.low))
-        else:
-            near, far = unstacked(scaled_excess(both, stacked(x, y)))
+        near, far = scaled_excess(p, x), scaled_excess(q, y)
         kernel: Term = (-_chosen(p < STIRLING, far, near + far)).exp()
         return kernel
 
@@ -293,8 +283,8 @@ def _excess(a: Term, b: Term, x: Term, below: Term) -> Term:
         below: ``a * (1 - x) - b * x``.
     """
     total = a + b
-    places = stacked(total * x, total * (1.0 - x))
-    near, far = unstacked(scaled_excess(stacked(a, b), places, stacked(-below, below)))
+    near = scaled_excess(a, total * x, -below)
+    far: Term = scaled_excess(b, total * (1.0 - x), below)
     return near + far
 
 
@@ -335,19 +325,27 @@ def _fraction(a: Term, b: Term, x: Term, y: Term, difference: Term, count: Term)
     """
     total = a + b
 
-    def step(k: Term, t: Term) -> Sequence[Term]:
+    def step(k: Term, t: Term, inverse: Term) -> Sequence[Term]:
         before = k - 1.0
-        inverse = 1.0 / (a + (k + before))
         # Where k is 1 this is multiplied by zero, and need only be finite.
         next_inverse = 1.0 / (a + (k + k - 3.0).apply("maximum", 0.0))
-        shifted = a + before
-        numerator = k * x * ((b - k) * x) * (shifted * inverse) * ((total + before) * inverse)
+        shifted = (a + before) * inverse
+        numerator = k * x * ((b - k) * x) * shifted * ((total + before) * inverse)
         rest = before * ((b - before) * x) * next_inverse
-        slope = shifted * inverse * (difference + 1.0 + before * (y + 1.0))
-        return (before + rest + slope + numerator / t,)
+        slope = shifted * (difference + 1.0 + before * (y + 1.0))
+        return before + rest + slope + numerator / t, next_inverse
 
-    (result,) = repeat_downwards(count, step, a.constant(math.inf))
+    # What is left off where the fraction is cut off does not matter.
+    result, _ = repeat_downwards(count, step, a.constant(math.inf), a.constant(0.0))
     return result
+
+
+def _steps(a: Term, b: Term, y: Term, exact: bool) -> Term:
+    """How many steps of the fraction are needed, which was found by experiment."""
+    least, root, most = (8.0, 7.0, 110.0) if exact else (5.0, 4.0, 37.0)
+    smaller = a.apply("minimum", b).apply("minimum", 16.0)
+    slow = (root / y.sqrt()).apply("minimum", most / ((a + b) * y))
+    return slow + smaller + least
 
 
 def _complement(a: Term, b: Term, x: Term, exact: bool) -> Term:
