@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import gc
+import itertools
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
+
+import pytest
 
 # Set before dovetail is imported; processes that tests start inherit them.
 os.environ.setdefault("DOVETAIL_NUM_CPU_DEVICES", "4")
@@ -13,3 +19,19 @@ if "DOVETAIL_COMPILATION_CACHE_DIR" not in os.environ:
     folder = tempfile.mkdtemp(prefix="dovetail-tests-")
     os.environ["DOVETAIL_COMPILATION_CACHE_DIR"] = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+_finished = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def few_programs() -> Iterator[None]:
+    """Let go of compiled programs now and then.
+
+    Each maps pages of its own, and a process that keeps those of thousands of tests reaches the
+    number of mappings that Linux allows (65,530), at which the compiler aborts.
+    """
+    yield
+    if next(_finished) % 100 == 0 and "dovetail" in sys.modules:
+        sys.modules["dovetail"].clear_caches()
+        gc.collect()
