@@ -283,7 +283,7 @@ def _excess(a: Term, b: Term, x: Term, below: Term) -> Term:
         below: ``a * (1 - x) - b * x``.
     """
     total = a + b
-    near = scaled_excess(a, total * x, -below)
+    near: Term = scaled_excess(a, total * x, -below)
     far: Term = scaled_excess(b, total * (1.0 - x), below)
     return near + far
 
