@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from dovetail.core.base import source
 from dovetail.core.base.errors import MissingRuleError
@@ -106,17 +106,22 @@ class RuleTable(dict[Primitive, Rule]):
 
 
 def _first_of(primitive: Primitive, candidates: list[Rule], platforms: Sequence[str]) -> Rule:
-    if candidates == [primitive.lower]:
-        return candidates[0]
-
-    def first_that_applies(context: Builder, *values: Value, **params: Any) -> Any:
-        for candidate in candidates:
-            result = candidate(context, *values, **params)
-            if result is not NotImplemented:
-                return result
+    def missing(context: Builder, *values: Value, **params: Any) -> NoReturn:
         raise missing_rule(primitive, platforms, context.equation)
 
-    return first_that_applies
+    # A primitive's own rule is for every case.
+    rule = primitive.lower if candidates[-1:] == [primitive.lower] else missing
+    for candidate in reversed(candidates):
+        rule = rule if candidate == rule else _or_else(candidate, rule)
+    return rule
+
+
+def _or_else(special: Rule, general: Rule) -> Rule:
+    def special_or_general(context: Builder, *values: Value, **params: Any) -> Any:
+        result = special(context, *values, **params)
+        return general(context, *values, **params) if result is NotImplemented else result
+
+    return special_or_general
 
 
 def missing_rule(

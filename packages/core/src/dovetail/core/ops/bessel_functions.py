@@ -16,7 +16,7 @@ from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.comparison import gt_p, lt_p
 from dovetail.core.ops.exponential import exp
 from dovetail.core.ops.extrema import min_p
-from dovetail.core.ops.functions import Function, polynomial
+from dovetail.core.ops.functions import FLOATS, Function, polynomial
 from dovetail.core.ops.powers import rsqrt, square_p
 from dovetail.core.ops.selection import select_n_p
 
@@ -84,9 +84,7 @@ class ScaledBessel(Function):
     """``exp(-abs(x)) * I(x)``, where I is a modified Bessel function of the first kind."""
 
     hlo, kinds = "", "f"
-    formula_dtypes = tuple(
-        np.dtype(t) for t in (np.float16, dtypes.bfloat16, np.float32, np.float64)
-    )
+    formula_dtypes = FLOATS
     order: ClassVar[int]
     far: ClassVar[tuple[float, ...]]
 

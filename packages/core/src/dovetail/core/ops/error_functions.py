@@ -21,7 +21,7 @@ from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function, 
 from dovetail.core.ops.powers import sqrt, square_p
 from dovetail.core.ops.selection import select_n_p
 
-_WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
+_WIDE: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 # Chebyshev coefficients of (1 + 2 x) exp(x**2) erfc(x) in t = (x - 3.75) / (x + 3.75) for x >= 0,
 # computed with 60 digits. Source of the expansion: Shepherd and Laframboise, Math. Comp. 36 (1981),

@@ -7,22 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import convert_element_type, mul
 from dovetail.core.basis.operands import literal, literal_like, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import references
-from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
+from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.bitwise import and_p, shift_left_p, shift_right_arithmetic_p
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.conversion import bitcast_convert_type_p
 from dovetail.core.ops.extrema import clamp_p, max_p
-from dovetail.core.ops.functions import Accuracy, ElementaryFunction
+from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
-
-_NARROW: Final = (np.dtype(np.float16), np.dtype(dtypes.bfloat16))
 
 
 class Exp(ElementaryFunction):
@@ -39,13 +36,7 @@ class Exp2(ElementaryFunction):
 
     name, hlo = "exp2", "exponential"
     numpy = references.wide(lambda x: np.exp(x * math.log(2)) if np.iscomplexobj(x) else np.exp2(x))
-    formula_dtypes = (
-        np.dtype(np.float32),
-        np.dtype(np.float64),
-        *_NARROW,
-        np.dtype(np.complex64),
-        np.dtype(np.complex128),
-    )
+    formula_dtypes = FLOATS | COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return mul(literal_like(math.log(2), y), y)
@@ -137,7 +128,7 @@ class Log1p(ElementaryFunction):
 
     name, hlo = "log1p", "log_plus_one"
     numpy = references.wide(references.log1p)
-    formula_dtypes = (np.dtype(np.float64),)
+    formula_dtypes = frozenset({np.dtype(np.float64)})
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(t, add_p.bind(x, literal_like(1, x)))
@@ -175,6 +166,37 @@ log_p: Final = Log()
 log1p_p: Final = Log1p()
 log2_p: Final = Log2()
 logistic_p: Final = Logistic()
+
+
+# Parts of hyperbolic functions
+
+
+def scaled_sinh(x: Any, factor: Any) -> Any:
+    """sinh(x) f, where |f| <= 1 and no step overflows before the result does.
+
+    (e + e / (e + 1)) / 2 with e = exp(|x|) - 1 is exact for small x; for large ones it is
+    (r / 2 f) r with r = exp(|x| / 2).
+    """
+    size = abs_p.bind(x)
+    e = expm1(size)
+    twice = add_p.bind(e, div_p.bind(e, add_p.bind(e, literal_like(1, x))))
+    small = mul(mul(literal_like(0.5, x), twice), factor)
+    return mul(sign_p.bind(x), _small_or_large(size, small, factor))
+
+
+def scaled_cosh(x: Any, factor: Any) -> Any:
+    """cosh(x) f as (exp(|x|) + 1 / exp(|x|)) / 2 f, for large x as in `scaled_sinh`."""
+    size = abs_p.bind(x)
+    e = exp(size)
+    twice = add_p.bind(e, div_p.bind(literal_like(1, x), e))
+    return _small_or_large(size, mul(mul(literal_like(0.5, x), twice), factor), factor)
+
+
+def _small_or_large(size: Any, small: Any, factor: Any) -> Any:
+    half = literal_like(0.5, size)
+    root = exp(mul(half, size))
+    large = mul(mul(mul(half, root), factor), root)
+    return select_n_p.bind(gt_p.bind(size, literal_like(20, size)), small, large)
 
 
 # Users' functions

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import mul
 from dovetail.core.basis.families import Unary
 from dovetail.core.basis.operands import literal_like
 from dovetail.core.ir.avals import ShapedArray
 from dovetail.core.ops.arithmetic import add_p
 from dovetail.core.trace.zeros import Zero
+
+FLOATS: Final = frozenset(map(np.dtype, (np.float16, dtypes.bfloat16, np.float32, np.float64)))
+COMPLEX: Final = frozenset(map(np.dtype, (np.complex64, np.complex128)))
 
 
 class AccuracyMode(enum.Enum):
@@ -84,7 +88,7 @@ class Function(Unary):
     """
 
     kinds: ClassVar[str] = "fc"
-    formula_dtypes: ClassVar[tuple[Any, ...]] = ()
+    formula_dtypes: ClassVar[frozenset[Any]] = frozenset()
 
     def formula(self, x: Any) -> Any:
         """The function of an array (of 32 or 64 bits for each part) made of other primitives."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import convert_element_type, mul, neg
 from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
@@ -20,14 +19,13 @@ from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.exponential import log, log1p
 from dovetail.core.ops.extrema import max_p
-from dovetail.core.ops.functions import Function, polynomial
+from dovetail.core.ops.functions import FLOATS, Function, polynomial
 from dovetail.core.ops.operands import operands
 from dovetail.core.ops.powers import reciprocal, square
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.trigonometric import sin, tan
 
-_FLOATS: Final = tuple(np.dtype(t) for t in (np.float16, dtypes.bfloat16, np.float32, np.float64))
 # The zero of the digamma function between 1 and 2.
 _DIGAMMA_ZERO: Final = "1.461632144968362341262659542325721328468196204"
 
@@ -54,7 +52,7 @@ class Lgamma(Function):
 
     name, hlo, kinds = "lgamma", "chlo.lgamma", "f"
     numpy = references.each(special_references.lgamma, pole=math.inf)
-    formula_dtypes = _FLOATS
+    formula_dtypes = FLOATS
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return digamma(x)
@@ -114,7 +112,7 @@ class Digamma(Function):
 
     name, hlo, kinds = "digamma", "chlo.digamma", "f"
     numpy = references.each(special_references.digamma)
-    formula_dtypes = _FLOATS
+    formula_dtypes = FLOATS
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return polygamma(literal_like(1, x), x)

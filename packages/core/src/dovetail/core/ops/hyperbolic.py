@@ -6,70 +6,46 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.base import dtypes
 from dovetail.core.basis.elementwise import mul
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail.core.ops.comparison import eq_p, gt_p
 from dovetail.core.ops.complex import complex_p, imag, real
-from dovetail.core.ops.exponential import exp, expm1, log1p
-from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
+from dovetail.core.ops.exponential import log1p, scaled_cosh, scaled_sinh
+from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction, Function
 from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
-from dovetail.core.ops.selection import select_n_p
-from dovetail.core.ops.trigonometric import cos, sin
-
-_COMPLEX: Final = (np.dtype(np.complex64), np.dtype(np.complex128))
-_FLOATS: Final = tuple(np.dtype(t) for t in (np.float16, dtypes.bfloat16, np.float32, np.float64))
+from dovetail.core.ops.trigonometric import cosh_parts, sinh_parts
 
 
 class Sinh(Function):
     """The hyperbolic sine."""
 
     name, hlo, numpy = "sinh", "chlo.sinh", references.wide(np.sinh)
-    formula_dtypes = (*_FLOATS, *_COMPLEX)
+    formula_dtypes = FLOATS | COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return cosh(x)
 
     def formula(self, x: Any) -> Any:
-        """(e + e / (e + 1)) / 2 with e = exp(|x|) - 1; (r / 2) r with r = exp(|x| / 2) for large x.
-
-        The first is exact for small x; in the second no step overflows before the result does.
-        sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b).
-        """
         if aval_of(x).dtype.kind == "c":
-            a, b = real(x), imag(x)
-            # On the real axis the imaginary part is 0, also where cosh(a) is infinite.
-            turned = mul(cosh(a), sin(b))
-            turned = select_n_p.bind(eq_p.bind(b, literal_like(0, b)), turned, b)
-            return complex_p.bind(mul(sinh(a), cos(b)), turned)
-        half = literal_like(0.5, x)
-        size = abs_p.bind(x)
-        e = expm1(size)
-        small = mul(half, add_p.bind(e, div_p.bind(e, add_p.bind(e, literal_like(1, x)))))
-        root = exp(mul(half, size))
-        large = mul(mul(half, root), root)
-        return mul(
-            sign_p.bind(x), select_n_p.bind(gt_p.bind(size, literal_like(20, x)), small, large)
-        )
+            return complex_p.bind(*sinh_parts(real(x), imag(x)))
+        return scaled_sinh(x, literal_like(1, x))
 
 
 class Cosh(Function):
     """The hyperbolic cosine."""
 
     name, hlo, numpy = "cosh", "chlo.cosh", references.wide(np.cosh)
-    formula_dtypes = _FLOATS
+    formula_dtypes = FLOATS | COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return sinh(x)
 
     def formula(self, x: Any) -> Any:
-        """(r / 2) r + (1 / 2 / r) / r with r = exp(|x| / 2): no overflow before the result."""
-        half = literal_like(0.5, x)
-        root = exp(mul(half, abs_p.bind(x)))
-        return add_p.bind(mul(mul(half, root), root), div_p.bind(div_p.bind(half, root), root))
+        if aval_of(x).dtype.kind == "c":
+            return complex_p.bind(*cosh_parts(real(x), imag(x)))
+        return scaled_cosh(x, literal_like(1, x))
 
 
 class Tanh(ElementaryFunction):
@@ -105,7 +81,7 @@ class Atanh(Function):
     """The inverse of the hyperbolic tangent."""
 
     name, hlo, numpy = "atanh", "chlo.atanh", references.wide(np.arctanh)
-    formula_dtypes = (np.dtype(np.float64),)
+    formula_dtypes = frozenset({np.dtype(np.float64)})
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(t, one_minus_square_p.bind(x))

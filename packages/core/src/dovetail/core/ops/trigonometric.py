@@ -6,60 +6,80 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.basis.elementwise import mul, neg
+from dovetail.core.basis.elementwise import convert_element_type, mul, neg
 from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
-from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import references
-from dovetail.core.ops.arithmetic import add_p, div_p
-from dovetail.core.ops.functions import Accuracy, ElementaryFunction, Function
-from dovetail.core.ops.operands import operands, real_dtype
+from dovetail.core.ops.arithmetic import add_p, div_p, sign_p
+from dovetail.core.ops.comparison import eq_p, ne_p
+from dovetail.core.ops.complex import complex_p, imag, real
+from dovetail.core.ops.exponential import scaled_cosh, scaled_sinh
+from dovetail.core.ops.functions import COMPLEX, Accuracy, ElementaryFunction, Function
+from dovetail.core.ops.operands import operands
 from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
+from dovetail.core.ops.selection import select_n_p
 
 
 class Sin(ElementaryFunction):
     """The sine."""
 
     name, hlo, numpy = "sin", "sine", references.wide(np.sin)
+    formula_dtypes = COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return cos(x)
 
-    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        result = super().emit(context, *values, out=out, **params)
-        if out.dtype.kind != "c":
-            return result
-        # The real part is sin(a) cosh(b), 0 where a is 0, also where b is infinite.
-        a, zero, part = _on_imaginary_axis(context, values[0], out)
-        real = context.select(zero, a, context.real(result, part), part)
-        return context.complex(real, context.imag(result, part), out)
+    def formula(self, x: Any) -> Any:
+        """sin(a + ib) is sinh(b + ia) with its parts exchanged."""
+        imaginary, turned = sinh_parts(imag(x), real(x))
+        return complex_p.bind(turned, imaginary)
 
 
 class Cos(ElementaryFunction):
     """The cosine."""
 
     name, hlo, numpy = "cos", "cosine", references.wide(np.cos)
+    formula_dtypes = COMPLEX
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return neg(mul(t, sin(x)))
 
-    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        result = super().emit(context, *values, out=out, **params)
-        if out.dtype.kind != "c":
-            return result
-        # The imaginary part is -sin(a) sinh(b), 0 where a is 0, also where b is infinite.
-        a, zero, part = _on_imaginary_axis(context, values[0], out)
-        sign = context.op("sign", [context.imag(values[0], part)], part)
-        none = context.neg(context.mul(a, sign, part), part)
-        imag = context.select(zero, none, context.imag(result, part), part)
-        return context.complex(context.real(result, part), imag, out)
+    def formula(self, x: Any) -> Any:
+        """cos(a + ib) is the conjugate of cosh(b + ia)."""
+        a, b = cosh_parts(imag(x), real(x))
+        return complex_p.bind(a, neg(b))
 
 
-def _on_imaginary_axis(context: Any, x: Any, out: ShapedArray) -> tuple[Any, Any, ShapedArray]:
-    """The real part of complex numbers, whether it is zero, and its aval."""
-    part = out.update(dtype=real_dtype(out.dtype))
-    real = context.real(x, part)
-    return real, context.compare(real, context.constant(0.0, part), "EQ", part), part
+def sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """The parts of sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b).
+
+    On the axes a factor of zero decides, also where the other one is no finite number.
+    """
+    cosine, sine = cos(b), sin(b)
+    on_imaginary_axis = mul(a, _sign_or_one(cosine))
+    return (
+        _where_zero(a, on_imaginary_axis, scaled_sinh(a, cosine)),
+        _where_zero(b, b, scaled_cosh(a, sine)),
+    )
+
+
+def cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """The parts of cosh(a + ib) = cosh(a) cos(b) + i sinh(a) sin(b), as of `sinh_parts`."""
+    sine = sin(b)
+    on_axis = mul(sign_p.bind(a), _sign_or_one(sine))
+    imaginary = _where_zero(b, on_axis, _where_zero(a, on_axis, scaled_sinh(a, sine)))
+    return scaled_cosh(a, cos(b)), imaginary
+
+
+def _sign_or_one(x: Any) -> Any:
+    """The sign of x; 1 where x is not a number."""
+    unknown = ne_p.bind(x, x)
+    return select_n_p.bind(unknown, sign_p.bind(x), convert_element_type(unknown, aval_of(x).dtype))
+
+
+def _where_zero(x: Any, chosen: Any, other: Any) -> Any:
+    return select_n_p.bind(eq_p.bind(x, literal_like(0, x)), other, chosen)
 
 
 class Tan(ElementaryFunction):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn
 
@@ -518,50 +518,62 @@ def wrap_value(key_dtype: Any, buffer: Any) -> Array:
 
 
 # The C++ jit takes arrays apart as nodes of its trees. Fields of a dataclass are what it reads
-# fastest; it would make one by calling its class with them, which is slow, so that results are
-# nodes of a type of their own.
+# fastest; it would make one by calling its class with them, which is slow, so that a result is a
+# node of a type of its own, whose children are the buffers of all its arrays.
 dispatch_registry.register_dataclass_node(Array, ["_buffer"], [])
 dispatch_registry.register_dataclass_node(KeyArray, ["_buffer"], ["_key_dtype"])
 
+Assemble = Callable[[tuple[Any, ...]], Any]
+
 
 class _Result:
-    """Stands for an array in the trees by which C++ puts the results of programs together."""
+    """Stands for the result of a program in the tree by which C++ puts it together."""
 
-    __slots__ = ("key_dtype",)
+    __slots__ = ("assemble", "count")
 
-    def __init__(self, key_dtype: Any) -> None:
-        self.key_dtype = key_dtype
+    def __init__(self, assemble: Assemble | None, count: int) -> None:
+        self.assemble = assemble
+        self.count = count
 
 
-def _make_result(key_dtype: Any, children: tuple[Any]) -> Array:
-    if key_dtype is not None:
-        return _wrap_keys(children[0], key_dtype)
+def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
+    if assemble is not None:
+        return assemble(children)
     made = _new(Array)
     (made._buffer,) = children
     return made
 
 
-dispatch_registry.register_node(_Result, lambda result: ((True,), result.key_dtype), _make_result)
-_result: Final = dispatch_registry.flatten(_Result(None))[1]
+dispatch_registry.register_node(
+    _Result, lambda result: ((True,) * result.count, result.assemble), _make_result
+)
+
+
+def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
+    made = []
+    for buffer in children:
+        array = _new(Array)
+        array._buffer = buffer
+        made.append(array)
+    return made
+
+
+def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Assemble | None:
+    """What makes a pytree of arrays out of its buffers; None for one array of numbers."""
+    if any(key_dtypes):
+        return lambda children: tree.unflatten(map(wrap_value, key_dtypes, children))
+    if tree.num_nodes == 1 == tree.num_leaves:
+        return None
+    if tree.num_nodes == 1 + tree.num_leaves and tree.node_data() == (list, None):
+        return _wrap_all
+    return lambda children: tree.unflatten(_wrap_all(children))
 
 
 def result_tree(result: Any) -> PyTreeDef:
     """The tree by which C++ makes a pytree of arrays like the given one out of its buffers."""
     arrays, tree = dispatch_registry.flatten(result, lambda value: isinstance(value, Array))
-    key_dtypes = [array._key_dtype for array in arrays]
-    if not any(key_dtypes):
-        return tree.compose(_result)
-    return _with_results(tree, iter(key_dtypes))
-
-
-def _with_results(tree: PyTreeDef, key_dtypes: Iterator[Any]) -> PyTreeDef:
-    if tree.num_nodes == tree.num_leaves:  # a leaf
-        return dispatch_registry.flatten(_Result(next(key_dtypes)))[1]
-    return PyTreeDef.from_node_data_and_children(
-        dispatch_registry,
-        tree.node_data(),
-        [_with_results(child, key_dtypes) for child in tree.children()],
-    )
+    assemble = _assembler(tree, [array._key_dtype for array in arrays])
+    return dispatch_registry.flatten(_Result(assemble, len(arrays)))[1]
 
 
 class _Deleted:
