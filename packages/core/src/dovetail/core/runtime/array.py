@@ -65,6 +65,12 @@ class Shard:
 class _ArrayMeta(type):
     """Makes tracers of arrays instances of `Array`, as they are wherever one is expected."""
 
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "Array is not called: make an array with dovetail.numpy.array(value), or with "
+            "dovetail.device_put(value)"
+        )
+
     def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
@@ -89,12 +95,6 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     _key_dtype: ClassVar[Any] = None
 
     __hash__: ClassVar[None] = None
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError(
-            "Array is not called: make an array with dovetail.numpy.array(value), or with "
-            "dovetail.device_put(value)"
-        )
 
     def _any_buffer(self) -> Any:
         """The buffer, deleted or not."""
@@ -490,18 +490,20 @@ class KeyArray(Array):
         return format(repr(self), spec)
 
 
-_new: Final = object.__new__
+# A bound method of type takes 3/4 of the time of object.__new__.
+_new_array: Final[Callable[[], Array]] = type.__call__.__get__(Array)
+_new_key_array: Final[Callable[[], KeyArray]] = type.__call__.__get__(KeyArray)
 
 
 def wrap(buffer: Any) -> Array:
     """An array around a buffer."""
-    made = _new(Array)
+    made = _new_array()
     made._buffer = buffer
     return made
 
 
 def _wrap_keys(buffer: Any, key_dtype: Any) -> KeyArray:
-    made = _new(KeyArray)
+    made = _new_key_array()
     made._key_dtype = key_dtype
     made._buffer = buffer
     return made
@@ -539,7 +541,7 @@ class _Result:
 def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
     if assemble is not None:
         return assemble(children)
-    made = _new(Array)
+    made = _new_array()
     (made._buffer,) = children
     return made
 
@@ -552,7 +554,7 @@ dispatch_registry.register_node(
 def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
     made = []
     for buffer in children:
-        array = _new(Array)
+        array = _new_array()
         array._buffer = buffer
         made.append(array)
     return made
