@@ -66,7 +66,20 @@ def test_levels():
         (set(), {"float64", "complex64", "complex128"}),
     ],
 )
-def test_samples_for_capabilities(capabilities, left_out):
+def test_samples_in_dtypes_of_capabilities(capabilities, left_out):
     samples = across_dtypes(Sample((np.ones(2), 3)), ALL_DTYPES, 0)
     kept = {s.args[0].dtype.name for s in supported(samples, frozenset(capabilities))}
     assert kept == {d.name for d in ALL_DTYPES} - left_out
+
+
+def test_samples_that_need_an_ability():
+    everything = frozenset({"float64", "complex"})
+    needs = {name: {s.needs for s in samples} for name, samples in all_samples().items()}
+    assert {name: n for name, n in needs.items() if n != {None}} == {
+        "eig": {"eig"},
+        "schur": {"schur"},
+    }
+    for name in ("eig", "schur"):
+        samples = all_samples()[name]
+        assert supported(samples, everything) == []
+        assert len(supported(samples, everything | {name})) == len(samples)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dovetail.core.trace.primitive import RULES, primitive
@@ -9,14 +11,14 @@ from dovetail.testing.samples import all_samples, defined_primitives
 from dovetail.testing.suites.test_primitives import pytest_generate_tests as pytest_generate_tests
 from dovetail.testing.suites.test_primitives import test_rules_agree as test_rules_agree
 
+ROOT = Path(__file__).parents[2]
+
 # Primitives whose parameters are programs have tests of their own, in the file named.
 TESTED_ELSEWHERE: dict[str, str] = {
     "reduce": "tests/unit/test_reduction_ops.py",
     "composite": "tests/unit/test_composite.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",
-    "custom_jvp_call": "tests/unit/test_custom_derivatives.py",
-    "custom_vjp_call": "tests/unit/test_custom_derivatives.py",
 }
 
 # Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.
@@ -34,6 +36,12 @@ def test_has_samples(name: str) -> None:
     assert all_samples().get(name), (
         f"{name} has no samples: add some to a module of dovetail.testing.samples"
     )
+
+
+def test_no_stale_exemptions() -> None:
+    assert TESTED_ELSEWHERE.keys() <= DEFINED.keys()
+    assert all((ROOT / file).exists() for file in TESTED_ELSEWHERE.values())
+    assert {name for name, _ in ABSENT_RULES} <= DEFINED.keys()
 
 
 def test_no_samples_without_primitive() -> None:

@@ -5,5 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 CAPABILITIES: Final = frozenset(
-    {"complex", "donation", "float64", "host_callbacks", "serialization", "spmd"}
+    {
+        "complex",
+        "donation",
+        "eig",
+        "float64",
+        "host_callbacks",
+        "schur",
+        "serialization",
+        "spmd",
+    }
 )

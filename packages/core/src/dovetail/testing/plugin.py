@@ -13,7 +13,8 @@ The options:
     check the outcome, the seconds it took, and the message of a failure.
 
 Samples in dtypes that the backend does not list among its capabilities (``float64``, ``complex``)
-are left out.
+are left out, and those of the primitives ``eig`` and ``schur``, which StableHLO cannot express,
+where it does not list these.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ class Sample:
         observe: where results are not unique, such as the signs of eigenvectors: a function from
             them (a list of arrays, also traced ones) to a list of arrays that are, which are
             compared and differentiated instead.
+        needs: the ability that a backend must have to be tested on this, such as ``"eig"``.
         raises: the error that abstract evaluation has to raise, instead of everything else.
         note: what the sample is about.
     """
@@ -70,6 +71,7 @@ class Sample:
     derivative_tolerance: float = 1e-5
     signed_zeros: bool = True
     observe: Callable[[list[Any]], list[Any]] | None = None
+    needs: str | None = None
     raises: type[Exception] | None = None
     note: str = ""
 
@@ -144,11 +146,11 @@ def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sam
 
 
 def supported(samples: Iterable[Sample], capabilities: frozenset[str]) -> list[Sample]:
-    """The samples in dtypes that a backend can hold.
+    """The samples for which a backend has the dtypes and the abilities.
 
     Args:
         samples: of any dtypes.
-        capabilities: of the backend: ``float64`` and ``complex`` matter.
+        capabilities: of the backend: ``float64``, ``complex``, and what samples need.
     """
     wide = {np.dtype(np.float64), np.dtype(np.complex128)}
     refused: set[np.dtype[Any]] = set()
@@ -156,4 +158,9 @@ def supported(samples: Iterable[Sample], capabilities: frozenset[str]) -> list[S
         refused |= wide
     if "complex" not in capabilities:
         refused |= set(COMPLEXES)
-    return [s for s in samples if not refused & {a.dtype for a in s.arrays()}]
+    return [
+        s
+        for s in samples
+        if not refused & {a.dtype for a in s.arrays()}
+        and (s.needs is None or s.needs in capabilities)
+    ]

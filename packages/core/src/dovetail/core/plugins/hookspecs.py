@@ -45,7 +45,8 @@ class BackendInfo:
             tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator.
         aliases: further names that a user may write, such as `"gpu"`.
         description: one line for `python -m dovetail doctor`.
-        capabilities: names of optional abilities, such as `"float64"` or `"donation"`.
+        capabilities: names of optional abilities, such as `"float64"` or `"donation"`; also the
+            names `"eig"` and `"schur"` of primitives that only a platform's own rule can lower.
     """
 
     platform: str

@@ -107,7 +107,7 @@ def _observe_eig(results: Arrays) -> Arrays:
 
 
 def _general(x: Any, note: str = "", **params: Any) -> Sample:
-    return Sample((x,), _eig(**params), absolute=1024, observe=_observe_eig, note=note)
+    return Sample((x,), _eig(**params), absolute=1024, observe=_observe_eig, needs="eig", note=note)
 
 
 def _svd(
@@ -187,6 +187,7 @@ def _triangular(x: Any, note: str = "", **params: Any) -> Sample:
         differentiable=(),
         absolute=512,
         observe=_observe_schur,
+        needs="schur",
         note=note,
     )
 

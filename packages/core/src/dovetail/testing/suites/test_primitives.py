@@ -31,4 +31,6 @@ def test_rules_agree(
     record_property("primitive", name)
     record_property("check", check)
     samples = supported(all_samples()[name], dovetail_capabilities)
+    if not samples:
+        pytest.skip(f"the backend does not list what {name} needs among its capabilities")
     CHECKS[check](defined_primitives()[name], samples)
