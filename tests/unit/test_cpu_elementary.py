@@ -34,7 +34,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "sin": np.sin,
     "tan": np.tan,
 }
-EXACT = {**UNARY, "atan2": np.arctan2}
+EXACT = {**UNARY, "atan2": np.arctan2, "pow": np.power}
 
 
 def errors(name: str, *args: NDArray, **params: Any) -> NDArray:
@@ -76,6 +76,19 @@ def test_angles_over_all_exponents() -> None:
     near = rng.uniform(-40, 40, (2, 2**17)).astype(np.float32)
     y, x = np.concatenate([pairs, patterns, near], axis=1)
     assert errors("atan2", y, x).max() < 0.502, worst("atan2", y, x)
+
+
+def test_powers_over_all_exponents() -> None:
+    rng = np.random.default_rng(0)
+    pairs = np.stack(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
+    patterns = np.stack([PATTERNS, rng.permutation(PATTERNS)])[:, ::8]
+    finite = 2.0 ** rng.uniform(-149, 128, 2**16)
+    near = np.stack([finite, rng.uniform(-150, 128, 2**16) / np.log2(finite)])
+    beside_one = np.stack([1 + rng.uniform(-0.01, 0.01, 2**16), rng.uniform(-9e3, 9e3, 2**16)])
+    integers = np.stack([rng.uniform(-9, 9, 2**16), rng.integers(-40, 40, 2**16)])
+    made = np.concatenate([near, beside_one, integers], axis=1).astype(np.float32)
+    x, y = np.concatenate([pairs, patterns, made], axis=1)
+    assert errors("pow", x, y).max() < 0.51, worst("pow", x, y)
 
 
 @pytest.mark.parametrize("name", ["asin", "atan", "cbrt", "sin", "tan"])

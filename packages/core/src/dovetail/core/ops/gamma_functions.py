@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -20,11 +21,14 @@ from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.exponential import log, log1p
 from dovetail.core.ops.extrema import max_p
 from dovetail.core.ops.functions import FLOATS, Function, polynomial
+from dovetail.core.ops.interior_functions import InteriorFunction
 from dovetail.core.ops.operands import operands
 from dovetail.core.ops.powers import reciprocal, square
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
+from dovetail.core.ops.terms import Term, by_kind
 from dovetail.core.ops.trigonometric import sin, tan
+from dovetail.core.ops.zeta_series import gamma_zeta, hurwitz_zeta
 
 # The zero of the digamma function between 1 and 2.
 _DIGAMMA_ZERO: Final = "1.461632144968362341262659542325721328468196204"
@@ -36,15 +40,6 @@ def _bernoulli(single: bool) -> list[float]:
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
     return select_n_p.bind(condition, y, x)
-
-
-@functools.cache
-def log_gamma_series(terms: int) -> list[float]:
-    """Coefficients of lgamma(2 + t) / t. Source: DLMF 5.7.3, where zeta(k) - 1 = zeta(k, 2)."""
-    euler = 0.57721566490153286
-    return [1 - euler] + [
-        (-1) ** k * special_references.zeta(float(k), 2.0) / k for k in range(2, terms + 1)
-    ]
 
 
 class Lgamma(Function):
@@ -76,7 +71,7 @@ class Lgamma(Function):
         tiny = lt_p.bind(z, literal_like(0.5, x))
         low = lt_p.bind(z, literal_like(1.5, x))
         t = _where(low, _where(tiny, z, sub_p.bind(z, one)), sub_p.bind(w, literal_like(2, x)))
-        series = mul(t, polynomial(log_gamma_series(13 if single else 28), t))
+        series = mul(t, polynomial(special_references.log_gamma_series(13 if single else 28), t))
         small = sub_p.bind(series, log1p(t))
         small = _where(tiny, sub_p.bind(small, log(z)), small)
         small = _where(low, small, add_p.bind(series, log(product)))
@@ -162,11 +157,37 @@ def literal_array(value: float, like: Any) -> Any:
     return full(aval_of(like).shape, value, aval_of(like).dtype)
 
 
-class Polygamma(Binary):
+class Polygamma(InteriorFunction, Binary):
     """The derivative of the digamma function, of the order that the first operand says."""
 
-    name, hlo, kinds = "polygamma", "chlo.polygamma", "f"
+    name = "polygamma"
     numpy = references.wide(np.vectorize(special_references.polygamma, otypes=[np.float64]))
+
+    def inside(self, *operands: Term) -> Term:
+        m, x = operands
+        whole = (m == m.apply("floor")) & (m >= 0.0) & (m < math.inf)
+        return whole & (x < math.inf) & ((x > 0.0) | (x > x.apply("floor")))
+
+    def formula(self, *operands: Term, exact: bool) -> Term:
+        m, x = operands
+        half = m * 0.5
+        even = half.apply("floor") == half
+        first = m == 0.0
+        derivative = gamma_zeta((m + 1.0).where(~first, 2.0), x, exact)
+        derivative = (-derivative).where(even, derivative)
+        kinds = first.convert(np.int32)
+        return by_kind(kinds, [None, lambda: x.call(digamma)], derivative)
+
+    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+        m, x = operands
+        valid = (m >= 1.0) & (m == m.apply("floor")) & (m < math.inf)
+        half = m * 0.5
+        pole = m.constant(-math.inf).where(half.apply("floor") == half, math.inf)
+        return (
+            (valid & (x <= 0.0) & (x == x.apply("floor")), pole),
+            (valid & (x == math.inf), 0.0),
+            ((m == 0.0) & (x == math.inf), math.inf),
+        )
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         raise ValueError("lax.polygamma is not differentiable in m, the order of the derivative")
@@ -175,11 +196,33 @@ class Polygamma(Binary):
         return mul(t, self.bind(add_p.bind(x, literal_like(1, x)), y))
 
 
-class Zeta(Binary):
+class Zeta(InteriorFunction, Binary):
     """The Hurwitz zeta function."""
 
-    name, hlo, kinds = "zeta", "chlo.zeta", "f"
+    name = "zeta"
     numpy = references.wide(np.vectorize(special_references.zeta, otypes=[np.float64]))
+
+    #: With equal operands s and q.
+    interior_point = 2.0
+
+    def inside(self, *operands: Term) -> Term:
+        s, q = operands
+        reflected = (s == s.apply("floor")) & (q > q.apply("floor"))
+        return (s > 1.0) & (s < math.inf) & (q < math.inf) & ((q > 0.0) | reflected)
+
+    def formula(self, *operands: Term, exact: bool) -> Term:
+        return hurwitz_zeta(*operands, exact)
+
+    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+        s, q = operands
+        endless = s == math.inf
+        return (
+            (endless & (q < 1.0), math.inf),
+            (endless & (q == 1.0), 1.0),
+            ((s > 1.0) & ((endless & (q > 1.0)) | (q == math.inf)), 0.0),
+            ((s > 1.0) & (q <= 0.0) & (q == q.apply("floor")), math.inf),
+            ((s == 1.0) & (q == q), math.inf),
+        )
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         raise ValueError("lax.zeta is not differentiable in its first argument x, the exponent")

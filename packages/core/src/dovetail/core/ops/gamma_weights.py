@@ -15,7 +15,6 @@ import numpy as np
 from dovetail.core.ops import special_references
 from dovetail.core.ops.error_functions import erf, scaled_erfc_series
 from dovetail.core.ops.exponential import log1p
-from dovetail.core.ops.gamma_functions import log_gamma_series
 from dovetail.core.ops.pairs import Pair
 from dovetail.core.ops.terms import Term, by_kind
 
@@ -23,7 +22,7 @@ from dovetail.core.ops.terms import Term, by_kind
 STIRLING: Final = 8
 
 #: log(2), the first part with 40 bits.
-_LOG2: Final = (0.6931471805592082, 7.371002565167799e-13)
+LOG2: Final = (0.6931471805592082, 7.371002565167799e-13)
 _THIRD: Final = (1 / 3, 1.850371707708594e-17)
 
 
@@ -61,7 +60,7 @@ def excess(a: Term, x: Any, distance: Any = None) -> Any:
     head = square.high if exact else square
     rest = head * head.polynomial([1 / (2 * k + 5) for k in range(13 if exact else 9)])
     if exact:
-        shift = Pair(exponent * _LOG2[0], exponent * _LOG2[1]) * a
+        shift = Pair(exponent * LOG2[0], exponent * LOG2[1]) * a
         cube = square * z
         # Not 1 / 3 + rest: XLA takes (1 / 3 + rest) - 1 / 3 for rest, and what is lost for zero.
         curve = (cube * _THIRD + cube.high * rest) * (a + a)
@@ -100,7 +99,7 @@ def log_gamma1(a: Term) -> Term:
     """
     small = a < 0.5
     t = a.where(small, a - 1.0)
-    series = t * t.polynomial(log_gamma_series(28))
+    series = t * t.polynomial(special_references.log_gamma_series(28))
     return (series - a.call(log1p)).where(small, series)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from decimal import Decimal, localcontext
+from contextlib import AbstractContextManager
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 
 
@@ -94,41 +95,76 @@ def inverse_erf(x: float) -> float:
     return math.copysign(y, x)
 
 
-def zeta(s: float, q: float) -> float:
-    """The Hurwitz zeta function.
+def _zeta(s: float, q: float) -> Decimal:
+    """The sum of ``(q + k) ** -s`` over k >= 0, for s > 1 and finite q that is no pole.
 
-    Source: Euler-Maclaurin summation, DLMF 25.11.5 and 25.11.28.
+    Source: Euler-Maclaurin summation, DLMF 25.11.5 and 25.11.28, with 40 digits.
     """
+    exponent, z = -Decimal(s), Decimal(q)
+    if q < 0:
+        # The terms of negative numbers as the difference of two sums.
+        distance = -(z % 1)
+        ahead, behind, rest = (_zeta_sum(exponent, x) for x in (1 - distance, distance, 1 - z))
+        return ahead + (behind - rest) * (-1 if s % 2 else 1)
+    return _zeta_sum(exponent, z)
+
+
+def _zeta_sum(exponent: Decimal, z: Decimal) -> Decimal:
+    total = Decimal(0)
+    for _ in range(20):
+        total += z**exponent
+        z += 1
+    power = z**exponent
+    total += power / 2 - power * z / (exponent + 1)
+    factor = -exponent * power / z / 2
+    for k, b in enumerate(bernoulli(20), 1):
+        total += factor * b.numerator / b.denominator
+        factor *= (2 * k - 1 - exponent) * (2 * k - exponent)
+        factor /= (2 * k + 1) * (2 * k + 2) * z * z
+    return total
+
+
+def zeta(s: float, q: float) -> float:
+    """The Hurwitz zeta function."""
     if math.isnan(s) or math.isnan(q) or s < 1:
         return math.nan
-    if s == 1:
+    if s == 1 or q == -math.inf or (q <= 0 and q == math.floor(q)):
         return math.inf
-    if q <= 0:
-        if q == math.floor(q):
-            return math.inf
-        if s != math.floor(s):
-            return math.nan
-    if math.isinf(q):
+    if q == math.inf or (s == math.inf and q > 1):
         return 0.0
-    terms = [math.pow(q + k, -s) for k in range(20)]
-    z = q + 20
-    terms.append(math.pow(z, 1 - s) / (s - 1))
-    terms.append(math.pow(z, -s) / 2)
-    factor = s * math.pow(z, -s - 1) / 2
-    for k, b in enumerate(bernoulli(8), 1):
-        terms.append(float(b) * factor)
-        factor *= (s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2)) / (z * z)
-    return math.fsum(terms)
+    if s == math.inf:
+        return 1.0 if q == 1 else math.inf
+    if q < 0 and s != math.floor(s):
+        return math.nan
+    with _wide():
+        return float(_zeta(s, q))
+
+
+@functools.cache
+def log_gamma_series(terms: int) -> list[float]:
+    """Coefficients of lgamma(2 + t) / t. Source: DLMF 5.7.3, where zeta(k) - 1 = zeta(k, 2)."""
+    euler = 0.57721566490153286
+    return [1 - euler] + [(-1) ** k * zeta(float(k), 2.0) / k for k in range(2, terms + 1)]
 
 
 def polygamma(m: float, x: float) -> float:
     """The derivative of order `m` of the digamma function."""
     if m == 0:
         return digamma(x)
-    if m != math.floor(m) or m < 0:
+    if math.isnan(x) or not (0 < m < math.inf) or m != math.floor(m):
         return math.nan
     sign = 1 if m % 2 else -1
-    return sign * math.gamma(m + 1) * zeta(m + 1, x)
+    if x == -math.inf or (x <= 0 and x == math.floor(x)):
+        return sign * math.inf
+    if x == math.inf:
+        return 0.0
+    with _wide():
+        return sign * float(_zeta(m + 1, x) * _log_gamma(Decimal(m + 1)).exp())
+
+
+def _wide() -> AbstractContextManager[Context]:
+    """Decimal arithmetic where exponents have many digits, too, and overflow is no error."""
+    return localcontext(prec=_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 _DIGITS = 40
