@@ -165,7 +165,7 @@ class Polygamma(InteriorFunction, Binary):
 
     def inside(self, *operands: Term) -> Term:
         m, x = operands
-        whole = (m == m.apply("floor")) & (m >= 0.0) & (m < math.inf)
+        whole: Term = (m >= 0.0) & (m < math.inf) & (m == m.apply("floor"))
         return whole & (x < math.inf) & ((x > 0.0) | (x > x.apply("floor")))
 
     def formula(self, *operands: Term, exact: bool) -> Term:
@@ -207,11 +207,12 @@ class Zeta(InteriorFunction, Binary):
 
     def inside(self, *operands: Term) -> Term:
         s, q = operands
-        reflected = (s == s.apply("floor")) & (q > q.apply("floor"))
+        reflected: Term = (q > q.apply("floor")) & (s == s.apply("floor"))
         return (s > 1.0) & (s < math.inf) & (q < math.inf) & ((q > 0.0) | reflected)
 
     def formula(self, *operands: Term, exact: bool) -> Term:
-        return hurwitz_zeta(*operands, exact)
+        s, q = operands
+        return hurwitz_zeta(s, q, exact)
 
     def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
         s, q = operands

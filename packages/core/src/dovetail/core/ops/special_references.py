@@ -164,7 +164,7 @@ def polygamma(m: float, x: float) -> float:
 
 def _wide() -> AbstractContextManager[Context]:
     """Decimal arithmetic where exponents have many digits, too, and overflow is no error."""
-    return localcontext(prec=_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    return localcontext(Context(prec=_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[]))
 
 
 _DIGITS = 40

@@ -136,19 +136,6 @@ AXES = np.array([complex(a, b) for a in (0.0, -0.0) for b in (INF, -INF, 2.0, 0.
 for _name, _points in (("sin", AXES), ("cos", AXES), ("sinh", AXES.imag + 1j * AXES.real)):
     FUNCTIONS[_name] += across_dtypes(Sample((_points,), differentiable=(), note="axes"), COMPLEXES)
 
-ORDERS = np.array([1.0, 2.0, 3.0, 1.0])
-SPECIAL_FUNCTIONS: dict[str, list[Sample]] = {
-    "polygamma": across_dtypes(
-        Sample((ORDERS, values((4,), 0.6, 6)), differentiable=(1,), tolerance=64), FLOATS
-    )
-    + [Sample((np.array(1.0), values((2, 2), 0.6, 6)), differentiable=(1,), tolerance=64)]
-    + refused("f", 2),
-    "zeta": across_dtypes(
-        Sample((ORDERS + 1, values((4,), 0.6, 6)), differentiable=(1,), tolerance=64), FLOATS
-    )
-    + refused("f", 2),
-}
-
 COMPLEX_PARTS = [
     *across_dtypes(Sample((turned(values((4,), 0.5, 2)),)), COMPLEXES),
     Sample((np.complex64(3 - 4j),)),
@@ -308,7 +295,6 @@ def reinterpretations() -> list[Sample]:
 
 SAMPLES: dict[str, list[Sample]] = {
     **FUNCTIONS,
-    **SPECIAL_FUNCTIONS,
     **SIMPLE,
     "convert_element_type": conversions(),
     "bitcast_convert_type": reinterpretations(),

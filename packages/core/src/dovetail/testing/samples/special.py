@@ -109,20 +109,23 @@ def distribution(*args: np.ndarray[Any, Any], second: tuple[int, ...]) -> list[S
     ]
 
 
+def in_the_second(samples: list[Sample]) -> list[Sample]:
+    """These samples, with no derivative in the first operand."""
+    return [s.replace(differentiable=(1,)) if s.order == 1 else s for s in samples]
+
+
+# Orders of polygamma functions, and places; those of zeta functions are greater by one.
+ORDERS = np.array([1.0, 2.0, 3.0, 1.0, 4.0, 9.0, 1.0, 2.0, 12.0, 0.0])
+ORDERED_PLACES = np.array([0.7, 2.5, 4.0, 6.0, 0.4, 3.0, 30.0, -0.7, 40.0, 2.5])
+
 GAMMA = (GAMMA_SHAPES, GAMMA_PLACES)
 BETA = (BETA_SHAPES, BETA_OTHERS, BETA_PLACES)
 
 SAMPLES: dict[str, list[Sample]] = {
     "igamma": distribution(*GAMMA, second=(1,)),
     "igammac": distribution(*GAMMA, second=(1,)),
-    "igamma_grad_a": [
-        s.replace(differentiable=(1,)) if s.order == 1 else s
-        for s in distribution(*GAMMA, second=(1,))
-    ],
-    "random_gamma_grad": [
-        s.replace(differentiable=(1,)) if s.order == 1 else s
-        for s in distribution(*GAMMA, second=(1,))
-    ],
+    "igamma_grad_a": in_the_second(distribution(*GAMMA, second=(1,))),
+    "random_gamma_grad": in_the_second(distribution(*GAMMA, second=(1,))),
     "gamma_density": distribution(*GAMMA, second=(0, 1)),
     "regularized_incomplete_beta": [
         s.replace(differentiable=(2,)) if s.order == 1 else s
@@ -131,6 +134,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "beta_density": distribution(*BETA, second=(0, 1, 2)),
     "bessel_i0e": domain(0.2, 3, "f") + domain(-30, -6, "f") + far_out(-30, 30),
     "bessel_i1e": domain(0.2, 3, "f") + domain(-30, -6, "f") + far_out(-30, 30) + at(7.99, 8.01),
+    "polygamma": in_the_second(distribution(ORDERS, ORDERED_PLACES, second=(1,))),
+    "zeta": in_the_second(distribution(np.maximum(ORDERS + 1, 2), ORDERED_PLACES, second=(1,))),
     "eq_to": EQUAL + ALL_PAIRS + refused("biufc", 2),
     "le_to": ORDERED + refused("biuf", 2),
     "lt_to": ORDERED + refused("biuf", 2),
