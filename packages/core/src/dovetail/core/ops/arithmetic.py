@@ -22,8 +22,8 @@ from dovetail.core.basis.operands import literal, literal_like, operand
 from dovetail.core.basis.structural import broadcast_to, is_linear, sum_to
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops import invariant_division, references
-from dovetail.core.ops.bitwise import and_p, shift_right_arithmetic_p, shift_right_logical_p
-from dovetail.core.ops.comparison import eq_p, ge_p
+from dovetail.core.ops.bitwise import and_p, or_p, shift_right_arithmetic_p, shift_right_logical_p
+from dovetail.core.ops.comparison import eq_p, ge_p, gt_p
 from dovetail.core.ops.complex import complex_p, conj, imag, real
 from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.ops.rounding import RoundingMethod, round_p
@@ -189,8 +189,24 @@ class Sign(Unary):
         turned = div_p.bind(imag(multiply(conj(y), t)), add_p.bind(modulus, zero))
         return multiply(y, complex_p.bind(literal_like(0, turned), turned))
 
+    def formula(self, x: Any) -> Any:
+        """Of complex numbers, large ones taken smaller, so that the modulus is finite."""
+        a, b = real(x), imag(x)
+        bound = literal_like(np.finfo(aval_of(a).dtype).max / 2, a)
+        large = or_p.bind(*(gt_p.bind(abs_p.bind(part), bound) for part in (a, b)))
+        quarter, one = (broadcast_to(literal_like(v, a), shape_of(a)) for v in (0.25, 1))
+        scale = select_n_p.bind(large, one, quarter)
+        a, b = multiply(a, scale), multiply(b, scale)
+        modulus = abs_p.bind(complex_p.bind(a, b))
+        zero = convert_element_type(eq_p.bind(modulus, literal_like(0, modulus)), modulus.dtype)
+        modulus = add_p.bind(modulus, zero)
+        return complex_p.bind(div_p.bind(a, modulus), div_p.bind(b, modulus))
+
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         (x,) = values
+        if dtype_kind(out.dtype) == "c":
+            (result,) = context.lower_function(self.formula, [out])(x)
+            return result
         if dtype_kind(out.dtype) != "u":
             return context.op("sign", [x], out)
         nonzero = context.compare(x, context.constant(0, out), "NE", out)
@@ -215,6 +231,20 @@ class Abs(Unary):
             return select_n_p.bind(ge_p.bind(x, literal_like(0, x)), negate(t), t)
         # Re(conj(z) dz) / |z|, which at zero is taken to be zero.
         return real(multiply(t, conj(sign_p.bind(x))))
+
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The modulus, which is infinite where a part is, even if the other one is NaN."""
+        parts = (eq_p.bind(v, literal_like(np.inf, v)) for v in map(self.bind, (real(x), imag(x))))
+        return select_n_p.bind(or_p.bind(*parts), y, broadcast_to(literal_like(np.inf, y), y.shape))
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        result = context.op("abs", values, out)
+        given = context.avals_in[0]
+        if dtype_kind(given.dtype) != "c":
+            return result
+        whole = given.update(shape=out.shape)
+        (result,) = context.lower_function(self.corrected, [whole, out])(*values, result)
+        return result
 
 
 abs_p: Final = Abs()

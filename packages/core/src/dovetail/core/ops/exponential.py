@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.basis.elementwise import convert_element_type, mul
+from dovetail.core.basis.elementwise import convert_element_type, mul, neg
 from dovetail.core.basis.operands import literal, literal_like, operand
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.basis.structural import broadcast_to
+from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail.core.ops.bitwise import and_p, shift_left_p, shift_right_arithmetic_p
+from dovetail.core.ops.bitwise import and_p, or_p, shift_left_p, shift_right_arithmetic_p
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.complex import complex_p, imag, real
-from dovetail.core.ops.conversion import bitcast_convert_type_p
+from dovetail.core.ops.conversion import bitcast_convert_type_p, reduce_precision_p
 from dovetail.core.ops.extrema import clamp_p, max_p
 from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
+from dovetail.core.ops.parts import doubled, endless, equal, halved, infinite, where
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
 
@@ -29,6 +33,14 @@ class Exp(ElementaryFunction):
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return y
+
+    def corrected(self, x: Any, y: Any) -> Any:
+        """Zeros keep their sign; at infinity the modulus is 0 or infinite, whatever the angle."""
+        a, b = real(x), imag(x)
+        edge, size = endless(a, b), max_p.bind(a, literal_like(0, a))
+        # The difference is NaN where the size is infinite.
+        imaginary = where(edge, sub_p.bind(size, size), where(equal(b, 0), b, imag(y)))
+        return complex_p.bind(where(edge, size, real(y)), imaginary)
 
 
 class Exp2(ElementaryFunction):
@@ -48,33 +60,54 @@ class Exp2(ElementaryFunction):
         two factors, each with its bits written down, because n reaches the exponents of subnormal
         numbers.
         """
+        if aval_of(x).dtype.kind == "c":
+            size, imaginary = self.factors(real(x)), imag(x)
+            parts = [functools.reduce(mul, size, part) for part in _unit_of_log2(imaginary)]
+            return exp_p.corrected(x, complex_p.bind(*parts))
+        return functools.reduce(mul, self.factors(x))
+
+    def factors(self, x: Any) -> Sequence[Any]:
+        """Three numbers whose product is 2**x, none of which overflows."""
         aval = aval_of(x)
-        if aval.dtype.kind == "c":
-            return exp(mul(literal_like(math.log(2), x), x))
         info = np.finfo(aval.dtype)
         integer = np.dtype(np.int32 if aval.dtype == np.float32 else np.int64)
-        lowest, highest = literal(2 * info.minexp, aval.dtype), literal(info.maxexp + 1, aval.dtype)
-        limited = clamp_p.bind(lowest, x, highest)
+        # A fourth factor, the sine of a small angle, may bring what is too large back.
+        lowest, highest = 2 * info.minexp, 2 * (info.maxexp - 1)
+        limited = clamp_p.bind(literal(lowest, aval.dtype), x, literal(highest, aval.dtype))
         whole = round_p.bind(limited, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
         fraction = sub_p.bind(limited, whole)
         n = convert_element_type(whole, integer)
         half = shift_right_arithmetic_p.bind(n, literal(1, integer))
-        scaled = exp(mul(fraction, literal(math.log(2), aval.dtype)))
+        factors = [exp(mul(fraction, literal(math.log(2), aval.dtype)))]
         for exponent in (half, sub_p.bind(n, half)):
             biased = add_p.bind(exponent, literal(1 - info.minexp, integer))
             bits = shift_left_p.bind(biased, literal(info.nmant, integer))
-            power = bitcast_convert_type_p.bind(bits, new_dtype=aval.dtype)
-            scaled = mul(scaled, power)
-        return scaled
+            factors.append(bitcast_convert_type_p.bind(bits, new_dtype=aval.dtype))
+        return factors
 
 
 class Expm1(ElementaryFunction):
     """exp(x) - 1, exact for small x."""
 
-    name, hlo, numpy = "expm1", "exponential_minus_one", references.wide(np.expm1)
+    name, hlo, numpy = "expm1", "exponential_minus_one", references.wide(references.expm1)
+    formula_dtypes = COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return add_p.bind(y, literal_like(1, y))
+
+    def formula(self, x: Any) -> Any:
+        """exp(z) - 1; its real part where |a| < 1 is e cos(b / 2)**2 - (e + 2) sin(b / 2)**2.
+
+        Here e = exp(a) - 1. Near zeros of the real part away from the origin the error is a few
+        units in the last place of these two terms.
+        """
+        a, z = real(x), exp(x)
+        e = expm1(a)
+        cosine, sine = map(_square, _unit(halved(imag(x))))
+        near = sub_p.bind(mul(e, cosine), mul(add_p.bind(e, literal_like(2, e)), sine))
+        far = sub_p.bind(real(z), literal_like(1, a))
+        small = lt_p.bind(abs_p.bind(a), literal_like(1, a))
+        return complex_p.bind(where(small, near, far), imag(z))
 
 
 class Log(ElementaryFunction):
@@ -84,6 +117,10 @@ class Log(ElementaryFunction):
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(t, x)
+
+    def corrected(self, x: Any, y: Any) -> Any:
+        """A part that is infinite is enough."""
+        return complex_p.bind(_infinite_with(x, real(y)), imag(y))
 
 
 class Log2(ElementaryFunction):
@@ -137,8 +174,7 @@ class Log1p(ElementaryFunction):
         """x log(u) / (u - 1) with u = 1 + x rounded: the rounding errors of both factors cancel.
 
         Source: HP-15C Advanced Functions Handbook (1982), appendix; D. Goldberg, What every
-            computer
-        scientist should know about floating-point arithmetic (1991), theorem 4.
+        computer scientist should know about floating-point arithmetic (1991), theorem 4.
         """
         one = literal_like(1, x)
         # XLA takes (x + 1) - 1 for x; it does not look through the maximum, which changes nothing.
@@ -149,14 +185,37 @@ class Log1p(ElementaryFunction):
         large = gt_p.bind(u, literal_like(1e300, x))
         return select_n_p.bind(large, exact, log(u))
 
+    def corrected(self, x: Any, y: Any) -> Any:
+        """Where 1 + x is imaginary, the square of its modulus may underflow."""
+        a, size = real(x), log(abs_p.bind(imag(x)))
+        return complex_p.bind(_infinite_with(x, where(equal(a, -1), size, real(y))), imag(y))
+
 
 class Logistic(ElementaryFunction):
     """1 / (1 + exp(-x))."""
 
     name, hlo, numpy = "logistic", "logistic", references.wide(references.logistic)
+    formula_dtypes = COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return mul(y, sub_p.bind(literal_like(1, y), y))
+
+    def formula(self, x: Any) -> Any:
+        """Both parts as quotients by (1 - p)**2 + 4 p cos(b / 2)**2, where p = exp(-|a|).
+
+        This is |1 + exp(-|a| - ib)|**2, without cancellation near the poles. Near zeros of the real
+        part its error is a few units in the last place of 1 - p.
+        """
+        a, b = real(x), imag(x)
+        opposite = neg(abs_p.bind(a))
+        p, q = exp(opposite), neg(expm1(opposite))
+        cosine, sine = _unit(halved(where(infinite(a), 0, b)))
+        twice = doubled(_square(cosine))
+        modulus = add_p.bind(_square(q), doubled(mul(p, twice)))
+        positive = add_p.bind(q, mul(p, twice))
+        numerator = where(lt_p.bind(a, literal_like(0, a)), mul(p, sub_p.bind(twice, q)), positive)
+        imaginary = mul(p, doubled(mul(sine, cosine)))
+        return complex_p.bind(div_p.bind(numerator, modulus), div_p.bind(imaginary, modulus))
 
 
 exp_p: Final = Exp()
@@ -166,6 +225,55 @@ log_p: Final = Log()
 log1p_p: Final = Log1p()
 log2_p: Final = Log2()
 logistic_p: Final = Logistic()
+
+
+# Parts of complex functions
+
+
+def _square(x: Any) -> Any:
+    return mul(x, x)
+
+
+def _unit(angle: Any) -> tuple[Any, Any]:
+    """The cosine and the sine of an angle."""
+    z = exp(complex_p.bind(literal_like(0, angle), angle))
+    return real(z), imag(z)
+
+
+def _infinite_with(x: Any, modulus: Any) -> Any:
+    """A real part that is infinite where a part of `x` is, even if the other one is NaN."""
+    return where(or_p.bind(infinite(real(x)), infinite(imag(x))), math.inf, modulus)
+
+
+def _unit_of_log2(x: Any) -> tuple[Any, Any]:
+    """The cosine and the sine of x log 2, exact for |x| up to 2**26 (float32: 2**12).
+
+    The product of x and log 2 is a sum of two numbers. Its leading term is one of halves of the
+    digits, which is exact: so a compiler may join products and sums.
+    """
+    dtype = aval_of(x).dtype
+    exponent, digits = (8, 12) if dtype == np.float32 else (11, 26)
+    leading = math.floor(math.ldexp(math.log(2), digits)) / 2**digits
+    middle = float(dtype.type(math.log(2) - leading))
+    last = math.log(2) - leading - middle + _LOG2_BEYOND_DOUBLE
+    high = reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=digits - 1)
+    low = sub_p.bind(x, high)
+    product = mul(high, literal(leading, dtype))
+    terms = [(low, leading), (high, middle), (low, middle), (x, last)]
+    cross = functools.reduce(add_p.bind, [mul(a, literal(b, dtype)) for a, b in terms])
+    angle = add_p.bind(product, cross)
+    rest = sub_p.bind(cross, sub_p.bind(angle, product))
+    # Small numbers, whose lower digits underflow, need no more than one number.
+    size = abs_p.bind(x)
+    usual = and_p.bind(
+        ge_p.bind(size, literal(1, dtype)), lt_p.bind(size, literal(2.0**digits, dtype))
+    )
+    cosine, sine = _unit(where(usual, angle, mul(x, literal(math.log(2), dtype))))
+    rest = select_n_p.bind(usual, broadcast_to(literal(0, dtype), shape_of(x)), rest)
+    return sub_p.bind(cosine, mul(rest, sine)), add_p.bind(sine, mul(rest, cosine))
+
+
+_LOG2_BEYOND_DOUBLE: Final = 2.3190468138462996e-17
 
 
 # Parts of hyperbolic functions

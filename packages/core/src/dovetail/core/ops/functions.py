@@ -84,7 +84,8 @@ class Function(Unary):
 
     Where StableHLO's operation is not exact to a few units in the last place on every backend, a
     member lowers to a formula made of other primitives: it lists the dtypes that this is for in
-    `formula_dtypes` and overrides `formula`.
+    `formula_dtypes` and overrides `formula`. Where it is, but for few complex numbers, the member
+    overrides `corrected`.
     """
 
     kinds: ClassVar[str] = "fc"
@@ -94,14 +95,23 @@ class Function(Unary):
         """The function of an array (of 32 or 64 bits for each part) made of other primitives."""
         self._missing("lower")
 
-    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        if out.dtype not in self.formula_dtypes:
-            return context.op(self.hlo, values, out)
-        return self.emit_formula(context, values[0], out)
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The function of complex numbers `x`, from what StableHLO's operation gives for them."""
+        return y
 
-    def emit_formula(self, context: Any, x: Any, out: ShapedArray) -> Any:
-        """Lower `formula`; 16-bit numbers are computed in float32."""
+    def attributes(self, context: Any, **params: Any) -> Any:
+        """The attributes of StableHLO's operation."""
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        """16-bit numbers of a formula are computed in float32."""
+        if out.dtype not in self.formula_dtypes:
+            result = context.op(self.hlo, values, out, self.attributes(context, **params))
+            if out.dtype not in COMPLEX:
+                return result
+            (result,) = context.lower_function(self.corrected, [out, out])(*values, result)
+            return result
         wide = out.update(dtype=np.dtype(np.float32)) if out.dtype.itemsize == 2 else out
+        (x,) = values
         (result,) = context.lower_function(self.formula, [wide])(context.convert(x, out, wide))
         return context.convert(result, wide, out)
 
@@ -130,17 +140,15 @@ class ElementaryFunction(Function):
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return mul(t, self.derivative(x, y))
 
-    def emit(self, context: Any, *values: Any, out: ShapedArray, accuracy: Accuracy = None) -> Any:
-        if out.dtype in self.formula_dtypes:
-            return self.emit_formula(context, values[0], out)
+    def attributes(self, context: Any, *, accuracy: Accuracy = None) -> Any:
         if accuracy is None or self.hlo.startswith("chlo."):
-            return context.op(self.hlo, values, out)
+            return None
         if isinstance(accuracy, Tolerance):
             bounds = {"atol": accuracy.atol, "rtol": accuracy.rtol, "ulps": accuracy.ulps}
             chosen = context.result_accuracy("TOLERANCE", **bounds)
         else:
             chosen = context.result_accuracy(accuracy.name)
-        return context.op(self.hlo, values, out, {"result_accuracy": chosen})
+        return {"result_accuracy": chosen}
 
 
 def polynomial(coefficients: Sequence[float], x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +15,9 @@ from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.exponential import log1p, scaled_cosh, scaled_sinh
 from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction, Function
+from dovetail.core.ops.parts import equal, where, with_sign
 from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
-from dovetail.core.ops.trigonometric import cosh_parts, sinh_parts
+from dovetail.core.ops.trigonometric import atanh_parts, cosh_parts, sinh_parts, tanh_parts
 
 
 class Sinh(Function):
@@ -52,9 +54,13 @@ class Tanh(ElementaryFunction):
     """The hyperbolic tangent."""
 
     name, hlo, numpy = "tanh", "tanh", references.wide(np.tanh)
+    formula_dtypes = COMPLEX
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return mul(t, one_minus_square_p.bind(y))
+
+    def formula(self, x: Any) -> Any:
+        return complex_p.bind(*tanh_parts(real(x), imag(x)))
 
 
 class Asinh(Function):
@@ -64,6 +70,11 @@ class Asinh(Function):
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return rsqrt(add_p.bind(square_p.bind(x), literal_like(1, x)))
+
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The parts have the signs of those of x, also where these are zero."""
+        b = imag(x)
+        return complex_p.bind(with_sign(real(y), real(x)), where(equal(b, 0), b, imag(y)))
 
 
 class Acosh(Function):
@@ -76,18 +87,25 @@ class Acosh(Function):
         one = literal_like(1, x)
         return mul(rsqrt(sub_p.bind(x, one)), rsqrt(add_p.bind(x, one)))
 
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The imaginary part has the sign of that of x, also where this is zero."""
+        right = where(equal(real(x), 0), math.pi / 2, imag(y))
+        return complex_p.bind(real(y), with_sign(right, imag(x)))
+
 
 class Atanh(Function):
     """The inverse of the hyperbolic tangent."""
 
     name, hlo, numpy = "atanh", "chlo.atanh", references.wide(np.arctanh)
-    formula_dtypes = frozenset({np.dtype(np.float64)})
+    formula_dtypes = COMPLEX | {np.dtype(np.float64)}
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(t, one_minus_square_p.bind(x))
 
     def formula(self, x: Any) -> Any:
         """log1p(2 a / (1 - a)) / 2 with a = abs(x), and the sign of x."""
+        if aval_of(x).dtype.kind == "c":
+            return complex_p.bind(*atanh_parts(real(x), imag(x)))
         size = abs_p.bind(x)
         quotient = div_p.bind(mul(literal_like(2, x), size), sub_p.bind(literal_like(1, x), size))
         return mul(sign_p.bind(x), mul(literal_like(0.5, x), log1p(quotient)))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.basis.elementwise import (
-    convert_element_type,
-    dtype_kind,
-    mul,
-)
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, mul, neg
 from dovetail.core.basis.families import Binary, Unary
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops import references
-from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
-from dovetail.core.ops.bitwise import and_p
-from dovetail.core.ops.comparison import eq_p
+from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
+from dovetail.core.ops.bitwise import and_p, or_p
+from dovetail.core.ops.comparison import eq_p, gt_p
+from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.exponential import log
-from dovetail.core.ops.functions import Accuracy, ElementaryFunction
+from dovetail.core.ops.functions import COMPLEX, Accuracy, ElementaryFunction
 from dovetail.core.ops.operands import operands
+from dovetail.core.ops.parts import doubled, equal, infinite, where, with_sign
 from dovetail.core.trace.zeros import Zero
 
 
@@ -69,7 +68,7 @@ def emit_integer_power(context: Any, x: Any, exponent: int, out: ShapedArray) ->
             result = square if result is None else context.mul(result, square, out)
         remaining >>= 1
         if remaining:
-            square = context.mul(square, square, out)
+            square = emit_square(context, square, out)
     one = context.constant(1, out)
     if result is None:
         return one
@@ -132,7 +131,11 @@ class Pow(Binary):
         x, y = values
         exponent = context.avals_in[1]
         if exponent.dtype == out.dtype:
-            return context.op("power", [x, y], out)
+            power = context.op("power", [x, y], out)
+            if dtype_kind(out.dtype) != "c":
+                return power
+            (power,) = context.lower_function(self.corrected, [out] * 3)(x, y, power)
+            return power
         given = context.equation.invars[1]
         if type(given) is Literal and abs(int(given.val)) <= 64:
             return emit_integer_power(context, x, int(given.val), out)
@@ -149,6 +152,11 @@ class Pow(Binary):
         )
         return context.convert(power, wide, out)
 
+    def corrected(self, x: Any, y: Any, power: Any) -> Any:
+        """Complex powers: zero to the power of a number with positive real part is zero."""
+        zero = eq_p.bind(x, literal_like(0, x))
+        return where(and_p.bind(zero, gt_p.bind(real(y), literal_like(0, real(y)))), 0, power)
+
 
 pow_p: Final = Pow()
 
@@ -162,7 +170,20 @@ class Square(Unary):
         return mul(literal_like(2, x), x)
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        return context.mul(values[0], values[0], out)
+        return emit_square(context, values[0], out)
+
+
+def emit_square(context: Any, x: Any, out: ShapedArray) -> Any:
+    """The product with itself; of complex numbers (a - b)(a + b) + 2iab, which does not cancel."""
+    if dtype_kind(out.dtype) != "c":
+        return context.mul(x, x, out)
+    (square,) = context.lower_function(_complex_square, [out])(x)
+    return square
+
+
+def _complex_square(x: Any) -> Any:
+    a, b = real(x), imag(x)
+    return complex_p.bind(mul(sub_p.bind(a, b), add_p.bind(a, b)), doubled(mul(a, b)))
 
 
 square_p: Final = Square()
@@ -193,14 +214,35 @@ class Sqrt(ElementaryFunction):
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(literal_like(0.5, x), y)
 
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The imaginary part has the sign of that of x, also on the cut; infinite parts count."""
+        a, b = real(x), imag(x)
+        high = infinite(b)
+        size = where(or_p.bind(high, equal(a, -math.inf)), math.inf, imag(y))
+        part = where(or_p.bind(high, equal(a, math.inf)), math.inf, real(y))
+        return complex_p.bind(part, with_sign(size, b))
+
 
 class Rsqrt(ElementaryFunction):
     """The inverse of the square root."""
 
-    name, hlo, numpy = "rsqrt", "rsqrt", references.wide(lambda x: 1 / np.sqrt(x))
+    name, hlo, numpy = "rsqrt", "rsqrt", references.wide(references.rsqrt)
+    formula_dtypes = COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return mul(literal_like(-0.5, x), div_p.bind(y, x))
+
+    def formula(self, x: Any) -> Any:
+        """(u / r) / r and (v / r) / r, where u + iv is the square root, and r its modulus.
+
+        At zero it is 1 / 0, and 0 at infinity.
+        """
+        root = sqrt(x)
+        inverse = div_p.bind(literal_like(1, real(x)), abs_p.bind(root))
+        u, v = (mul(mul(part, inverse), inverse) for part in (real(root), neg(imag(root))))
+        end, zero = equal(inverse, 0), with_sign(inverse, neg(imag(x)))
+        u = where(end, 0, where(equal(inverse, math.inf), math.inf, u))
+        return complex_p.bind(u, where(end, zero, v))
 
 
 class Cbrt(ElementaryFunction):

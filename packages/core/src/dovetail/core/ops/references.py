@@ -87,6 +87,23 @@ def logistic(x: Any) -> Any:
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
 
+def expm1(x: Any) -> Any:
+    """exp(x) - 1, without cancellation for small x."""
+    if not np.iscomplexobj(x):
+        return np.expm1(x)
+    a, b = x.real, x.imag
+    out = np.exp(x) - 1
+    small = np.abs(a) < 1
+    out.real[small] = (np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2)[small]
+    return out
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x); 0 at every complex infinity."""
+    y = 1 / np.sqrt(x)
+    return np.where(np.isinf(x), 0, y) if np.iscomplexobj(x) else y
+
+
 def log1p(x: Any) -> Any:
     """log(1 + x); of complex numbers with the modulus of 1 + x in extended precision."""
     if not np.iscomplexobj(x):

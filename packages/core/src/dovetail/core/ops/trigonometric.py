@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.basis.elementwise import convert_element_type, mul, neg
+from dovetail.core.basis.elementwise import mul, neg
 from dovetail.core.basis.families import Binary
 from dovetail.core.basis.operands import literal_like, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops import references
-from dovetail.core.ops.arithmetic import add_p, div_p, sign_p
-from dovetail.core.ops.comparison import eq_p, ne_p
+from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
+from dovetail.core.ops.bitwise import or_p
+from dovetail.core.ops.comparison import eq_p, lt_p
 from dovetail.core.ops.complex import complex_p, imag, real
-from dovetail.core.ops.exponential import scaled_cosh, scaled_sinh
+from dovetail.core.ops.exponential import exp, expm1, log1p, scaled_cosh, scaled_sinh
 from dovetail.core.ops.functions import COMPLEX, Accuracy, ElementaryFunction, Function
 from dovetail.core.ops.operands import operands
+from dovetail.core.ops.parts import (
+    doubled,
+    endless,
+    equal,
+    halved,
+    infinite,
+    sign_or_one,
+    where,
+    with_sign,
+)
 from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
-from dovetail.core.ops.selection import select_n_p
 
 
 class Sin(ElementaryFunction):
@@ -57,38 +68,74 @@ def sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     On the axes a factor of zero decides, also where the other one is no finite number.
     """
     cosine, sine = cos(b), sin(b)
-    on_imaginary_axis = mul(a, _sign_or_one(cosine))
+    # Where a is its own double, which is zero or infinite.
+    edge = eq_p.bind(a, doubled(a))
+    on_imaginary_axis = mul(a, sign_or_one(cosine))
     return (
-        _where_zero(a, on_imaginary_axis, scaled_sinh(a, cosine)),
-        _where_zero(b, b, scaled_cosh(a, sine)),
+        where(edge, on_imaginary_axis, scaled_sinh(a, cosine)),
+        where(equal(b, 0), b, scaled_cosh(a, sine)),
     )
 
 
 def cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     """The parts of cosh(a + ib) = cosh(a) cos(b) + i sinh(a) sin(b), as of `sinh_parts`."""
-    sine = sin(b)
-    on_axis = mul(sign_p.bind(a), _sign_or_one(sine))
-    imaginary = _where_zero(b, on_axis, _where_zero(a, on_axis, scaled_sinh(a, sine)))
-    return scaled_cosh(a, cos(b)), imaginary
+    cosine, sine = cos(b), sin(b)
+    size, on_axis = abs_p.bind(a), mul(sign_or_one(a), sign_or_one(sine))
+    imaginary = where(or_p.bind(equal(a, 0), equal(b, 0)), on_axis, scaled_sinh(a, sine))
+    at_infinity = mul(size, sign_or_one(cosine))
+    return where(infinite(a), at_infinity, scaled_cosh(a, cosine)), imaginary
 
 
-def _sign_or_one(x: Any) -> Any:
-    """The sign of x; 1 where x is not a number."""
-    unknown = ne_p.bind(x, x)
-    return select_n_p.bind(unknown, sign_p.bind(x), convert_element_type(unknown, aval_of(x).dtype))
+def tanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """The parts of tanh(a + ib) = (sinh(a) cosh(a) + i sin(b) cos(b)) / (sinh(a)**2 + cos(b)**2).
+
+    Both sides of the fraction are multiplied by 4 exp(-2|a|), so that nothing overflows, and
+    nothing cancels near the poles.
+    """
+    opposite = mul(literal_like(-2, a), abs_p.bind(a))
+    p, q = exp(opposite), neg(expm1(opposite))
+    angle = where(endless(a, b), 0, b)
+    cosine, four = cos(angle), mul(literal_like(4, p), p)
+    modulus = add_p.bind(mul(q, q), mul(four, mul(cosine, cosine)))
+    numerator = mul(q, add_p.bind(literal_like(1, p), p))
+    part = with_sign(div_p.bind(numerator, modulus), a)
+    imaginary = div_p.bind(mul(four, mul(sin(angle), cosine)), modulus)
+    return where(equal(a, 0), a, part), where(equal(b, 0), b, imaginary)
 
 
-def _where_zero(x: Any, chosen: Any, other: Any) -> Any:
-    return select_n_p.bind(eq_p.bind(x, literal_like(0, x)), other, chosen)
+def atanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
+    """The parts of atanh(z) = (log(1 + z) - log(1 - z)) / 2.
+
+    The real part is log1p(4 |a| / h**2) / 4, where h = |1 - |a| + ib|. Where h**2 would underflow,
+    near the poles, it is log(2 / h) / 2. The imaginary part is a sum of angles of one sign.
+    """
+    size, one = abs_p.bind(a), literal_like(1, a)
+    rest = sub_p.bind(one, size)
+    distance = abs_p.bind(complex_p.bind(rest, b))
+    pole = 1e-18 if aval_of(a).dtype == np.float32 else 1e-150
+    near = lt_p.bind(distance, literal_like(pole, a))
+    twice = where(near, 1, doubled(div_p.bind(size, distance)))
+    quotient = doubled(div_p.bind(twice, distance))
+    logarithm = halved(log1p(where(infinite(distance), 0, quotient)))
+    part = with_sign(where(near, logarithm, halved(logarithm)), a)
+    angles = add_p.bind(atan2_p.bind(b, add_p.bind(one, size)), atan2_p.bind(b, rest))
+    imaginary = where(infinite(b), with_sign(math.pi / 2, b), halved(angles))
+    return where(equal(a, 0), a, part), imaginary
 
 
 class Tan(ElementaryFunction):
     """The tangent."""
 
     name, hlo, numpy = "tan", "tan", references.wide(np.tan)
+    formula_dtypes = COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return add_p.bind(literal_like(1, y), square_p.bind(y))
+
+    def formula(self, x: Any) -> Any:
+        """tan(a + ib) is tanh(b + ia) with its parts exchanged."""
+        imaginary, turned = tanh_parts(imag(x), real(x))
+        return complex_p.bind(turned, imaginary)
 
 
 class Asin(Function):
@@ -99,6 +146,11 @@ class Asin(Function):
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return rsqrt(one_minus_square_p.bind(x))
 
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The parts have the signs of those of x, also where these are zero."""
+        a = real(x)
+        return complex_p.bind(where(equal(a, 0), a, real(y)), with_sign(imag(y), imag(x)))
+
 
 class Acos(Function):
     """The inverse of the cosine."""
@@ -108,14 +160,25 @@ class Acos(Function):
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return neg(rsqrt(one_minus_square_p.bind(x)))
 
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The imaginary part has the other sign than that of x, also where this is zero."""
+        right = where(equal(real(x), 0), math.pi / 2, real(y))
+        return complex_p.bind(right, with_sign(imag(y), neg(imag(x))))
+
 
 class Atan(Function):
     """The inverse of the tangent."""
 
     name, hlo, numpy = "atan", "chlo.atan", references.wide(np.arctan)
+    formula_dtypes = COMPLEX
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(t, add_p.bind(literal_like(1, x), square_p.bind(x)))
+
+    def formula(self, x: Any) -> Any:
+        """atan(a + ib) is atanh(b + ia) with its parts exchanged."""
+        imaginary, turned = atanh_parts(imag(x), real(x))
+        return complex_p.bind(turned, imaginary)
 
 
 class Atan2(Binary):
