@@ -241,7 +241,7 @@ def gamma_density(a: float, x: float) -> float:
 
 def _gamma_slope(a: float, x: float) -> Decimal:
     """The derivative of the lower incomplete gamma function in `a`, by central differences."""
-    step, upper = Decimal(a).scaleb(-12), x > a + 1
+    step, upper = min(Decimal(a), Decimal(1)).scaleb(-15), x > a + 1
     ahead, behind = (_gamma_tail(Decimal(a) + s, Decimal(x), upper) for s in (step, -step))
     return (behind - ahead if upper else ahead - behind) / (2 * step)
 
