@@ -1,8 +1,8 @@
 """`dovetail.lax` has the documented names, with the documented signatures.
 
 `lax_manifest.json` lists them: of a function or class its parameters without annotations, of an
-enumeration its members, of a primitive the name that jaxprs print. Names of control flow, tokens,
-collectives and placement on devices come with these.
+enumeration its members, of a primitive the name that jaxprs print, and that there are annotations.
+Names of control flow, tokens, collectives and placement on devices come with these.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import inspect
 import json
+import types
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def described(value: Any) -> str:
         return f"primitive({value.name})"
     if isinstance(value, type) and issubclass(value, enum.Enum):
         return f"enum({', '.join(f'{m.name}={m.value!r}' for m in value)})"
+    if isinstance(value, types.GenericAlias | types.UnionType):
+        return "annotation"
     return _signature(value)
 
 

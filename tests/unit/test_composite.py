@@ -36,6 +36,7 @@ def test_programs() -> None:
     jaxpr = dt.make_jaxpr(lambda x: scaled(x, factor=2.0))(X)
     (eqn,) = jaxpr.eqns
     assert (eqn.primitive.name, eqn.params["name"]) == ("composite", "tests.scaled_sine")
+    assert sorted(eqn.params) == ["attributes", "jaxpr", "name", "version"]
     assert str(eqn.params["attributes"]).startswith("(('factor', (2.0,)")
     text = dt.jit(lambda x: scaled(x, factor=2.0)).lower(X).as_text()
     assert 'stablehlo.composite "tests.scaled_sine" %arg0' in text

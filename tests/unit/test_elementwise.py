@@ -232,12 +232,12 @@ def test_shifts_by_more_than_the_width() -> None:
         (lambda: lax.Tolerance(atol=-1), ValueError, "must not be negative"),
         (lambda: lax.round(1.5, 7), ValueError, "7"),
         (lambda: lax.reduce_precision(1.0, 0, 3), ValueError, "exponent_bits >= 1"),
-        (lambda: lax.select_n(True), TypeError, "at least one case"),
-        (lambda: lax.select(np.float32(1), F32, F32), TypeError, "pred must be of dtype bool"),
+        (lambda: lax.select_n(True), ValueError, "at least one case"),
+        (lambda: lax.select(np.float32(1), F32, F32), TypeError, "pred must be boolean"),
         (lambda: lax.select(np.array([True]), F32, F32), TypeError, "which must be a scalar"),
         (lambda: lax.select(True, F32, np.ones(2, np.float32)), TypeError, "must have one shape"),
-        (lambda: lax.select_n(True, F32, F32, F32), TypeError, "use dtype int32"),
-        (lambda: lax.select_n(np.int8(1), F32, F32), TypeError, "bool or int32"),
+        (lambda: lax.select_n(True, F32, F32, F32), TypeError, "use integers"),
+        (lambda: lax.select_n(np.float32(1), F32, F32), TypeError, "boolean or an integer"),
         (lambda: lax.clamp(np.ones(2, np.float32), F32, 1.0), TypeError, "clamp: min must be"),
         (lambda: lax.bitcast_convert_type(np.array([True]), np.int8), TypeError, "bool"),
         (
@@ -250,6 +250,24 @@ def test_shifts_by_more_than_the_width() -> None:
 def test_refusal(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int4", "uint4"]
+)
+def test_every_integer_chooses_a_case(dtype: str) -> None:
+    which = np.array([0, 1, 7, 2]).astype(dovetail.numpy.dtype(dtype))
+    cases = [np.arange(4.0, dtype=np.float32) + 10 * i for i in range(3)]
+    expected = [0, 11, 22, 23]
+    for function in (lax.select_n, dovetail.jit(lax.select_n), dovetail.vmap(lax.select_n)):
+        assert function(which, *cases).tolist() == expected
+    assert lax.select(which, cases[0], cases[1]).tolist() == [10, 1, 2, 3]
+
+
+def test_an_integer_of_one_byte_chooses_among_more_cases_than_it_counts() -> None:
+    cases = [np.full(3, i, np.float32) for i in range(200)]
+    which = np.array([-128, 127, 3], np.int8)
+    assert lax.select_n(which, *cases).tolist() == [0, 127, 3]
 
 
 def test_refusals_are_the_same_when_traced() -> None:

@@ -65,7 +65,8 @@ def test_dimension_numbers_are_printed_with_all_fields() -> None:
 def test_gather() -> None:
     assert_same(lax.gather(X, I, ELEMENT, (1,)), X[[2, 0, 2]])
     beyond = np.array([[9], [1], [-1]])
-    assert_same(lax.gather(X, beyond, ELEMENT, (1,)), np.float32([np.nan, 2, np.nan]))
+    filled = lax.gather(X, beyond, ELEMENT, (1,), mode="fill")
+    assert_same(filled, np.float32([np.nan, 2, np.nan]))
     assert_same(lax.gather(X, beyond, ELEMENT, (1,), fill_value=-5), np.float32([-5, 2, -5]))
     assert_same(lax.gather(X, beyond, ELEMENT, (1,), mode="clip"), np.float32([4, 2, 1]))
     lists = lax.GatherDimensionNumbers([], [0], [np.int64(0)])  # type: ignore[arg-type, list-item]
@@ -134,6 +135,8 @@ def test_scatter_apply() -> None:
         (lambda: lax.gather(X, I, ELEMENT, (5,)), TypeError, r"slice_sizes \(5,\) has 5"),
         (lambda: lax.gather(X, I, ELEMENT, (1, 1)), TypeError, "one entry for each of the 1"),
         (lambda: lax.gather(X, X[:, None], ELEMENT, (1,)), TypeError, "integers, got dtype float"),
+        (lambda: lax.gather(X, I, ELEMENT, (0,)), TypeError, "must be 1 in collapsed_slice_dims"),
+        (lambda: lax.gather(X, I, ELEMENT, (1,), fill_value=1j), TypeError, "complex"),
         (lambda: lax.gather(X, I, ELEMENT, (1,), mode="wrap"), ValueError, "unknown mode 'wrap'"),
         (
             lambda: lax.gather(X, I, ELEMENT, (1,), fill_value=X),
@@ -216,7 +219,7 @@ def test_captured_tracer_in_scatter_apply() -> None:
 )
 def test_default_fill(dtype: str, fill: Any) -> None:
     np.testing.assert_equal(default_fill(np.dtype(dtype)), fill)
-    got = lax.gather(np.zeros(2, dtype), np.array([[5]]), ELEMENT, (1,))
+    got = lax.gather(np.zeros(2, dtype), np.array([[5]]), ELEMENT, (1,), mode="fill")
     np.testing.assert_equal(np.asarray(got)[0], np.array(fill, dtype))
 
 
@@ -274,9 +277,27 @@ def test_batching_moves_no_data() -> None:
 def test_wide_indices_of_the_host_with_64_bits() -> None:
     with dt.enable_x64(True):
         i = np.array([[2**40], [1]])
-        assert_same(lax.gather(X, i, ELEMENT, (1,)), np.float32([np.nan, 2]))
+        assert_same(lax.gather(X, i, ELEMENT, (1,), mode="fill"), np.float32([np.nan, 2]))
         assert_same(lax.gather(X, i, ELEMENT, (1,), mode="clip"), np.float32([4, 2]))
         assert_same(lax.scatter(X, i, U[:2], INTO_ELEMENT), np.float32([1, 6, 3, 4]))
+
+
+@pytest.mark.parametrize(
+    ("given", "mode", "fill"),
+    [
+        ({}, "PROMISE_IN_BOUNDS", None),
+        ({"mode": None}, "PROMISE_IN_BOUNDS", None),
+        ({"fill_value": 3.0}, "FILL_OR_DROP", 3.0),
+        ({"mode": "clip"}, "CLIP", None),
+        ({"mode": "clip", "fill_value": 3.0}, "CLIP", None),
+        ({"mode": "drop", "fill_value": np.float32(3)}, "FILL_OR_DROP", 3.0),
+    ],
+)
+def test_mode_of_reading(given: Any, mode: str, fill: Any) -> None:
+    jaxpr = dt.make_jaxpr(lambda x, i: lax.gather(x, i, ELEMENT, (1,), **given))(X, I)
+    (equation,) = jaxpr.eqns
+    assert equation.params["mode"] is lax.GatherScatterMode[mode]
+    assert equation.params["fill_value"] == fill
 
 
 def test_printed_form() -> None:

@@ -22,6 +22,11 @@ AGAINST_NUMPY: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
         lambda x: lax.broadcast_in_dim(x, (3, 2, 4), (0, 2)),
         lambda x: np.repeat(x[:, None], 2, 1),
     ),
+    (lambda x: lax.broadcast_in_dim(x, (4, 3), (1, 0)), lambda x: x.T),
+    (
+        lambda x: lax.broadcast_in_dim(x, (4, 2, 3), (2, 0)),
+        lambda x: np.repeat(x.T[:, None], 2, 1),
+    ),
     (
         lambda x: lax.broadcast_like(x, np.ones((2, 3, 4))),
         lambda x: np.broadcast_to(x, (2, 3, 4)),
@@ -108,6 +113,15 @@ def test_full_and_iota(dtype: str) -> None:
             assert lax.iota(dtype, 0).shape == (0,)
 
 
+@pytest.mark.parametrize("size", [3, np.int64(3), np.array(3), "an array", (3,), [3]])
+def test_a_size_is_any_integer(size: Any) -> None:
+    if size == "an array":
+        size = lax.full((), 3)
+    assert lax.iota(np.int32, size).tolist() == [0, 1, 2]
+    assert lax.empty(size, None).aval.str_short() == "f32[3]"
+    assert lax.full(size, 1).shape == lax.broadcast(1.0, size).shape == (3,)
+
+
 def test_full_takes_dtypes_from_its_value() -> None:
     assert (lax.full((2,), 1).dtype, lax.full((2,), 1).weak_type) == (np.dtype("int32"), True)
     assert lax.full((2,), np.int8(1)).dtype == np.dtype("int8")
@@ -187,8 +201,13 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.unstack(X, 2), ValueError, "out of bounds"),
     (lambda: lax.full((2,), np.ones(2)), TypeError, "must be a scalar"),
     (lambda: lax.full((-2,), 1.0), TypeError, "must not be negative"),
-    (lambda: lax.full((2,), 1j, np.float32), TypeError, "complex"),
-    (lambda: lax.full((2,), 300, np.int8), OverflowError, "int8"),
+    (lambda: lax.full((2,), 1j, np.float32), TypeError, r"lax\.full: dtype float32 .* 1j"),
+    (lambda: lax.full((2,), 300, np.int8), OverflowError, r"lax\.full: dtype int8 .* 300"),
+    (lambda: lax.full((2,), np.nan, int), ValueError, r"lax\.full: dtype int32 .* nan"),
+    (lambda: lax.full_like(1, 1j), TypeError, r"lax\.full_like: dtype int32 .* 1j"),
+    (lambda: lax.full_like(X, 300, np.int8), OverflowError, r"lax\.full_like: dtype int8 .* 300"),
+    (lambda: lax.concatenate([X, X], 0.0), TypeError, "dimension must be an integer, got 0.0"),
+    (lambda: lax.broadcast_in_dim(X, (3, 4), (1, 1)), TypeError, "strictly increasing"),
     (lambda: lax.full((2,), 1, "text"), TypeError, "lax.full"),
     (lambda: lax.full_like(X, X), TypeError, "must be a scalar"),
     (lambda: lax.iota(bool, 3), TypeError, "does not count in dtype bool"),

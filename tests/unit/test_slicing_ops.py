@@ -56,7 +56,10 @@ def test_dynamic_slice_of_long_arrays(dtype: str) -> None:
 
 
 def test_negative_indices_can_be_switched_off() -> None:
-    clipped = lax.dynamic_slice(X, (-1, -1), (1, 1), allow_negative_indices=(True, False))
+    below = np.int32(-1)
+    clipped = dt.jit(
+        lambda x, i: lax.dynamic_slice(x, (-1, i), (1, 1), allow_negative_indices=(True, False))
+    )(X, below)
     assert clipped.tolist() == [[15.0]]
     got = dt.jit(lambda x, i: lax.dynamic_slice_in_dim(x, i, 1, allow_negative_indices=False))(
         X, -2
@@ -198,6 +201,18 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.dynamic_update_slice(X[:1], X, (0, 0)), TypeError, "sizes not larger"),
     (lambda: lax.dynamic_update_slice(X, X.astype(int), (0, 0)), TypeError, "equal dtypes"),
     (lambda: lax.dynamic_update_slice(X, X, (0,)), ValueError, "one start index"),
+    *(
+        (function, ValueError, "start index -1 of dimension 0 is below zero")
+        for function in (
+            lambda: lax.dynamic_slice(X, (-1, 0), (1, 1), allow_negative_indices=False),
+            lambda: lax.dynamic_slice(X, (-1, -1), (1, 1), allow_negative_indices=(False, True)),
+            lambda: lax.dynamic_slice_in_dim(X, np.int8(-1), 1, allow_negative_indices=False),
+            lambda: lax.dynamic_index_in_dim(X, -1, allow_negative_indices=False),
+            lambda: lax.dynamic_update_slice(X, X[:1], [-1, 0], allow_negative_indices=False),
+            lambda: lax.dynamic_update_slice_in_dim(X, X, -1, 0, allow_negative_indices=False),
+            lambda: lax.dynamic_update_index_in_dim(X, X[0], -1, 0, allow_negative_indices=False),
+        )
+    ),
     (lambda: lax.index_take(X, (), ()), ValueError, "an array of indices for each axis"),
     (lambda: lax.index_take(X, (np.arange(2),), (0, 1)), ValueError, "got 1 arrays for axes"),
     (lambda: lax.index_take(X, (np.arange(2),), (2,)), ValueError, "axes 2 is out of bounds"),

@@ -149,7 +149,8 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.sort_key_val(np.zeros(3), np.zeros(2)), TypeError, "one shape"),
     (lambda: lax.top_k(np.zeros(3), 4), ValueError, "k must be from 0 to the size"),
     (lambda: lax.top_k(np.zeros(3), -1), ValueError, "k must be from 0 to the size"),
-    (lambda: lax.top_k(np.zeros(3), 1.5), TypeError, "integers"),
+    (lambda: lax.sort((np.zeros(3),), num_keys=1.0), TypeError, "num_keys must be an integer"),
+    (lambda: lax.top_k(np.zeros(3), 1.5), TypeError, "k must be an integer, got 1.5"),
     (lambda: lax.top_k(np.zeros(3) + 1j, 1), TypeError, "does not accept dtype complex"),
     (lambda: lax.top_k(np.float32(1), 1), ValueError, "rank 0"),
 ]

@@ -32,12 +32,16 @@ _MODULES = {
     ),
     "dovetail.core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
     "dovetail.core.ops.composite": ("composite"),
-    "dovetail.core.ops.contraction": ("Precision batch_matmul dot dot_general dot_general_p"),
+    "dovetail.core.ops.contraction": (
+        "DotDimensionNumbers Precision PrecisionLike batch_matmul dot dot_general dot_general_p"
+    ),
     "dovetail.core.ops.conversion": (
         "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p dtype "
         "reduce_precision reduce_precision_p stop_gradient stop_gradient_p"
     ),
-    "dovetail.core.ops.convolution": ("ConvDimensionNumbers conv_general_dilated_p"),
+    "dovetail.core.ops.convolution": (
+        "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_general_dilated_p"
+    ),
     "dovetail.core.ops.convolution_dimensions": (
         "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
         "conv_shape_tuple conv_transpose_shape_tuple"

@@ -80,7 +80,9 @@ from dovetail.core.ops.complex import imag_p as imag_p
 from dovetail.core.ops.complex import real as real
 from dovetail.core.ops.complex import real_p as real_p
 from dovetail.core.ops.composite import composite as composite
+from dovetail.core.ops.contraction import DotDimensionNumbers as DotDimensionNumbers
 from dovetail.core.ops.contraction import Precision as Precision
+from dovetail.core.ops.contraction import PrecisionLike as PrecisionLike
 from dovetail.core.ops.contraction import batch_matmul as batch_matmul
 from dovetail.core.ops.contraction import dot as dot
 from dovetail.core.ops.contraction import dot_general as dot_general
@@ -95,6 +97,9 @@ from dovetail.core.ops.conversion import reduce_precision_p as reduce_precision_
 from dovetail.core.ops.conversion import stop_gradient as stop_gradient
 from dovetail.core.ops.conversion import stop_gradient_p as stop_gradient_p
 from dovetail.core.ops.convolution import ConvDimensionNumbers as ConvDimensionNumbers
+from dovetail.core.ops.convolution import (
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+)
 from dovetail.core.ops.convolution import conv_general_dilated_p as conv_general_dilated_p
 from dovetail.core.ops.convolution_dimensions import (
     conv_dimension_numbers as conv_dimension_numbers,

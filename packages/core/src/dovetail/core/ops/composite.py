@@ -64,11 +64,11 @@ class Composite(Primitive):
     multiple_results = True
     accepts_zeros = True
 
-    def abstract(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return call_jaxpr.out_avals
+    def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return jaxpr.out_avals
 
-    def reference(self, *args: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
-        return jit_p.reference(*args, jaxpr=call_jaxpr, name=name)
+    def reference(self, *args: Any, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
+        return jit_p.reference(*args, jaxpr=jaxpr, name=name)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -76,23 +76,23 @@ class Composite(Primitive):
         outs = self.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             return outs, [Zero.of(o) for o in outs]
-        return outs, jvp_flat(_decomposition(params["call_jaxpr"]), primals, tangents)[1]
+        return outs, jvp_flat(_decomposition(params["jaxpr"]), primals, tangents)[1]
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        return batch_flat(_decomposition(params["call_jaxpr"]), args, dims, batch_size(args, dims))
+        return batch_flat(_decomposition(params["jaxpr"]), args, dims, batch_size(args, dims))
 
     def lower(
         self,
         context: Builder,
         *values: Any,
-        call_jaxpr: ClosedJaxpr,
+        jaxpr: ClosedJaxpr,
         name: str,
         attributes: Attributes,
         version: int,
     ) -> Any:
-        results = context.call_jaxpr(call_jaxpr, values, name)
+        results = context.call_jaxpr(jaxpr, values, name)
         if not results:
             return []
         # The same operands and function as a call has, under another operation.
@@ -191,7 +191,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
             found = known[key] = _staged(decomposition, name, tree, avals, attributes)
         jaxpr, constants, out_tree = found
         outs = composite_p.bind(
-            *constants, *operands, attributes=fixed, call_jaxpr=jaxpr, name=name, version=version
+            *constants, *operands, attributes=fixed, jaxpr=jaxpr, name=name, version=version
         )
         return pytree.unflatten(out_tree, outs)
 

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 Dims = tuple[int, ...]
 #: ((contracting of lhs, contracting of rhs), (batch of lhs, batch of rhs))
 DimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
+#: The same as users write it.
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
 
 
 class Precision(enum.Enum):
@@ -86,6 +90,16 @@ _PRECISIONS: Final[dict[object, Precision]] = {
 
 
 Precisions = tuple[Precision, Precision] | None
+#: What is taken for a precision.
+PrecisionLike = (
+    str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+    | None
+)
 
 
 def dot_precision(precision: Any) -> Precisions | DotAlgorithm | DotAlgorithmPreset:

@@ -48,6 +48,10 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
+#: What is taken for dimension numbers.
+ConvGeneralDilatedDimensionNumbers = ConvDimensionNumbers | tuple[str, str, str] | None
+
+
 def in_places(spec: Sequence[int], values: Sequence[Any]) -> tuple[Any, ...]:
     """Values for (batch, features, *spatial), in the order of the dimensions that `spec` gives."""
     return tuple([value for _, value in sorted(zip(spec, values, strict=True))])

@@ -118,11 +118,16 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: Any, *, out_sharding: An
     )
 
 
-def _converted(value: Any, dtype: Any, weak_type: bool = False) -> Any:
+def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """A scalar in a dtype; a scalar of the host stays one."""
-    if type(value) is Literal:
+    if type(value) is not Literal:
+        return convert_element_type(value, dtype, weak_type)
+    try:
         return literal(value.val, dtype, weak_type)
-    return convert_element_type(value, dtype, weak_type)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(
+            f"{function}: dtype {dtype_name(dtype)} cannot hold the fill_value {value.val}"
+        ) from None
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
@@ -139,6 +144,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
     Raises:
         TypeError: `fill_value` is no scalar, or another argument is of the wrong kind.
+        OverflowError: `dtype` is too narrow for `fill_value`.
+        ValueError: `fill_value` is NaN and `dtype` has none.
 
     Example:
         >>> from dovetail import lax
@@ -154,7 +161,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
             "repeat an array write lax.broadcast_in_dim or dovetail.numpy.broadcast_to"
         )
     if dtype is not None:
-        value = _converted(value, dtypes.check_user_dtype(dtype, "lax.full"))
+        value = _converted("lax.full", value, dtypes.check_user_dtype(dtype, "lax.full"))
     return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
 
 
@@ -196,9 +203,11 @@ def full_like(
             f"lax.full_like: fill_value must be a scalar, got an array of shape {value.shape}"
         )
     if dtype is not None:
-        value = _converted(value, dtypes.check_user_dtype(dtype, "lax.full_like"))
+        wanted = dtypes.check_user_dtype(dtype, "lax.full_like")
+        value = _converted("lax.full_like", value, wanted)
     elif isinstance(like_dtype, np.dtype):
-        value = _converted(value, dtypes.canonicalize_dtype(like_dtype), weak)
+        wanted = dtypes.canonicalize_dtype(like_dtype)
+        value = _converted("lax.full_like", value, wanted, weak)
     elif aval_of(value).dtype != like_dtype:
         raise TypeError(
             f"lax.full_like: an array of {dtype_name(like_dtype)} is filled with a value of that "
@@ -232,4 +241,4 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
         (2, 3)
     """
     refuse_sharding(out_sharding, "empty")
-    return full(shape, 0, dtype)
+    return full(shape, 0, dtypes.default_dtype("f") if dtype is None else dtype)

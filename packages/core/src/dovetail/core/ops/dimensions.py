@@ -38,13 +38,29 @@ def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
         ) from None
 
 
+def integer(value: Any, function: str, argument: str) -> int:
+    """An integer as a Python int.
+
+    Raises:
+        TypeError: it is none (TracerIntegerConversionError if it is a tracer).
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, Tracer):
+            raise
+        raise TypeError(f"lax.{function}: {argument} must be an integer, got {value!r}") from None
+
+
 def canonical_shape(shape: Any, function: str, argument: str = "shape") -> Shape:
     """A shape as a tuple of non-negative ints; one integer is taken for a shape of rank 1.
 
     Raises:
         TypeError: it is no sequence of integers, or one is negative.
     """
-    if hasattr(shape, "__index__") and not hasattr(shape, "__len__"):
+    if getattr(shape, "ndim", None) == 0 or (
+        hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    ):
         shape = (shape,)
     sizes = integers(shape, function, argument)
     if any(n < 0 for n in sizes):
@@ -61,14 +77,7 @@ def canonical_dimension(dimension: Any, rank: int, function: str, argument: str 
         TypeError: it is no integer.
         ValueError: there is no such dimension.
     """
-    try:
-        d = operator.index(dimension)
-    except TypeError:
-        if isinstance(dimension, Tracer):
-            raise
-        raise TypeError(
-            f"lax.{function}: {argument} must be an integer, got {dimension!r}"
-        ) from None
+    d = integer(dimension, function, argument)
     if -rank <= d < rank:
         return d + rank if d < 0 else d
     raise ValueError(f"lax.{function}: {argument} {d} is out of bounds for an array of rank {rank}")

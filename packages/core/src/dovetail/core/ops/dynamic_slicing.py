@@ -258,6 +258,12 @@ def _start_indices(
                 f"{len(shape)} dimensions of the operand"
             )
     values = [_scalar_index(i, function) for i in indices]
+    for dim, (value, may_wrap) in enumerate(zip(values, wrap, strict=True)):
+        if isinstance(value, int) and value < 0 and not may_wrap:
+            raise ValueError(
+                f"lax.{function}: the start index {value} of dimension {dim} is below zero, which "
+                "allow_negative_indices=False rules out"
+            )
     known = {v.dtype for v in values if not isinstance(v, int)}
     if len(known) > 1:
         raise TypeError(

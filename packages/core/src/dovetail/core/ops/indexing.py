@@ -60,7 +60,7 @@ class GatherScatterMode(enum.Enum):
 
         Args:
             mode: a mode; ``"clip"``, ``"fill"``, ``"drop"`` or ``"promise_in_bounds"``; None for
-                ``"fill"``.
+                ``"fill"``, which is what updates do by default.
 
         Raises:
             ValueError: it names none.
@@ -296,6 +296,11 @@ def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
                 f"{function}: fill_value must be a Python or NumPy scalar known while tracing, got "
                 f"{type(fill_value).__name__}; write fill_value.item() if it is a concrete array"
             )
+    if isinstance(fill_value, complex) and dtype_kind(dtype) != "c":
+        raise TypeError(
+            f"{function}: fill_value {fill_value} is complex, and the operand is of dtype "
+            f"{dtype_name(dtype)}; write fill_value.real"
+        )
     return NAN if fill_value != fill_value else fill_value
 
 
@@ -342,9 +347,9 @@ class Gather(Linear):
                     f"operand of shape {operand.shape} has size {most}"
                 )
         removed = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-        if any(slice_sizes[d] > 1 for d in removed):
+        if any(slice_sizes[d] != min(1, operand.shape[d]) for d in removed):
             raise TypeError(
-                f"gather: slice_sizes {slice_sizes} must be at most 1 in collapsed_slice_dims "
+                f"gather: slice_sizes {slice_sizes} must be 1 in collapsed_slice_dims "
                 f"{numbers.collapsed_slice_dims} and operand_batching_dims "
                 f"{numbers.operand_batching_dims}"
             )
@@ -656,8 +661,9 @@ def gather(
         slice_sizes: size of a slice in each dimension of `operand`.
         unique_indices: a promise that no element is read twice; the gradient may be faster.
         indices_are_sorted: a promise that the index vectors are in ascending order.
-        mode: what happens out of bounds: ``"fill"`` (the default), ``"clip"`` or
-            ``"promise_in_bounds"``; see `GatherScatterMode`.
+        mode: what happens out of bounds: ``"fill"``, ``"clip"`` or ``"promise_in_bounds"``; see
+            `GatherScatterMode`. By default ``"fill"`` where a `fill_value` is given, otherwise
+            ``"promise_in_bounds"``: nothing is checked.
         fill_value: what a slice is filled with that is not wholly in bounds, in the mode
             ``"fill"``. By default NaN, the smallest signed or the largest unsigned integer, or
             True.
@@ -681,7 +687,10 @@ def gather(
     """
     operand = as_operand(operand, "gather", "operand")
     indices = as_operand(start_indices, "gather", "start_indices")
-    parsed = GatherScatterMode.from_any(mode)
+    if mode is None and fill_value is None:
+        parsed = GatherScatterMode.PROMISE_IN_BOUNDS
+    else:
+        parsed = GatherScatterMode.from_any(mode)
     fill = None
     if parsed is GatherScatterMode.FILL_OR_DROP:
         fill = canonical_fill(fill_value, aval_of(operand).dtype, "gather")

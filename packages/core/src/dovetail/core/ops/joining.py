@@ -17,6 +17,7 @@ from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail.core.ops.dimensions import (
     canonical_dimension,
     inserted,
+    integer,
     integers,
     replaced,
     without,
@@ -306,8 +307,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     values = _operands(operands, "concatenate")
     if len(values) == 1 and isinstance(values[0], ArrayClass) and values[0].ndim:
         return values[0]
-    (d,) = integers((dimension,), "concatenate", "dimension")
-    return concatenate_p.bind(*values, dimension=d)
+    return concatenate_p.bind(*values, dimension=integer(dimension, "concatenate", "dimension"))
 
 
 def stack(operands: Any, axis: int = 0) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail.core.base import dtypes
-from dovetail.core.basis.elementwise import dtype_name
+from dovetail.core.basis.elementwise import dtype_kind, dtype_name
 from dovetail.core.basis.operands import equal_dtypes, operand
 from dovetail.core.basis.structural import (
     batch_size,
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
 
 
+def _chooses(dtype: Any) -> bool:
+    return dtype_kind(dtype) in ("b", "i", "u")
+
+
 class SelectN(Primitive):
     """Of several cases, each element from the one that the first operand says."""
 
@@ -34,7 +38,7 @@ class SelectN(Primitive):
 
     def abstract(self, which: Any, *cases: Any) -> Any:
         if not cases:
-            raise TypeError("select_n needs at least one case")
+            raise ValueError("select_n needs at least one case")
         first = cases[0]
         if any(c.shape != first.shape for c in cases):
             raise TypeError(
@@ -50,14 +54,14 @@ class SelectN(Primitive):
                 f"select_n: which must be a scalar or of the shape {first.shape} of the cases, "
                 f"got the shape {which.shape}"
             )
-        if which.dtype not in (np.bool_, np.int32):
+        if not _chooses(which.dtype):
             raise TypeError(
-                f"select_n: which must be of dtype bool or int32, got {dtype_name(which.dtype)}"
+                f"select_n: which must be boolean or an integer, got {dtype_name(which.dtype)}"
             )
         if which.dtype == np.bool_ and len(cases) > 2:
             raise TypeError(
                 f"select_n: a which of dtype bool chooses between two cases, got {len(cases)}; "
-                "use dtype int32"
+                "use integers"
             )
         return make_aval(first.shape, first.dtype, all(c.weak_type for c in cases))
 
@@ -106,12 +110,15 @@ class SelectN(Primitive):
     def lower(self, context: Builder, which: Any, *cases: Any) -> Any:
         predicate = context.avals_in[0]
         (out,) = context.avals_out
+        highest = 1 if predicate.dtype == np.bool_ else int(dtypes.iinfo(predicate.dtype).max)
 
         def choose(start: int, stop: int) -> Any:
             if stop - start == 1:
                 return cases[start]
             middle = (start + stop) // 2
-            bound = context.constant(np.int32(middle), predicate)
+            if middle > highest:
+                return choose(start, middle)
+            bound = context.constant(middle, predicate)
             less = context.compare(which, bound, "LT", predicate)
             return context.select(less, choose(start, middle), choose(middle, stop), out)
 
@@ -127,8 +134,8 @@ def select_n(which: Any, *cases: Any) -> Any:
     """Each element from one of several arrays.
 
     Args:
-        which: which case to take: booleans (for at most two cases) or int32; a scalar, or of the
-            shape of the cases. Integers out of range mean the nearest case.
+        which: which case to take: booleans (for at most two cases) or integers; a scalar, or of
+            the shape of the cases. Integers out of range mean the nearest case.
         *cases: arrays of one shape and dtype.
 
     Returns:
@@ -136,6 +143,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
     Raises:
         TypeError: shapes or dtypes differ, or `which` has another dtype.
+        ValueError: there is no case.
 
     Example:
         >>> import numpy as np
@@ -144,7 +152,7 @@ def select_n(which: Any, *cases: Any) -> Any:
         [3, 2]
     """
     if not cases:
-        raise TypeError("lax.select_n needs at least one case")
+        raise ValueError("lax.select_n needs at least one case")
     return select_n_p.bind(
         operand(which, "lax.select_n", "which"), *equal_dtypes("select_n", *cases)
     )
@@ -156,7 +164,8 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     Unlike `dovetail.numpy.where` it neither broadcasts nor promotes.
 
     Args:
-        pred: booleans; a scalar, or of the shape of the others.
+        pred: booleans, or integers, of which those above zero are true; a scalar, or of the shape
+            of the others.
         on_true: any array.
         on_false: an array of the same shape and dtype.
 
@@ -173,6 +182,6 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
         [1, 4]
     """
     pred = operand(pred, "lax.select", "pred")
-    if dtypes.dtype_of(pred) not in (np.bool_, np.int32):
-        raise TypeError(f"lax.select: pred must be of dtype bool, got {dtypes.dtype_of(pred)}")
+    if not _chooses(dtypes.dtype_of(pred)):
+        raise TypeError(f"lax.select: pred must be boolean, got {dtypes.dtype_of(pred)}")
     return select_n_p.bind(pred, *equal_dtypes("select", on_false, on_true))

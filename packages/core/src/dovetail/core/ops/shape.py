@@ -201,7 +201,7 @@ def broadcast_in_dim(
         operand: an array or scalar.
         shape: shape of the result.
         broadcast_dimensions: for each dimension of `operand` the dimension of the result that it
-            becomes, in increasing order.
+            becomes, each another one. Where they do not increase, the operand is transposed.
         out_sharding: None.
 
     Returns:
@@ -222,6 +222,9 @@ def broadcast_in_dim(
     dims = integers(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if sizes == shape_of(x) and dims == tuple(range(len(sizes))) and isinstance(x, ArrayClass):
         return x
+    if len(set(dims)) == len(dims) == len(shape_of(x)) and list(dims) != sorted(dims):
+        x = transpose(x, sorted(range(len(dims)), key=dims.__getitem__))
+        dims = tuple(sorted(dims))
     return structural.broadcast_in_dim_p.bind(
         x, shape=sizes, broadcast_dimensions=dims, sharding=None
     )

@@ -13,7 +13,7 @@ from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import batch_size, to_front
 from dovetail.core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail.core.ops.creation import iota_like
-from dovetail.core.ops.dimensions import canonical_dimension, integers, replaced
+from dovetail.core.ops.dimensions import canonical_dimension, integer, replaced
 from dovetail.core.ops.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -320,7 +320,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not values:
         raise TypeError("lax.sort needs at least one operand, got an empty sequence")
     dimension = canonical_dimension(dimension, len(shape_of(values[0])), "sort", "dimension")
-    outs = sort_p.bind(*values, dimension=dimension, is_stable=bool(is_stable), num_keys=num_keys)
+    keys = integer(num_keys, "sort", "num_keys")
+    outs = sort_p.bind(*values, dimension=dimension, is_stable=bool(is_stable), num_keys=keys)
     return tuple(outs) if several else outs[0]
 
 
@@ -379,7 +380,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tu
         ([4, 3], [1, 2])
     """
     x = as_operand(operand, "lax.top_k", "operand")
-    (count,) = integers((k,), "top_k", "k")
+    count = integer(k, "top_k", "k")
     axis = canonical_dimension(axis, len(shape_of(x)), "top_k")
     values, order = top_k_p.bind(x, k=count, axis=axis)
     return values, order
