@@ -50,7 +50,10 @@ class Regularized(GammaFunction):
     upper: ClassVar[bool]
 
     def formula(self, a: Term, x: Term, exact: bool) -> Term:
-        tail, is_upper = _tail(a, x, exact)
+        # The upper function of tiny a, which alone is computed there, is a multiple of a.
+        bounded = a.apply("maximum", TINY)
+        tail, is_upper = _tail(bounded, x, exact)
+        tail = tail * (a / bounded)
         wanted = is_upper if self.upper else ~is_upper
         return tail.where(wanted, 1.0 - tail)
 
@@ -70,6 +73,10 @@ class Regularized(GammaFunction):
     def tangent_right(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         tangent = mul(t, gamma_density_p.bind(x, y))
         return neg(tangent) if self.upper else tangent
+
+
+#: Derivatives in shapes below this one are those at zero.
+TINY: Final = 1e-20
 
 
 class Igamma(Regularized):
@@ -224,6 +231,7 @@ class IgammaGradA(GammaFunction):
     numpy = references.wide(np.vectorize(special_references.igamma_grad_a, [float]))
 
     def formula(self, a: Term, x: Term, exact: bool) -> Term:
+        a = a.apply("maximum", TINY)
         kernel = gamma_kernel(a, paired(x, x) if exact else x)
         return -gamma_weight(a, x, kernel) * _slope(a, x, exact)
 
