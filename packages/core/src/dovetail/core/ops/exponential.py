@@ -19,7 +19,7 @@ from dovetail.core.ops.bitwise import and_p, or_p, shift_left_p, shift_right_ari
 from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.conversion import bitcast_convert_type_p, reduce_precision_p
-from dovetail.core.ops.extrema import clamp_p, max_p
+from dovetail.core.ops.extrema import clamp_p, max_p, min_p
 from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
 from dovetail.core.ops.parts import doubled, endless, equal, halved, infinite, where
 from dovetail.core.ops.rounding import RoundingMethod, round_p
@@ -119,8 +119,8 @@ class Log(ElementaryFunction):
         return div_p.bind(t, x)
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """A part that is infinite is enough."""
-        return complex_p.bind(_infinite_with(x, real(y)), imag(y))
+        """The real part again, which is the logarithm of the modulus."""
+        return complex_p.bind(_infinite_with(x, _log_of_modulus(x)), imag(y))
 
 
 class Log2(ElementaryFunction):
@@ -245,6 +245,41 @@ def _infinite_with(x: Any, modulus: Any) -> Any:
     return where(or_p.bind(infinite(real(x)), infinite(imag(x))), math.inf, modulus)
 
 
+def _log_of_modulus(z: Any) -> Any:
+    """log |z| as log(m) + log1p((n / m)**2) / 2, where m and n are the sizes of the parts, m >= n.
+
+    Where m is about 1, it is log1p(m**2 + n**2 - 1) / 2. Near the unit circle this sum cancels, so
+    its terms are products of halves of the digits, which are exact, from the largest on: each step
+    is exact or as good as its result. A compiler may join products and sums.
+    """
+    a, b = abs_p.bind(real(z)), abs_p.bind(imag(z))
+    m, n = max_p.bind(a, b), min_p.bind(a, b)
+    one = literal_like(1, m)
+    first, *terms = (
+        term for pair in zip(*map(_split_square, (m, n)), strict=True) for term in pair
+    )
+    excess = functools.reduce(add_p.bind, terms, sub_p.bind(first, one))
+    least = literal_like(np.finfo(aval_of(m).dtype).smallest_normal, m)
+    ratio = div_p.bind(n, max_p.bind(m, least))
+    # From 1 / 2 to 2: beyond, the logarithm of m outweighs the other one.
+    near = lt_p.bind(abs_p.bind(sub_p.bind(m, literal_like(1.25, m))), literal_like(0.75, m))
+    logarithm = halved(log1p(where(near, excess, _square(ratio))))
+    return add_p.bind(where(near, 0, log(m)), logarithm)
+
+
+def _split_square(x: Any) -> tuple[Any, Any, Any]:
+    """Three numbers whose sum is the square of x."""
+    exponent, digits = _halves(x)
+    high = reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=digits - 1)
+    low = sub_p.bind(x, high)
+    return _square(high), mul(doubled(high), low), _square(low)
+
+
+def _halves(x: Any) -> tuple[int, int]:
+    """The number of bits of the exponent of x, and half of those of its digits."""
+    return (8, 12) if aval_of(x).dtype == np.float32 else (11, 26)
+
+
 def _unit_of_log2(x: Any) -> tuple[Any, Any]:
     """The cosine and the sine of x log 2, exact for |x| up to 2**26 (float32: 2**12).
 
@@ -252,7 +287,7 @@ def _unit_of_log2(x: Any) -> tuple[Any, Any]:
     digits, which is exact: so a compiler may join products and sums.
     """
     dtype = aval_of(x).dtype
-    exponent, digits = (8, 12) if dtype == np.float32 else (11, 26)
+    exponent, digits = _halves(x)
     leading = math.floor(math.ldexp(math.log(2), digits)) / 2**digits
     middle = float(dtype.type(math.log(2) - leading))
     last = math.log(2) - leading - middle + _LOG2_BEYOND_DOUBLE

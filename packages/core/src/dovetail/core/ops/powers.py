@@ -15,12 +15,14 @@ from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail.core.ops.bitwise import and_p, or_p
-from dovetail.core.ops.comparison import eq_p, gt_p
+from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.exponential import log
+from dovetail.core.ops.extrema import max_p, min_p
 from dovetail.core.ops.functions import COMPLEX, Accuracy, ElementaryFunction
 from dovetail.core.ops.operands import operands
-from dovetail.core.ops.parts import doubled, equal, infinite, where, with_sign
+from dovetail.core.ops.parts import doubled, equal, halved, infinite, where, with_sign
+from dovetail.core.ops.selection import select_n_p
 from dovetail.core.trace.zeros import Zero
 
 
@@ -210,17 +212,18 @@ class Sqrt(ElementaryFunction):
     """The square root."""
 
     name, hlo, numpy = "sqrt", "sqrt", references.wide(np.sqrt)
+    formula_dtypes = COMPLEX
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
         return div_p.bind(literal_like(0.5, x), y)
 
-    def corrected(self, x: Any, y: Any) -> Any:
-        """The imaginary part has the sign of that of x, also on the cut; infinite parts count."""
+    def formula(self, x: Any) -> Any:
+        """The larger part is sqrt(m) k, as of `_scaled_root`; twice the product of both is |b|."""
         a, b = real(x), imag(x)
-        high = infinite(b)
-        size = where(or_p.bind(high, equal(a, -math.inf)), math.inf, imag(y))
-        part = where(or_p.bind(high, equal(a, math.inf)), math.inf, real(y))
-        return complex_p.bind(part, with_sign(size, b))
+        root, _, k, _ = _scaled_root(a, b)
+        larger, size = mul(root, k), abs_p.bind(b)
+        smaller = where(infinite(b), math.inf, div_p.bind(size, doubled(larger)))
+        return _with_larger_part(a, larger, where(equal(larger, 0), 0, smaller), b)
 
 
 class Rsqrt(ElementaryFunction):
@@ -233,16 +236,35 @@ class Rsqrt(ElementaryFunction):
         return mul(literal_like(-0.5, x), div_p.bind(y, x))
 
     def formula(self, x: Any) -> Any:
-        """(u / r) / r and (v / r) / r, where u + iv is the square root, and r its modulus.
+        """The larger part is k / (sqrt(m) h), as of `_scaled_root`; 1 / 0 at zero."""
+        a, b = real(x), imag(x)
+        root, h, k, ratio = _scaled_root(a, b)
+        inverse = div_p.bind(literal_like(1, a), mul(root, h))
+        smaller = div_p.bind(ratio, doubled(k))
+        return _with_larger_part(a, mul(k, inverse), mul(smaller, inverse), neg(b))
 
-        At zero it is 1 / 0, and 0 at infinity.
-        """
-        root = sqrt(x)
-        inverse = div_p.bind(literal_like(1, real(x)), abs_p.bind(root))
-        u, v = (mul(mul(part, inverse), inverse) for part in (real(root), neg(imag(root))))
-        end, zero = equal(inverse, 0), with_sign(inverse, neg(imag(x)))
-        u = where(end, 0, where(equal(inverse, math.inf), math.inf, u))
-        return complex_p.bind(u, where(end, zero, v))
+
+def _scaled_root(a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+    """sqrt(m), h, k and |b| / m, where |a + ib| = m h and (|a| + |a + ib|) / 2 = m k**2.
+
+    m is the larger of |a| and |b|, so that nothing overflows. It is infinite where one of them is.
+    """
+    x, y = abs_p.bind(a), abs_p.bind(b)
+    flat, steep = ge_p.bind(x, y), lt_p.bind(x, y)
+    endless = or_p.bind(infinite(a), infinite(b))
+    m = where(endless, math.inf, max_p.bind(x, y))
+    least = literal_like(np.finfo(aval_of(a).dtype).smallest_normal, a)
+    r = where(endless, 0, div_p.bind(min_p.bind(x, y), max_p.bind(m, least)))
+    h = sqrt(add_p.bind(literal_like(1, a), mul(r, r)))
+    k = sqrt(halved(add_p.bind(where(flat, 1, r), h)))
+    return sqrt(m), h, k, where(steep, 1, r)
+
+
+def _with_larger_part(a: Any, larger: Any, smaller: Any, b: Any) -> Any:
+    """A root in the right half plane, below the real axis where b is negative."""
+    left = lt_p.bind(a, literal_like(0, a))
+    size = select_n_p.bind(left, smaller, larger)
+    return complex_p.bind(select_n_p.bind(left, larger, smaller), with_sign(size, b))
 
 
 class Cbrt(ElementaryFunction):
