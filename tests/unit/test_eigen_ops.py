@@ -610,3 +610,21 @@ def test_all_of_the_spectrum_is_no_part_of_it() -> None:
         lambda x: linalg.svd(x, full_matrices=True, subset_by_index=(0, 3)),
     ):
         assert "subset_by_index=None" in str(dt.make_jaxpr(function)(X))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 0)])
+def test_every_algorithm_takes_nothing(shape: tuple[int, ...]) -> None:
+    x = np.zeros(shape, np.float32)
+    results = [
+        *(lax.linalg.eigh(x, implementation=i)[1] for i in EighImplementation),
+        *(lax.linalg.eig(x, implementation=i)[0] for i in EigImplementation),
+        *(lax.linalg.svd(x, algorithm=a)[1] for a in SvdAlgorithm),
+    ]
+    assert {r.shape for r in results} == {shape[:-1]}
+
+
+@pytest.mark.parametrize("algorithm", EighImplementation)
+def test_every_algorithm_chooses_nothing(algorithm: EighImplementation) -> None:
+    x = np.eye(3, dtype=np.float32)
+    vectors, values = lax.linalg.eigh(x, implementation=algorithm, subset_by_index=(1, 1))
+    assert (vectors.shape, values.shape) == ((3, 0), (0,))

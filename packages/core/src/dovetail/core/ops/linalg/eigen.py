@@ -174,6 +174,8 @@ class Eigh(Primitive):
         algorithm: EighImplementation | None,
     ) -> Any:
         (aval,), outs = context.avals_in, context.avals_out
+        if not aval.size or not outs[0].size:
+            return [context.constant(0, out) for out in outs]
         if algorithm not in (None, EighImplementation.JACOBI):
             raise cannot_compute(
                 context,
@@ -182,8 +184,6 @@ class Eigh(Primitive):
                 "leave implementation out, or pass EighImplementation.JACOBI, which every platform "
                 "has",
             )
-        if not aval.size or not outs[0].size:
-            return [context.constant(0, out) for out in outs]
         found = lower_jacobi(context, x, lower)
         if subset_by_index is None:
             return found

@@ -204,6 +204,12 @@ class Svd(Primitive):
         algorithm: SvdAlgorithm | None,
     ) -> Any:
         (aval,), outs = context.avals_in, context.avals_out
+        if not aval.size:
+            # Without singular values, the vectors are any that are orthonormal.
+            return [
+                context.constant(0 if not i else np.broadcast_to(np.eye(*o.shape[-2:]), o.shape), o)
+                for i, o in enumerate(outs)
+            ]
         if algorithm in (SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER):
             raise cannot_compute(
                 context,
@@ -211,12 +217,6 @@ class Svd(Primitive):
                 algorithm,
                 "leave algorithm out, or pass SvdAlgorithm.POLAR, which every platform has",
             )
-        if not aval.size:
-            # Without singular values, the vectors are any that are orthonormal.
-            return [
-                context.constant(0 if not i else np.broadcast_to(np.eye(*o.shape[-2:]), o.shape), o)
-                for i, o in enumerate(outs)
-            ]
         jacobi = EighImplementation.JACOBI if algorithm is SvdAlgorithm.JACOBI else None
 
         def decomposed(x: Any) -> list[Any]:
