@@ -221,6 +221,15 @@ def test_shifts_by_more_than_the_width() -> None:
         (lambda: lax.add(F32, np.ones(3, np.int32)), TypeError, "equal dtypes.*float32.*int32"),
         (lambda: lax.add(np.ones(2, np.int32), 2.0), TypeError, "equal dtypes"),
         (lambda: lax.add(True, 2), TypeError, "bool|equal dtypes"),
+        *(
+            (call, TypeError, "equal dtypes, got .*key<fry>")
+            for call in (
+                lambda: lax.add(dovetail.random.key(0), 1),
+                lambda: lax.max(1.0, dovetail.random.key(0)),
+                lambda: lax.eq(dovetail.random.key(0), 1),
+                lambda: lax.select(True, dovetail.random.key(0), 1),
+            )
+        ),
         (lambda: lax.real(1.0), TypeError, "real does not accept dtype float32"),
         (lambda: lax.complex(1.0, 2), TypeError, "complex"),
         (lambda: lax.lt(1j, 2j), TypeError, "lt does not accept dtype complex64"),

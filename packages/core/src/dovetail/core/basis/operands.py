@@ -90,7 +90,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
     strong = {a.dtype for a in avals if not (a.weak_type and a.ndim == 0)}
     if len(strong) == 1:
         (dtype,) = strong
-        if (
+        if isinstance(dtype, np.dtype) and (
             dtypes.result_type(
                 *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True))
             )
