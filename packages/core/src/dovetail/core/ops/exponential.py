@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -120,7 +120,7 @@ class Log(ElementaryFunction):
 
     def corrected(self, x: Any, y: Any) -> Any:
         """The real part again, which is the logarithm of the modulus."""
-        return complex_p.bind(_infinite_with(x, _log_of_modulus(x)), imag(y))
+        return complex_p.bind(_infinite_with(x, _log_of_modulus(real(x), imag(x))), imag(y))
 
 
 class Log2(ElementaryFunction):
@@ -186,9 +186,12 @@ class Log1p(ElementaryFunction):
         return select_n_p.bind(large, exact, log(u))
 
     def corrected(self, x: Any, y: Any) -> Any:
-        """Where 1 + x is imaginary, the square of its modulus may underflow."""
-        a, size = real(x), log(abs_p.bind(imag(x)))
-        return complex_p.bind(_infinite_with(x, where(equal(a, -1), size, real(y))), imag(y))
+        """The real part again, which is the logarithm of the modulus of 1 + x."""
+        a, b = real(x), imag(x)
+        shifted = add_p.bind(a, literal_like(1, a))
+        small = lt_p.bind(abs_p.bind(a), literal_like(0.5, a))
+        modulus = _log_of_modulus(shifted, b, lambda e: where(small, _shifted_excess(a, b), e))
+        return complex_p.bind(_infinite_with(x, modulus), imag(y))
 
 
 class Logistic(ElementaryFunction):
@@ -245,14 +248,15 @@ def _infinite_with(x: Any, modulus: Any) -> Any:
     return where(or_p.bind(infinite(real(x)), infinite(imag(x))), math.inf, modulus)
 
 
-def _log_of_modulus(z: Any) -> Any:
-    """log |z| as log(m) + log1p((n / m)**2) / 2, where m and n are the sizes of the parts, m >= n.
+def _log_of_modulus(a: Any, b: Any, exact: Callable[[Any], Any] = lambda excess: excess) -> Any:
+    """log |a + ib| as log(m) + log1p((n / m)**2) / 2, where m >= n are the sizes of the parts.
 
     Where m is about 1, it is log1p(m**2 + n**2 - 1) / 2. Near the unit circle this sum cancels, so
     its terms are products of halves of the digits, which are exact, from the largest on: each step
-    is exact or as good as its result. A compiler may join products and sums.
+    is exact or as good as its result. A compiler may join products and sums. A caller that knows
+    the sum better says so by `exact`.
     """
-    a, b = abs_p.bind(real(z)), abs_p.bind(imag(z))
+    a, b = abs_p.bind(a), abs_p.bind(b)
     m, n = max_p.bind(a, b), min_p.bind(a, b)
     one = literal_like(1, m)
     first, *terms = (
@@ -263,8 +267,23 @@ def _log_of_modulus(z: Any) -> Any:
     ratio = div_p.bind(n, max_p.bind(m, least))
     # From 1 / 2 to 2: beyond, the logarithm of m outweighs the other one.
     near = lt_p.bind(abs_p.bind(sub_p.bind(m, literal_like(1.25, m))), literal_like(0.75, m))
-    logarithm = halved(log1p(where(near, excess, _square(ratio))))
+    logarithm = halved(log1p(where(near, exact(excess), _square(ratio))))
     return add_p.bind(where(near, 0, log(m)), logarithm)
+
+
+def _shifted_excess(a: Any, b: Any) -> Any:
+    """2 a + a**2 + b**2 where |a| < 1 / 2, which cancels where |1 + a + ib| is about 1.
+
+    First 2 a + b**2 does, to no more than a**2; then errors of sums are kept.
+    """
+    (square, *others), (leading, *terms) = _split_square(a), _split_square(b)
+    total, rests = add_p.bind(doubled(a), leading), [*terms[1:], *others[1:]]
+    for term in (square, terms[0], others[0]):
+        previous, total = total, add_p.bind(total, term)
+        second = sub_p.bind(total, previous)
+        rests.append(sub_p.bind(previous, sub_p.bind(total, second)))
+        rests.append(sub_p.bind(term, second))
+    return add_p.bind(total, functools.reduce(add_p.bind, rests))
 
 
 def _split_square(x: Any) -> tuple[Any, Any, Any]:

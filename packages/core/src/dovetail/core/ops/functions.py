@@ -103,15 +103,16 @@ class Function(Unary):
         """The attributes of StableHLO's operation."""
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        """16-bit numbers of a formula are computed in float32."""
-        if out.dtype not in self.formula_dtypes:
-            result = context.op(self.hlo, values, out, self.attributes(context, **params))
-            if out.dtype not in COMPLEX:
-                return result
+        if out.dtype in self.formula_dtypes:
+            return self.emit_formula(context, values[0], out)
+        result = context.op(self.hlo, values, out, self.attributes(context, **params))
+        if out.dtype in COMPLEX:
             (result,) = context.lower_function(self.corrected, [out, out])(*values, result)
-            return result
+        return result
+
+    def emit_formula(self, context: Any, x: Any, out: ShapedArray) -> Any:
+        """Lower `formula`; 16-bit numbers are computed in float32."""
         wide = out.update(dtype=np.dtype(np.float32)) if out.dtype.itemsize == 2 else out
-        (x,) = values
         (result,) = context.lower_function(self.formula, [wide])(context.convert(x, out, wide))
         return context.convert(result, wide, out)
 
