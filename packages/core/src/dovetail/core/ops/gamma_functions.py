@@ -291,7 +291,8 @@ def polygamma(m: Any, x: Any) -> Any:
         x: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
 
     Returns:
-        An array of the dtype of the operands.
+        An array of the dtype of the operands; for positive orders infinite at 0 and the negative
+        integers, NaN for orders that are negative or no integers.
 
     Raises:
         TypeError: dtypes differ or are not floating point, or shapes do not go together.
@@ -314,7 +315,8 @@ def zeta(x: Any, q: Any) -> Any:
         q: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
 
     Returns:
-        An array of the dtype of the operands.
+        An array of the dtype of the operands; infinite for x = 1 and where q is 0 or a negative
+        integer, NaN for x < 1, and for other negative q where x is no integer.
 
     Raises:
         TypeError: dtypes differ or are not floating point, or shapes do not go together.
