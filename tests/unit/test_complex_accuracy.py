@@ -118,7 +118,7 @@ def test_each_part_is_exact(name: str, dtype: Any) -> None:
     for point, got in zip(x, results, strict=True):
         z = mpmath.mpc(complex(point))
         # Digits enough for 1 - 1e-300**2, where there are such parts.
-        with mpmath.workprec(300 if 1e-40 < min(abs(z.real), abs(z.imag)) else 2200):
+        with mpmath.workprec(300 if min(abs(z.real), abs(z.imag)) > 1e-40 else 2200):
             want = case.exact(z)
             for part in ("real", "imag"):
                 term = case.cancelled(z, want) if part == "real" else 0

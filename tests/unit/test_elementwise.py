@@ -311,3 +311,11 @@ def test_no_warnings_at_special_values() -> None:
         warnings.simplefilter("error")
         for function in (lax.log, lax.sqrt, lax.rsqrt, lax.lgamma, lax.digamma, lax.erf_inv):
             function(x).tolist()
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "weak"),
+    [(2.0, 3, True), (2.0, np.int32(3), False), (np.float32(2), 3, False)],
+)
+def test_a_power_is_weak_if_both_operands_are(base: Any, exponent: Any, weak: bool) -> None:
+    assert lax.pow(base, exponent).weak_type is weak

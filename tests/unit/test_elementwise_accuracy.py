@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
 
 import dovetail
 from dovetail import lax
+from dovetail.core.ops.functions import Function
+from dovetail.testing.samples import defined_primitives
 
 mpmath.mp.prec = 200
 NDArray = np.ndarray[Any, Any]
@@ -101,3 +104,25 @@ def error(exact: Callable[[Any], Any], x: Any, got: Any, dtype: Any) -> float:
 def test_small_parts_of_complex_sinh() -> None:
     z = np.complex64(3.9e-12 - 1.2e-13j)
     assert complex(lax.sinh(z)) == pytest.approx(complex(z), rel=1e-6)
+
+
+FUNCTIONS = sorted(
+    name
+    for name, primitive in defined_primitives().items()
+    if isinstance(primitive, Function) and hasattr(lax, name)
+)
+NARROW = [ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_narrow_floats_are_computed_in_float32(dtype: Any) -> None:
+    x = np.array([0.5, 1, 1.5, 2, -0.5, 0]).astype(dtype)
+
+    def everything(x: Any) -> list[Any]:
+        return [getattr(lax, name)(x) for name in FUNCTIONS]
+
+    wide = dovetail.jit(everything)(x.astype(np.float32))
+    for name, got, want in zip(FUNCTIONS, dovetail.jit(everything)(x), wide, strict=True):
+        np.testing.assert_array_equal(
+            np.asarray(got, np.float32), np.asarray(want).astype(dtype).astype(np.float32), name
+        )

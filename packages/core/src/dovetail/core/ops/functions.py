@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -105,16 +106,23 @@ class Function(Unary):
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         if out.dtype in self.formula_dtypes:
             return self.emit_formula(context, values[0], out)
+        if out.dtype.itemsize == 1:
+            return _emit_wide(context, partial(self.bind, **params), values[0], out)
         result = context.op(self.hlo, values, out, self.attributes(context, **params))
         if out.dtype in COMPLEX:
             (result,) = context.lower_function(self.corrected, [out, out])(*values, result)
         return result
 
     def emit_formula(self, context: Any, x: Any, out: ShapedArray) -> Any:
-        """Lower `formula`; 16-bit numbers are computed in float32."""
-        wide = out.update(dtype=np.dtype(np.float32)) if out.dtype.itemsize == 2 else out
-        (result,) = context.lower_function(self.formula, [wide])(context.convert(x, out, wide))
-        return context.convert(result, wide, out)
+        """Lower `formula`."""
+        return _emit_wide(context, self.formula, x, out)
+
+
+def _emit_wide(context: Any, function: Callable[[Any], Any], x: Any, out: ShapedArray) -> Any:
+    """Lower a function of one array; numbers of 16 bits and fewer are computed in float32."""
+    wide = out.update(dtype=np.dtype(np.float32)) if out.dtype.itemsize <= 2 else out
+    (result,) = context.lower_function(function, [wide])(context.convert(x, out, wide))
+    return context.convert(result, wide, out)
 
 
 class ElementaryFunction(Function):

@@ -100,7 +100,7 @@ class Pow(Binary):
         out = super().abstract(*avals)
         base, exponent = avals
         if exponent.dtype != base.dtype:
-            return make_aval(out.shape, out.dtype, base.weak_type)
+            return make_aval(out.shape, out.dtype, base.weak_type and exponent.weak_type)
         return out
 
     def reference(self, *args: Any, **params: Any) -> Any:
