@@ -25,9 +25,11 @@ from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import Linear, is_linear, to_front
 from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ops.arithmetic import add_p, div_p, sub_p
-from dovetail.core.ops.comparison import eq_p, ge_p, le_p
+from dovetail.core.ops.comparison import eq_p
+from dovetail.core.ops.complex import real
 from dovetail.core.ops.dimensions import canonical_dimension, replaced
 from dovetail.core.ops.exponential import exp_p, log_p
+from dovetail.core.ops.extrema import Extremum, max_p, min_p
 from dovetail.core.ops.reduction import KINDS
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.slicing import pad_with
@@ -139,8 +141,7 @@ class CumProd(Cumulative):
 class CumExtreme(Cumulative):
     """The extreme of the elements up to each; of equal ones, all have the same share of it."""
 
-    kinds = "iuf"
-    comparison: ClassVar[Primitive]
+    extreme: ClassVar[Extremum]
     worst: ClassVar[float]
 
     def jvp(
@@ -155,35 +156,41 @@ class CumExtreme(Cumulative):
         # An element that is worse than those before leaves their share; an equal one joins; a
         # better one starts anew. So sums over those that share, and their number, are linear
         # recurrences.
-        stays = convert_element_type(self.comparison.bind(before, x), dtype)
-        joins = convert_element_type(self.comparison.bind(x, before), dtype)
+        best = self.extreme.bind(before, x)
+        stays, joins = (convert_element_type(eq_p.bind(v, best), dtype) for v in (before, x))
         count = recurrence(stays, joins, axis, reverse)
         return out, div_p.bind(recurrence(stays, mul(t, joins), axis, reverse), count)
+
+    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
+        return self.extreme.emit(context, x, y, out=aval)
 
 
 class CumMax(CumExtreme):
     """The largest of the elements up to each; NaN from the first NaN on."""
 
-    name, numpy, comparison, worst = "cummax", np.maximum, ge_p, -np.inf
-
-    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
-        return context.max(x, y, aval)
+    name, numpy, extreme, worst = "cummax", np.maximum, max_p, -np.inf
 
 
 class CumMin(CumExtreme):
     """The smallest of the elements up to each; NaN from the first NaN on."""
 
-    name, numpy, comparison, worst = "cummin", np.minimum, le_p, np.inf
-
-    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
-        return context.min(x, y, aval)
+    name, numpy, extreme, worst = "cummin", np.minimum, min_p, np.inf
 
 
 class CumLogSumExp(Cumulative):
     """The logarithms of the sums of the exponentials of the elements up to each."""
 
     name, numpy = "cumlogsumexp", np.logaddexp
-    kinds = "f"
+    kinds = "fc"
+
+    def reference(self, x: Any, *, axis: int, reverse: bool) -> Any:
+        x = np.asarray(x)
+        if dtype_kind(x.dtype) != "c":
+            return super().reference(x, axis=axis, reverse=reverse)
+        flipped = np.flip(x, axis) if reverse else x
+        with np.errstate(divide="ignore"):
+            out = np.log(np.cumsum(np.exp(flipped.astype(np.complex128)), axis))
+        return (np.flip(out, axis) if reverse else out).astype(x.dtype)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
@@ -204,7 +211,10 @@ class CumLogSumExp(Cumulative):
         def function(x: Any) -> Any:
             dtype = aval.dtype if aval.dtype.itemsize >= 4 else FLOAT32
             x = convert_element_type(x, dtype)
-            m = cummax_p.bind(x, axis=axis, reverse=reverse)
+            m = cummax_p.bind(
+                real(x) if dtype_kind(dtype) == "c" else x, axis=axis, reverse=reverse
+            )
+            m = convert_element_type(m, dtype)
             before = shifted(m, axis, reverse, -np.inf)
             factors, terms = exp_of_difference(before, m), exp_of_difference(x, m)
             total = recurrence(factors, terms, axis, reverse)

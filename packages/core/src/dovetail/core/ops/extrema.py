@@ -20,7 +20,7 @@ from dovetail.core.basis.structural import batch_size, broadcast_in_dim, broadca
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops.arithmetic import sub_p
 from dovetail.core.ops.bitwise import and_p
-from dovetail.core.ops.comparison import eq_p, ge_p, lt_p
+from dovetail.core.ops.comparison import eq_p, ne_p
 from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.trace.zeros import Zero
 
@@ -88,7 +88,7 @@ min_p: Final = Min()
 class Clamp(Elementwise):
     """The second operand, but not less than the first and not more than the third."""
 
-    name, kinds = "clamp", "biuf"
+    name, kinds = "clamp", "biufc"
 
     @staticmethod
     def numpy(low: Any, x: Any, high: Any) -> Any:
@@ -135,22 +135,36 @@ class Clamp(Elementwise):
         return self.bind(limits[0], x, limits[1]), 0
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        return context.clamp(*values, out)
+        low, x, high = values
+        if dtype_kind(out.dtype) == "c":
+            return min_p.emit(context, max_p.emit(context, low, x, out=out), high, out=out)
+        return context.clamp(low, x, high, out)
 
 
 # Whose derivative is that of the result. At a limit it is the limit's, so that it is zero in x.
 
 
 def _low_wins(low: Any, x: Any, high: Any) -> Any:
-    return and_p.bind(ge_p.bind(low, x), lt_p.bind(low, high))
+    return and_p.bind(_at_least(low, x), _below(low, high))
 
 
 def _x_wins(low: Any, x: Any, high: Any) -> Any:
-    return and_p.bind(lt_p.bind(low, x), lt_p.bind(x, high))
+    return and_p.bind(_below(low, x), _below(x, high))
 
 
 def _high_wins(low: Any, x: Any, high: Any) -> Any:
-    return ge_p.bind(max_p.bind(low, x), high)
+    return _at_least(max_p.bind(low, x), high)
+
+
+# Complex numbers, which have no comparisons but equality, are ordered by their extremes.
+
+
+def _at_least(x: Any, y: Any) -> Any:
+    return eq_p.bind(x, max_p.bind(x, y))
+
+
+def _below(x: Any, y: Any) -> Any:
+    return and_p.bind(eq_p.bind(x, min_p.bind(x, y)), ne_p.bind(x, y))
 
 
 clamp_p: Final = Clamp()
@@ -214,14 +228,14 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
     Args:
         min: lower limit; a scalar, or of the shape of `x`.
-        x: real numbers or booleans.
+        x: numbers or booleans; complex numbers are ordered by their real parts first.
         max: upper limit; a scalar, or of the shape of `x`.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: dtypes differ or are complex, or shapes do not go together.
+        TypeError: dtypes differ, or shapes do not go together.
 
     Example:
         >>> from dovetail import lax

@@ -305,7 +305,15 @@ SELECTION: dict[str, list[Sample]] = {
             note="crossed",
         ),
         *(Sample((e[0], e, e[2])) for e in map(extremes, INTEGERS)),
-        *rejected(Sample((np.ones(2),) * 3), COMPLEXES),
+        *across_dtypes(
+            Sample((np.array(1 + 1j), np.array([0.5j, 1.5 - 1j, 2 - 3j, 3 + 3j]), np.array(2.5))),
+            COMPLEXES,
+        ),
+        Sample(
+            (np.array(1 + 1j), np.array([1 - 1j, 1 + 1j, 1 + 2j, 2.5 - 3j]), np.array(2.5 + 0j)),
+            differentiable=(),
+            note="equal real parts",
+        ),
         Sample((np.ones(3), np.ones(2), np.array(1.0)), raises=TypeError),
         Sample((np.array(0), np.ones(2), np.array(1.0)), raises=TypeError),
     ],

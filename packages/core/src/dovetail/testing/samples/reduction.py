@@ -147,6 +147,15 @@ def _cumulative(
     ]
 
 
+def _running_extreme() -> list[Sample]:
+    ties = np.array([1 + 1j, 1 - 1j, 2 - 1j, 2 + 3j, 0.5, 2 + 3j, -1 + 2j, -1 - 2j])
+    return [
+        *_cumulative(NUMBERS, smooth=(), tolerance=0),
+        *across_dtypes(Sample((ties,), _along(0), differentiable=()), COMPLEXES),
+        Sample((np.array([2 + 1j, 1 - 1j, 3 + 1j, 4 - 2j]),), _along(0)),
+    ]
+
+
 SAMPLES: dict[str, list[Sample]] = {
     "reduce_sum": [*_arithmetic((0,), out_sharding=None), *_errors((), out_sharding=None)],
     "reduce_prod": [*_arithmetic(), *_errors((bool,))],
@@ -159,10 +168,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "argmin": _position(),
     "cumsum": _cumulative(NUMBERS, (0,)),
     "cumprod": [*_cumulative(NUMBERS), Sample((ZEROS,), _along(1), note="zeros")],
-    "cummax": _cumulative(REALS, smooth=(), tolerance=0),
-    "cummin": _cumulative(REALS, smooth=(), tolerance=0),
+    "cummax": _running_extreme(),
+    "cummin": _running_extreme(),
     "cumlogsumexp": [
-        *_cumulative(FLOATS, absolute=8),
+        *_cumulative((*FLOATS, *COMPLEXES), absolute=8),
         Sample((OVERFLOWING,), _along(1), differentiable=(), note="large numbers"),
     ],
     "linear_recurrence": [
