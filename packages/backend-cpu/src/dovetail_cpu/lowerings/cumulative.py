@@ -150,6 +150,8 @@ def cumprod(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 @TABLE.rule("cummax")
 def cummax(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     """Largest elements."""
+    if context.avals_out[0].dtype.kind == "c":
+        return NotImplemented  # XLA compares real parts only
     return _scan(
         context,
         [x],
@@ -163,6 +165,8 @@ def cummax(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 @TABLE.rule("cummin")
 def cummin(context: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     """Smallest elements."""
+    if context.avals_out[0].dtype.kind == "c":
+        return NotImplemented  # XLA compares real parts only
     return _scan(
         context,
         [x],

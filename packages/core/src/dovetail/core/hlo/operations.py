@@ -62,7 +62,10 @@ class OperationBuilder(AttributeBuilder):
     @property
     def avals_out(self) -> tuple[Any, ...]:
         """Avals of its results."""
-        return () if self.equation is None else tuple([v.aval for v in self.equation.outvars])
+        if self.equation is None:
+            return ()
+        outvars = self.equation.outvars
+        return (outvars[0].aval,) if len(outvars) == 1 else tuple([v.aval for v in outvars])
 
     # Types
 

@@ -100,22 +100,33 @@ class Function(Unary):
         """The function of complex numbers `x`, from what StableHLO's operation gives for them."""
         return y
 
-    def attributes(self, context: Any, **params: Any) -> Any:
-        """The attributes of StableHLO's operation."""
-
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        if out.dtype in self.formula_dtypes:
+        dtype = out.dtype
+        if dtype in self.formula_dtypes:
             return self.emit_formula(context, values[0], out)
-        if out.dtype.itemsize == 1:
+        if dtype.itemsize == 1:
             return _emit_wide(context, partial(self.bind, **params), values[0], out)
-        result = context.op(self.hlo, values, out, self.attributes(context, **params))
-        if out.dtype in COMPLEX:
+        accuracy = params.get("accuracy")
+        asked = None if accuracy is None else _accuracy_attributes(context, self.hlo, accuracy)
+        result = context.op(self.hlo, values, out, asked)
+        if dtype.kind == "c":
             (result,) = context.lower_function(self.corrected, [out, out])(*values, result)
         return result
 
     def emit_formula(self, context: Any, x: Any, out: ShapedArray) -> Any:
         """Lower `formula`."""
         return _emit_wide(context, self.formula, x, out)
+
+
+def _accuracy_attributes(context: Any, operation: str, accuracy: Tolerance | AccuracyMode) -> Any:
+    if operation.startswith("chlo."):
+        return None
+    if isinstance(accuracy, Tolerance):
+        bounds = {"atol": accuracy.atol, "rtol": accuracy.rtol, "ulps": accuracy.ulps}
+        chosen = context.result_accuracy("TOLERANCE", **bounds)
+    else:
+        chosen = context.result_accuracy(accuracy.name)
+    return {"result_accuracy": chosen}
 
 
 def _emit_wide(context: Any, function: Callable[[Any], Any], x: Any, out: ShapedArray) -> Any:
@@ -148,16 +159,6 @@ class ElementaryFunction(Function):
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         return mul(t, self.derivative(x, y))
-
-    def attributes(self, context: Any, *, accuracy: Accuracy = None) -> Any:
-        if accuracy is None or self.hlo.startswith("chlo."):
-            return None
-        if isinstance(accuracy, Tolerance):
-            bounds = {"atol": accuracy.atol, "rtol": accuracy.rtol, "ulps": accuracy.ulps}
-            chosen = context.result_accuracy("TOLERANCE", **bounds)
-        else:
-            chosen = context.result_accuracy(accuracy.name)
-        return {"result_accuracy": chosen}
 
 
 def polynomial(coefficients: Sequence[float], x: Any) -> Any:

@@ -21,7 +21,6 @@ from dovetail.testing.samples.shape import complex_numbers, numbers
 
 NUMBERS = (*INTEGERS, *FLOATS, *COMPLEXES)
 BIT_DTYPES = (*BOOLS, *INTEGERS)
-REALS = (*INTEGERS, *FLOATS)
 
 #: Values of which each dtype can hold the sums and products.
 SMALL = np.array([[1, 2, 3, 1], [2, 1, 1, 3], [3, 1, 2, 2]])
@@ -152,6 +151,7 @@ def _running_extreme() -> list[Sample]:
     return [
         *_cumulative(NUMBERS, smooth=(), tolerance=0),
         *across_dtypes(Sample((ties,), _along(0), differentiable=()), COMPLEXES),
+        Sample((np.tile(ties, (40, 1)),), _along(0), differentiable=(), batched=()),
         Sample((np.array([2 + 1j, 1 - 1j, 3 + 1j, 4 - 2j]),), _along(0)),
     ]
 
