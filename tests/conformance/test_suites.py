@@ -28,6 +28,7 @@ def test_report(tmp_path):
         "--dovetail-platform=cpu",
         "--dovetail-level=essential",
         f"--dovetail-report={report}",
+        f"--junitxml={tmp_path / 'junit.xml'}",
         "-k=neg and (abstract or jit)",
     )
     assert answer.returncode == 0, answer.stdout
