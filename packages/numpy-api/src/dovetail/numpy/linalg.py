@@ -45,8 +45,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         ord: which norm: None for the square root of the sum of squares. For vectors a number p for
             the p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest
             magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or
-            -inf (of a row). Norms of singular values ("nuc", 2, -2) need a factorisation that is
-            not here yet.
+            -inf (of a row), 2 or -2 (largest or smallest singular value), "nuc" (their sum).
         axis: dimension of vectors, or pair of dimensions of matrices; all if None.
         keepdims: whether the dimensions stay, with size one.
 
@@ -133,10 +132,13 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         extreme = largest if ord > 0 else smallest
         return plain(extreme)(sums, axes, None, keepdims)
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(
-            f"linalg.norm: ord {ord!r} needs singular values, and the factorisation that finds "
-            "them is not here yet; the norms None, 'fro', 1, -1, inf and -inf are"
-        )
+        others = [d for d in range(x.ndim) if d not in axes]
+        values = lax.linalg.svd(lax.transpose(x, (*others, *axes)), compute_uv=False)
+        if ord == "nuc":
+            found = plain(total)(values, -1, None, None, False)
+        else:
+            found = plain(largest if ord > 0 else smallest)(values, -1, None, False)
+        return lax.expand_dims(found, axes) if keepdims else found
     raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
 
 

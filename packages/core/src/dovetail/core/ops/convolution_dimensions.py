@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
 from dovetail.core.ops.convolution import ConvDimensionNumbers, in_places, spatial_sizes
-from dovetail.core.ops.dimensions import canonical_shape, integers
+from dovetail.core.ops.dimensions import canonical_shape, integer, integers
 from dovetail.core.ops.padding import Pads, dilated_size, pads_of
-from dovetail.core.trace.tracer import Tracer
 
 Shape = tuple[int, ...]
 
@@ -108,20 +106,6 @@ def entries(
     if any(v < 1 for v in found):
         raise ValueError(f"lax.{function}: {argument} must be positive, got {found}")
     return found
-
-
-def integer(value: Any, function: str, argument: str) -> int:
-    """An argument as a Python int.
-
-    Raises:
-        TypeError: it is no integer.
-    """
-    try:
-        return operator.index(value)
-    except TypeError:
-        if isinstance(value, Tracer):
-            raise
-        raise TypeError(f"lax.{function}: {argument} must be an integer, got {value!r}") from None
 
 
 def spatial_pads(

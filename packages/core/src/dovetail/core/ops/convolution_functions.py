@@ -25,13 +25,12 @@ from dovetail.core.ops.convolution import (
 from dovetail.core.ops.convolution_dimensions import (
     dimension_numbers_of,
     entries,
-    integer,
     sizes_of,
     spatial_pads,
     transposed_pads,
 )
 from dovetail.core.ops.creation import iota_p
-from dovetail.core.ops.dimensions import refuse_sharding
+from dovetail.core.ops.dimensions import integer, refuse_sharding
 from dovetail.core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
 from dovetail.core.ops.joining import stack_p
 from dovetail.core.ops.padding import dilated_size
