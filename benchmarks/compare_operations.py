@@ -1,9 +1,10 @@
 """Compare single operations on large arrays with JAX, NumPy and PyTorch, and write a table.
 
-    python compare_operations.py --dovetail PYTHON --jax PYTHON [--torch PYTHON] [--rounds 3]
+    python compare_operations.py --dovetail PYTHON --jax PYTHON [--torch PYTHON] [--rounds 15]
         [--output operations.md]
 
-Each figure is the median over the rounds; in a round all programs run one after the other.
+Each figure is the median over the rounds; in a round of one operation all frameworks measure it
+one after the other, every second time in reverse, and a ratio is the median of those of the rounds.
 """
 
 from __future__ import annotations
@@ -24,19 +25,45 @@ from compare import versions
 HERE = Path(__file__).parent
 GEOMETRIC_MEAN = 0.6
 LARGEST = 1.1
+#: A short operation has more rounds than asked for: as many as fit into this time.
+SECONDS = 6.0
+MOST_ROUNDS = 99
 
 
-def measure(python: str, framework: str, environment: dict[str, str]) -> dict[str, float]:
-    """Milliseconds by operation."""
-    answer = subprocess.run(
-        [python, str(HERE / "operations.py"), framework],
-        check=True,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    found: dict[str, float] = json.loads(answer.stdout)
-    return found
+class Worker:
+    """A process that measures operations with one framework.
+
+    Attributes:
+        names: the operations it has.
+    """
+
+    def __init__(self, python: str, framework: str, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [python, str(HERE / "operations.py"), framework],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.names: list[str] = json.loads(self._read())
+
+    def milliseconds(self, name: str) -> float:
+        """Measure an operation once more."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{name}\n")
+        self._process.stdin.flush()
+        return float(self._read())
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{' '.join(map(str, self._process.args))} ended without a figure")
+        return line
 
 
 def main() -> int:
@@ -44,20 +71,32 @@ def main() -> int:
     parser.add_argument("--dovetail", required=True, help="Python that has dovetail")
     parser.add_argument("--jax", required=True, help="Python that has JAX on the same jaxlib")
     parser.add_argument("--torch", help="Python that has PyTorch")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
 
     pythons = {"dovetail": options.dovetail, "jax": options.jax, "numpy": options.dovetail}
     if options.torch:
         pythons["torch"] = options.torch
-    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
+    figures: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"DOVETAIL_COMPILATION_CACHE_DIR": folder}
-        for number in range(options.rounds):
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-            for name, python in pythons.items():
-                rounds[name].append(measure(python, name, environment))
+        workers = {name: Worker(pythons[name], name, environment) for name in pythons}
+        for operation in workers["dovetail"].names:
+            print(operation, file=sys.stderr)
+            having = {name: w for name, w in workers.items() if operation in w.names}
+            figures[operation] = {name: [] for name in having}
+            started = time.monotonic()
+            while (rounds := len(figures[operation]["dovetail"])) < options.rounds or (
+                rounds < MOST_ROUNDS and time.monotonic() - started < SECONDS
+            ):
+                # To and fro: the threads of PyTorch wait for work without sleeping, which would
+                # always slow the next one.
+                order = reversed(having.items()) if rounds % 2 else having.items()
+                for name, worker in order:
+                    figures[operation][name].append(worker.milliseconds(operation))
+        for worker in workers.values():
+            worker.close()
 
     packages = {"dovetail": ("dovetail", "jaxlib", "numpy"), "jax": ("jax", "jaxlib")}
     shown = [f"{name}: Python {versions(pythons[name], packages[name])}" for name in packages]
@@ -65,21 +104,19 @@ def main() -> int:
         shown.append(f"PyTorch: Python {versions(options.torch, ('torch',))}")
     lines = [
         f"{'. '.join(shown)}. {platform.machine()}, {os.cpu_count()} cores, "
-        f"{time.strftime('%Y-%m-%d')}. Milliseconds, medians of {options.rounds} interleaved "
-        "rounds.",
+        f"{time.strftime('%Y-%m-%d')}. Milliseconds, medians of at least {options.rounds} "
+        "interleaved rounds.",
         "",
         "| | dovetail | JAX | NumPy | PyTorch | of JAX | of the best |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     ratios = {}
-    for name in rounds["dovetail"][0]:
-        times = {
-            framework: statistics.median(r[name] for r in found)
-            for framework, found in rounds.items()
-            if name in found[0]
-        }
+    for name, found in figures.items():
+        times = {framework: statistics.median(runs) for framework, runs in found.items()}
         ours = times["dovetail"]
-        ratios[name] = ours / times["jax"]
+        ratios[name] = statistics.median(
+            a / b for a, b in zip(found["dovetail"], found["jax"], strict=True)
+        )
         best = min(value for framework, value in times.items() if framework != "dovetail")
         cells = [f"{times[f]:.2f}" if f in times else "" for f in ("jax", "numpy", "torch")]
         figures = [f"{ours:.2f}", *cells, f"{ratios[name]:.2f}", f"{ours / best:.2f}"]

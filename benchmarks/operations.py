@@ -1,9 +1,10 @@
-"""Measure single operations on large arrays in one process and print the figures as JSON.
+"""Measure single operations on large arrays, one at a time, as another process asks for them.
 
     python operations.py jax|dovetail|numpy|torch
 
-Each operation is one compiled program (a plain call for NumPy and PyTorch). A figure is the median
-wall time of several calls, in milliseconds, each until its result is there.
+The first line written is a JSON list of the operations' names. For every name read, one line with
+the median wall time of several calls follows, in milliseconds, each call until its result is there.
+Each operation is one compiled program (a plain call for NumPy and PyTorch).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -24,10 +26,10 @@ Operation = tuple[tuple[Any, ...], Function, Function | None, Function | None]
 
 def milliseconds(function: Callable[[], Any], wait: Callable[[Any], Any]) -> float:
     """Median time of a call; more calls where they are short."""
-    for _ in range(3):
+    for _ in range(2):
         wait(function())
     times: list[float] = []
-    while len(times) < 5 or (len(times) < 25 and sum(times) < 0.3):
+    while len(times) < 3 or (len(times) < 25 and sum(times) < 0.05):
         start = time.perf_counter()
         wait(function())
         times.append(time.perf_counter() - start)
@@ -361,32 +363,50 @@ def operations(lax: Any, random: Any, grad: Any) -> dict[str, Operation]:
     return found
 
 
+Makers = dict[str, Callable[[], Callable[[], Any]]]
+
+
+def calls_with_arrays(framework: str) -> Makers:
+    """By name, functions that make a call of an operation of NumPy or PyTorch."""
+    module = import_module(framework)
+    anything = _Anything()
+    put = (lambda x: module.from_numpy(x.copy())) if framework == "torch" else np.copy
+
+    def maker(function: Function, arrays: tuple[Any, ...]) -> Callable[[], Callable[[], Any]]:
+        return lambda: partial(function, module, *map(put, arrays))
+
+    return {
+        name: maker(function, arrays)
+        for name, (arrays, _, *theirs) in operations(anything, anything, anything).items()
+        if (function := theirs[framework == "torch"])
+    }
+
+
+def calls_of_programs(framework: str) -> Makers:
+    """By name, functions that make a call of a compiled operation of dovetail or JAX."""
+    module, lax, random = map(import_module, (framework, f"{framework}.lax", f"{framework}.random"))
+    import_module(f"{framework}.lax.linalg")
+
+    def maker(function: Function, arrays: tuple[Any, ...]) -> Callable[[], Callable[[], Any]]:
+        compiled = module.jit(function)
+        return lambda: partial(compiled, *map(module.device_put, arrays))
+
+    return {
+        name: maker(function, arrays)
+        for name, (arrays, function, *_) in operations(lax, random, module.grad).items()
+    }
+
+
 def main() -> None:
     framework = sys.argv[1]
-    figures: dict[str, float] = {}
     if framework in ("numpy", "torch"):
-        torch = import_module("torch") if framework == "torch" else None
-        for name, (arrays, _, with_numpy, with_torch) in operations(
-            _Anything(), _Anything(), _Anything()
-        ).items():
-            theirs = with_numpy if torch is None else with_torch
-            if theirs is None:
-                continue
-            a = arrays if torch is None else tuple(map(torch.from_numpy, arrays))
-            module = np if torch is None else torch
-            figures[name] = milliseconds(
-                lambda f=theirs, m=module, a=a: f(m, *a), lambda result: result
-            )
+        makers, wait = calls_with_arrays(framework), lambda result: result
     else:
-        dt = import_module(framework)
-        lax = import_module(f"{framework}.lax")
-        random = import_module(f"{framework}.random")
-        import_module(f"{framework}.lax.linalg")
-        for name, (arrays, function, _, _) in operations(lax, random, dt.grad).items():
-            a = tuple(map(dt.device_put, arrays))
-            compiled = dt.jit(function)
-            figures[name] = milliseconds(lambda f=compiled, a=a: f(*a), dt.block_until_ready)
-    print(json.dumps(figures))
+        makers, wait = calls_of_programs(framework), import_module(framework).block_until_ready
+    print(json.dumps(list(makers)), flush=True)
+    for line in sys.stdin:
+        # Arrays are made anew, because their places in memory have an influence.
+        print(milliseconds(makers[line.strip()](), wait), flush=True)
 
 
 class _Anything:

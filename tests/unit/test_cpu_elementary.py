@@ -91,6 +91,27 @@ def test_powers_over_all_exponents() -> None:
     assert errors("pow", x, y).max() < 0.51, worst("pow", x, y)
 
 
+def test_remainders_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    pairs = np.stack(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
+    patterns = np.stack([PATTERNS, rng.permutation(PATTERNS)])
+    divisors = rng.integers(1, 2**12, 2**16)
+    multiples = np.stack([divisors * rng.integers(0, 2**12, 2**16), divisors])
+    near = np.stack([2.0 ** rng.uniform(-30, 27, 2**16), rng.uniform(0.5, 1, 2**16)])
+    for x, y in (pairs, patterns, multiples, near):
+        x, y = x.astype(np.float32), y.astype(np.float32)
+        with np.errstate(all="ignore"):
+            want, quotient = np.fmod(x, y), np.abs(x.astype(np.float64) / y)
+        small = ~((quotient > 2.0**28) & (quotient < np.inf))
+        for chosen in (slice(None), small):  # one large quotient leads all to the C library
+            got = np.asarray(dovetail.jit(lax.rem)(x[chosen], y[chosen]))
+            np.testing.assert_array_equal(got, want[chosen])
+            number = ~np.isnan(got)
+            np.testing.assert_array_equal(
+                np.signbit(got)[number], np.signbit(want[chosen])[number], strict=True
+            )
+
+
 @pytest.mark.parametrize("name", ["asin", "atan", "cbrt", "sin", "tan"])
 def test_subnormal_arguments_give_subnormal_results(name: str) -> None:
     x = np.tile(SPECIAL, 40)[np.abs(np.tile(SPECIAL, 40)) < 1e-37]

@@ -1,10 +1,10 @@
 """Elementary functions in float32, computed in float64.
 
-XLA's CPU compiler calls the C library for each element of a sine, an inverse tangent or a cube
-root, and for some of them loses digits. The formulas here consist of arithmetic that it
-vectorises. In float64 ten digits are enough for results that are rounded correctly but in one case
-in a hundred, so that polynomials are short and no step needs care, but for the arguments of sines:
-these are reduced with all the digits of pi that a float32 can need.
+XLA's CPU compiler calls the C library for each element of a sine, a remainder or a cube root, and
+for some of them loses digits. The formulas here consist of arithmetic that it vectorises. In
+float64 ten digits are enough for results that are rounded correctly but in one case in a hundred,
+so that polynomials are short and no step needs care, but for the arguments of sines: these are
+reduced with all the digits of pi that a float32 can need.
 
 XLA lets the processor take subnormal numbers for zeros. A zero is therefore returned as it is where
 the function is the identity near zero; elsewhere a subnormal operand is made from its bits.
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable
+from dovetail.extend import LoweringTable, ShapedArray
 from dovetail_cpu.lowerings.formulas import Term
 
 TABLE: Final = LoweringTable()
@@ -44,6 +44,9 @@ SHIFTER: Final = 1.5 * 2.0**52
 SMALLEST: Final = 2.0**-149
 #: Stands for infinity where the formula would have the difference or quotient of two.
 HUGE: Final = 1e300
+
+#: The product of a smaller integer and a float32 is exact.
+EXACT_QUOTIENT: Final = 2.0**28
 
 #: The bits of 2**52: with others in the mantissa it is the float64 that counts them.
 COUNTER: Final = 0x433 << 52
@@ -288,6 +291,43 @@ def _cbrt(x: Term) -> Term:
     # Infinities and NaN are their own roots.
     found = (size < math.inf).choose(size * root * root, size)
     return (found.to(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
+
+
+@_elementwise("rem")
+def _rem(x: Term, y: Term) -> Term:
+    """The remainder, exactly: if no quotient is too large, from the quotients.
+
+    A quotient that was rounded to an integer above it makes the rest negative, and one rounded from
+    it to below leaves the divisor.
+    """
+    context = x.context
+    size, divisor = _size(x), _size(y)
+    quotient = size / divisor
+    large = (quotient > EXACT_QUOTIENT) & (quotient < math.inf)
+    truth, falsehood = context.scalar(large.aval), context.constant(False)
+    (some,) = context.reduce(
+        [large.value],
+        [falsehood],
+        range(len(large.aval.shape)),
+        [truth],
+        lambda a, b: context.op("or", [a, b], truth),
+    )
+
+    def from_quotients() -> Any:
+        rest = size - quotient.op("floor") * divisor
+        rest = (rest < 0.0).choose(rest + divisor, rest)
+        rest = (rest < divisor).choose(rest, rest - divisor)
+        return (size < divisor).choose(size, rest).value
+
+    def by_the_library() -> Any:
+        return size.op("remainder", divisor).value
+
+    (found,) = context.case(
+        context.convert(some, truth, ShapedArray((), INT32)),
+        [from_quotients, by_the_library],
+        [size.aval],
+    )
+    return _single(Term(context, found, size.aval), _sign(x))
 
 
 @_elementwise("pow")
