@@ -2,7 +2,7 @@
 
 `lax_manifest.json` lists them: of a function or class its parameters without annotations, of an
 enumeration its members, of a primitive the name that jaxprs print, and that there are annotations.
-Names of control flow, tokens, collectives and placement on devices come with these.
+Names of tokens, callbacks, collectives and placement on devices come with these.
 """
 
 from __future__ import annotations

@@ -39,6 +39,10 @@ _MODULES = {
         "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p dtype "
         "reduce_precision reduce_precision_p stop_gradient stop_gradient_p"
     ),
+    "dovetail.core.ops.control.branches": ("cond cond_p switch"),
+    "dovetail.core.ops.control.loops": ("fori_loop map scan"),
+    "dovetail.core.ops.control.scan": ("scan_p"),
+    "dovetail.core.ops.control.while_loop": ("while_loop while_p"),
     "dovetail.core.ops.convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_general_dilated_p"
     ),

@@ -87,6 +87,15 @@ from dovetail.core.ops.contraction import batch_matmul as batch_matmul
 from dovetail.core.ops.contraction import dot as dot
 from dovetail.core.ops.contraction import dot_general as dot_general
 from dovetail.core.ops.contraction import dot_general_p as dot_general_p
+from dovetail.core.ops.control.branches import cond as cond
+from dovetail.core.ops.control.branches import cond_p as cond_p
+from dovetail.core.ops.control.branches import switch as switch
+from dovetail.core.ops.control.loops import fori_loop as fori_loop
+from dovetail.core.ops.control.loops import map as map
+from dovetail.core.ops.control.loops import scan as scan
+from dovetail.core.ops.control.scan import scan_p as scan_p
+from dovetail.core.ops.control.while_loop import while_loop as while_loop
+from dovetail.core.ops.control.while_loop import while_p as while_p
 from dovetail.core.ops.conversion import bitcast_convert_type as bitcast_convert_type
 from dovetail.core.ops.conversion import bitcast_convert_type_p as bitcast_convert_type_p
 from dovetail.core.ops.conversion import convert_element_type as convert_element_type

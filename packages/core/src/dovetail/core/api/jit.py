@@ -9,20 +9,13 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from dovetail.core.api.stages import Lowered, Traced, Wrapped
 from dovetail.core.base import caches
+from dovetail.core.base.unspecified import UNSPECIFIED
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.jit import JitFunction, JitOptions
 from dovetail.core.transform.flattening import abstract, check_callable, name_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class _Unspecified:
-    def __repr__(self) -> str:
-        return "UnspecifiedValue"
-
-
-_UNSPECIFIED: Any = _Unspecified()
 
 
 @overload
@@ -58,11 +51,11 @@ def jit(
     compiler_options: Mapping[str, Any] | None = ...,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
-    fun: Any = _UNSPECIFIED,
+    fun: Any = UNSPECIFIED,
     /,
     *,
-    in_shardings: Any = _UNSPECIFIED,
-    out_shardings: Any = _UNSPECIFIED,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -113,7 +106,7 @@ def jit(
         Array([0.        , 1.05      , 2.1       ], dtype=float32)
     """
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if value is not _UNSPECIFIED and value is not None:
+        if value is not UNSPECIFIED and value is not None:
             raise NotImplementedError(
                 f"{name} of jit needs arrays over several devices, which this version does not "
                 "have; place arguments with device_put, or use device="
@@ -129,7 +122,7 @@ def jit(
         "inline": inline,
         "compiler_options": compiler_options,
     }
-    if fun is _UNSPECIFIED:
+    if fun is UNSPECIFIED:
         return partial(_jit, **options)
     return _jit(fun, **options)
 

@@ -39,6 +39,7 @@ from dovetail.core.base.node_types import treedef_is_leaf as treedef_is_leaf
 from dovetail.core.base.node_types import treedef_tuple as treedef_tuple
 from dovetail.core.base.tree_difference import Node, difference_between, explained, repeat
 from dovetail.core.base.tree_difference import structure_difference as structure_difference
+from dovetail.core.base.unspecified import UNSPECIFIED
 
 __all__ = [
     "DictKey",
@@ -86,14 +87,6 @@ __all__ = [
 
 IsLeaf = Callable[[Any], bool] | None
 IsLeafWithPath = Callable[..., bool] | None
-
-
-class _Unspecified:
-    def __repr__(self) -> str:
-        return "<unspecified>"
-
-
-_UNSPECIFIED: Any = _Unspecified()
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
@@ -317,7 +310,7 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
 def reduce(
     function: Callable[[Any, Any], Any],
     tree: Any,
-    initializer: Any = _UNSPECIFIED,
+    initializer: Any = UNSPECIFIED,
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine the leaves of a tree from left to right, as `functools.reduce` does.
@@ -334,7 +327,7 @@ def reduce(
         16
     """
     flat = leaves(tree, is_leaf)
-    if initializer is _UNSPECIFIED:
+    if initializer is UNSPECIFIED:
         if not flat:
             raise TypeError(
                 "tree.reduce: the tree has no leaves and there is no initializer; pass one"
@@ -347,7 +340,7 @@ def reduce_associative(
     operation: Callable[[Any, Any], Any],
     tree: Any,
     *,
-    identity: Any = _UNSPECIFIED,
+    identity: Any = UNSPECIFIED,
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine the leaves of a tree pairwise, in a balanced tree of operations.
@@ -367,7 +360,7 @@ def reduce_associative(
     """
     level = leaves(tree, is_leaf)
     if not level:
-        if identity is _UNSPECIFIED:
+        if identity is UNSPECIFIED:
             raise TypeError(
                 "tree.reduce_associative: the tree has no leaves and there is no identity; pass one"
             )

@@ -15,6 +15,13 @@ Effects = frozenset[Any]
 no_effects: Final[Effects] = frozenset()
 
 
+def ordered_effects(effects: Effects) -> list[Any]:
+    """The effects whose operations must happen in the order of the program."""
+    if not effects:
+        return []
+    return sorted((e for e in effects if getattr(e, "ordered", False)), key=str)
+
+
 class Var:
     """A variable; its name is chosen when the jaxpr is printed."""
 

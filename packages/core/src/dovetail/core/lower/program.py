@@ -14,9 +14,9 @@ from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.module import ModuleBuilder
 from dovetail.core.hlo.operations import Values, values_of
 from dovetail.core.ir.avals import abstract_token, aval_of, make_aval
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, ordered_effects
 from dovetail.core.lower.constants import LargeConstants, host_value
-from dovetail.core.lower.rules import Rule, RuleTable, explain_failure, ordered_effects
+from dovetail.core.lower.rules import Rule, RuleTable, explain_failure
 from dovetail.core.transform.stage import stage
 
 __all__ = ["Program"]

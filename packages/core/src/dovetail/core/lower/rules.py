@@ -9,23 +9,16 @@ from dovetail.core.base import source
 from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
-from dovetail.core.ir.jaxpr import Effects, JaxprEqn
+from dovetail.core.ir.jaxpr import JaxprEqn, ordered_effects
 from dovetail.core.plugins.manager import manager
 from dovetail.core.trace.primitive import Primitive
 
-__all__ = ["Rule", "RuleTable", "explain_failure", "ordered_effects"]
+__all__ = ["Rule", "RuleTable", "explain_failure"]
 
 #: From the builder, the operands and the parameters to a value or a list of values.
 Rule = Callable[..., Any]
 
 _NOTE: Final = "While lowering"
-
-
-def ordered_effects(effects: Effects) -> list[Any]:
-    """The effects whose operations must happen in the order of the program."""
-    if not effects:
-        return []
-    return sorted((e for e in effects if getattr(e, "ordered", False)), key=str)
 
 
 class RuleTable(dict[Primitive, Rule]):

@@ -14,11 +14,12 @@ from dovetail.core.basis.structural import batch_size
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ir.walk import eval_jaxpr
-from dovetail.core.ops.call import close, jit_p
+from dovetail.core.ops.call import jit_p
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import ArrayClass, Tracer
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batch_flat
+from dovetail.core.transform.derived import close
 from dovetail.core.transform.flattening import location_of, name_of
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.stage import stage

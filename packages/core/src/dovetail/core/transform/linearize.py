@@ -161,6 +161,7 @@ def linearize_flat(
     primals: Sequence[Any],
     varies: Sequence[bool],
     debug_info: DebugInfo,
+    forced: Sequence[bool] | None = None,
 ) -> tuple[list[Any], LinearProgram]:
     """Results of a function of flat arguments, and the linear program of its tangents.
 
@@ -169,6 +170,7 @@ def linearize_flat(
         primals: values.
         varies: for each, whether it has a tangent.
         debug_info: what is differentiated, for messages.
+        forced: the results that are to vary even if their tangents are zero.
     """
     trace = LinearizeTrace(state.trace, debug_info)
     recording = trace.recording
@@ -181,9 +183,16 @@ def linearize_flat(
             results = function(*arguments)
         varies_out = [type(r) is LinearizeTracer and r._trace is trace for r in results]
         outs = [r.primal if v else r for r, v in zip(results, varies_out, strict=True)]
-        jaxpr, residuals = recording.to_jaxpr(
-            [r.tangent for r, v in zip(results, varies_out, strict=True) if v]
-        )
+        tangents = [
+            r.tangent if v else Zero.of(r) for r, v in zip(results, varies_out, strict=True)
+        ]
+        if forced is not None:
+            with use_trace(recording):
+                tangents = [
+                    instantiate(t) if f else t for t, f in zip(tangents, forced, strict=True)
+                ]
+            varies_out = [type(t) is not Zero for t in tangents]
+        jaxpr, residuals = recording.to_jaxpr([t for t in tangents if type(t) is not Zero])
     finally:
         trace.finished = recording.finished = True
     program = LinearProgram(
@@ -195,6 +204,6 @@ def linearize_flat(
     if config.check_tracer_leaks.value:
         from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for
 
-        del arguments, results
+        del arguments, results, tangents
         check_leaks(trace, getattr(function, "aux", None))
     return outs, program

@@ -1,0 +1,499 @@
+"""`cond` and `switch`, and their primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail.core.base import config, dtypes, pytree
+from dovetail.core.base.unspecified import UNSPECIFIED
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.operands import literal, literal_like
+from dovetail.core.basis.operands import operand as as_operand
+from dovetail.core.basis.structural import (
+    batch_size,
+    broadcast_in_dim,
+    full,
+    is_linear,
+    to_front,
+)
+from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    Effects,
+    Literal,
+    Var,
+    no_effects,
+    ordered_effects,
+)
+from dovetail.core.ops.comparison import ne
+from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type, stage_body
+from dovetail.core.ops.extrema import clamp
+from dovetail.core.ops.selection import select_n_p
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.tracer import Tracer
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.batch import batch_flat
+from dovetail.core.transform.derived import (
+    Flags,
+    batch_of,
+    derived_info,
+    function_of,
+    jvp_of,
+    linearization_of,
+    opened,
+    reference_of,
+    remembered,
+    transposition_of,
+)
+from dovetail.core.transform.flattening import check_callable, leaf_names, location_of, name_of
+from dovetail.core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail.core.hlo.builder import Builder
+
+_INDEX: Final = np.dtype(np.int32)
+Branches = tuple[ClosedJaxpr, ...]
+
+
+class Cond(Primitive):
+    """Runs one of several jaxprs, chosen by a number."""
+
+    name = "cond"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, index: Any, *avals: Any, branches: Branches) -> Any:
+        if index.shape or index.dtype != _INDEX:
+            raise TypeError(f"cond: the index must be a scalar int32, got {index}")
+        for branch in branches:
+            have = branch.in_avals
+            if len(have) != len(avals) or not all(map(same_type, avals, have)):
+                raise TypeError(f"cond: a branch takes {have}, got {list(avals)}")
+        outs = [branch.out_avals for branch in branches]
+        if any(len(o) != len(outs[0]) or not all(map(same_type, o, outs[0])) for o in outs):
+            raise TypeError(f"cond: branches return different types: {outs}")
+        return [
+            first.update(weak_type=all(a.weak_type for a in same))
+            for first, *same in zip(outs[0], *outs, strict=True)
+        ]
+
+    def reference(self, index: Any, *args: Any, branches: Branches) -> Any:
+        return reference_of(branches[int(np.clip(index, 0, len(branches) - 1))], args)
+
+    def effects(self, *avals: Any, branches: Branches) -> Effects:
+        return no_effects.union(*(branch.jaxpr.effects for branch in branches))
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+    ) -> tuple[Any, Any]:
+        index, *operands = primals
+        tangents = tangents[1:]
+        varies = tuple(type(t) is not Zero for t in tangents)
+        forced = _union(jvp_of(branch, varies)[1] for branch in branches)
+        derived = [jvp_of(branch, varies, forced)[0] for branch in branches]
+        outs = _bind(index, derived, [*operands, *(t for t in tangents if type(t) is not Zero)])
+        count = len(forced)
+        results, given = outs[:count], iter(outs[count:])
+        return results, [
+            next(given) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)
+        ]
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], *, branches: Branches
+    ) -> tuple[Any, Callable[..., Any]]:
+        index, *operands = primals
+        varies = tuple(nonzero[1:])
+        forced = _union(linearization_of(branch, varies)[3] for branch in branches)
+        parts = [linearization_of(branch, varies, forced) for branch in branches]
+        count = len(forced)
+        computed = [part[0].out_avals[count:] for part in parts]
+        slots, places = _slots(computed)
+        primal = [
+            _with_slots(part[0], count, tuple(slots), tuple(place))
+            for part, place in zip(parts, places, strict=True)
+        ]
+        outs = _bind(index, primal, operands)
+        results, kept = outs[:count], outs[count:]
+        # Operands that a branch needs again are residuals of it too; none is given twice.
+        needed = sorted({f for part in parts for f in part[2] if f is not None})
+        residuals = [*(operands[i] for i in needed), *kept]
+        linear = []
+        for (_, program, forwarded, _), place in zip(parts, places, strict=True):
+            slot = iter(place)
+            numbers = [
+                needed.index(f) if f is not None else len(needed) + next(slot) for f in forwarded
+            ]
+            linear.append(_with_leading(program, tuple(numbers), tuple(map(aval_of, residuals))))
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given = [t for t, v in zip(tangents[1:], varies, strict=True) if v]
+            found = iter(_bind(index, linear, [*residuals, *given]))
+            return [next(found) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)]
+
+        return results, tangent
+
+    def transpose(
+        self, cotangent: Any, index: Any, *args: Any, branches: Branches
+    ) -> Sequence[Any]:
+        linear = tuple(map(is_linear, args))
+        given = tuple(type(ct) is not Zero for ct in cotangent)
+        forced = _union(transposition_of(branch, linear, given)[1] for branch in branches)
+        derived = [transposition_of(branch, linear, given, forced)[0] for branch in branches]
+        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
+        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
+        results = iter(_bind(index, derived, [*operands, *cts]))
+        found = iter([next(results) if v else None for v in forced])
+        return [None, *(next(found) if lin else None for lin in linear)]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, branches: Branches
+    ) -> tuple[Any, Any]:
+        size = batch_size(args, dims)
+        (index, *operands), (of_index, *of_operands) = args, dims
+        if of_index is not None:
+            return self._batch_of_choices(index, of_index, operands, of_operands, size, branches)
+        at = tuple(of_operands)
+        forced = _union(
+            [d is not None for d in batch_of(branch, size, at)[1]] for branch in branches
+        )
+        derived = [batch_of(branch, size, at, forced)[0] for branch in branches]
+        return _bind(index, derived, operands), [0 if b else None for b in forced]
+
+    def _batch_of_choices(
+        self,
+        index: Any,
+        of_index: int,
+        operands: Sequence[Any],
+        dims: Sequence[int | None],
+        size: int,
+        branches: Branches,
+    ) -> tuple[Any, Any]:
+        """Where elements choose differently, all branches run, and each takes what it chose."""
+        effects = self.effects(branches=branches)
+        if ordered_effects(effects):
+            raise NotImplementedError(
+                "vmap of lax.cond or lax.switch whose predicate is mapped runs all branches, and "
+                f"they have effects that would then happen for all: {sorted(map(str, effects))}"
+            )
+        index = to_front(index, of_index, size)
+        results = []
+        for branch in branches:
+            outs, found = batch_flat(function_of(branch), operands, dims, size)
+            results.append([to_front(o, d, size) for o, d in zip(outs, found, strict=True)])
+        zero = literal(0, _INDEX)
+        if len(branches) == 2:
+            index = ne(index, zero)
+        else:
+            index = clamp(zero, index, literal(len(branches) - 1, _INDEX))
+        outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
+        return outs, [0] * len(outs)
+
+    def lower(self, context: Builder, index: Any, *values: Any, branches: Branches) -> Any:
+        return context.case(
+            index,
+            [partial(context.inline_jaxpr, branch, values) for branch in branches],
+            context.avals_out,
+            effects=ordered_effects(self.effects(branches=branches)),
+        )
+
+
+cond_p: Final = Cond()
+
+
+def _union(flags: Iterable[Sequence[bool]]) -> Flags:
+    """What holds for a result of some branch."""
+    return tuple([any(same) for same in zip(*flags, strict=True)])
+
+
+def _bind(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
+    """Choose between jaxprs; their constants become leading operands, which all of them take."""
+    parts = [opened(branch) for branch in branches]
+    captured = list({id(value): value for _, values in parts for value in values}.values())
+    if captured:
+        number = {id(value): i for i, value in enumerate(captured)}
+        avals = tuple(map(aval_of, captured))
+        closed = [
+            _with_leading(jaxpr, tuple([number[id(value)] for value in values]), avals)
+            for jaxpr, values in parts
+        ]
+    else:
+        closed = [jaxpr for jaxpr, _ in parts]
+    results: list[Any] = cond_p.bind(index, *captured, *operands, branches=tuple(closed))
+    return results
+
+
+def _with_leading(
+    closed: ClosedJaxpr, numbers: tuple[int, ...], avals: tuple[Any, ...]
+) -> ClosedJaxpr:
+    """A jaxpr whose leading arguments are some of more arguments.
+
+    Args:
+        closed: the jaxpr.
+        numbers: for each of its leading arguments, which of the new ones it is.
+        avals: of the new ones.
+    """
+    jaxpr = closed.jaxpr
+    given = dict(zip(numbers, jaxpr.invars, strict=False))
+    invars = [given[i] if i in given else Var(aval) for i, aval in enumerate(avals)]
+    debug = jaxpr.debug_info
+    if debug is not None:
+        debug = DebugInfo(debug.traced_for, debug.function, debug.location)
+    return ClosedJaxpr(
+        jaxpr.replace(invars=[*invars, *jaxpr.invars[len(numbers) :]], debug_info=debug),
+        closed.consts,
+    )
+
+
+def _slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
+    """Room for the residuals of all branches, of which one runs.
+
+    Args:
+        computed: for each branch the avals of its residuals.
+
+    Returns:
+        The avals of the room, and for each branch where its residuals go.
+    """
+    slots: list[Any] = []
+    places = []
+    for avals in computed:
+        free = list(range(len(slots)))
+        place = []
+        for aval in avals:
+            at = next((i for i in free if same_type(slots[i], aval)), None)
+            if at is None:
+                at = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(at)
+            place.append(at)
+        places.append(place)
+    return slots, places
+
+
+@remembered
+def _with_slots(
+    closed: ClosedJaxpr, count: int, slots: tuple[Any, ...], place: tuple[int, ...]
+) -> ClosedJaxpr:
+    """A branch that returns its residuals at their places, and zeros at the others."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        kept = dict(zip(place, outs[count:], strict=True))
+        return [
+            *outs[:count],
+            *(
+                kept[i] if i in kept else full(aval.shape, 0, aval.dtype)
+                for i, aval in enumerate(slots)
+            ),
+        ]
+
+    return stage(function, closed.in_avals, derived_info(closed, "linearize"))
+
+
+def chosen(which: Any, *cases: Any) -> Any:
+    """Of batched cases, for each element of the batch the one whose number is given."""
+    shape = shape_of(cases[0])
+    if all(case is cases[0] for case in cases):
+        return cases[0]
+    return select_n_p.bind(broadcast_in_dim(which, shape, (0,)), *cases)
+
+
+def _is_known(x: Any) -> bool:
+    return not isinstance(x, Tracer) or x.concrete() is not None
+
+
+def _value(x: Any) -> Any:
+    return x.val if type(x) is Literal else x
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = UNSPECIFIED,
+) -> Any:
+    """Call one of two functions.
+
+    Both are traced, and both are part of the compiled program, of which one runs. Where `pred` is
+    mapped by `vmap`, both run, and each element takes the result of its own.
+
+    Args:
+        pred: a scalar: true or false, or a number, which is true unless it is zero.
+        true_fun: called where it is true.
+        false_fun: called where it is not. Both return trees of arrays with the same structure,
+            shapes and dtypes; a Python number takes the dtype that the other function returns.
+        operands: arguments for both, trees of arrays.
+        operand: one argument, given by its name, instead.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        TypeError: `pred` is no scalar number, or the functions return different types.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))
+        4.0
+    """
+    if operand is not UNSPECIFIED:
+        if operands:
+            raise TypeError("lax.cond: give operands by position or as operand=, not both")
+        operands = (operand,)
+    for function, name in ((true_fun, "true_fun"), (false_fun, "false_fun")):
+        if not callable(function):
+            raise TypeError(
+                f"lax.cond takes functions as its second and third arguments; {name} is "
+                f"{function!r:.80} of type {type(function).__name__}. Write "
+                "lax.cond(pred, true_fun, false_fun, *operands)"
+            )
+    pred = as_operand(pred, "lax.cond", "pred")
+    aval = aval_of(pred)
+    if aval.shape:
+        raise TypeError(
+            f"lax.cond: pred must be a scalar, got {aval.short_name()}; combine its elements with "
+            ".all() or .any(), or choose elements with dovetail.numpy.where"
+        )
+    kind = dtype_kind(aval.dtype)
+    if kind not in ("b", "i", "u", "f"):
+        raise TypeError(f"lax.cond: pred must be true or false, got {aval.short_name()}")
+    if config.disable_jit.value and _is_known(pred):
+        return (true_fun if bool(_value(pred)) else false_fun)(*operands)
+    if kind != "b":
+        pred = ne(pred, literal_like(0, pred))
+    index = convert_element_type(pred, _INDEX)
+    return _choose("lax.cond", index, (false_fun, true_fun), operands)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = UNSPECIFIED,
+) -> Any:
+    """Call one of several functions.
+
+    All are traced, and all are part of the compiled program, of which one runs. Where `index` is
+    mapped by `vmap`, all run, and each element takes the result of its own.
+
+    Args:
+        index: a scalar integer. One that is too small or too large counts as the nearest.
+        branches: functions that return trees of arrays with the same structure, shapes and dtypes;
+            a Python number takes the dtype that the others return.
+        operands: arguments for all, trees of arrays.
+        operand: one argument, given by its name, instead.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        TypeError: `index` is no scalar integer, or the functions return different types.
+        ValueError: there is no branch.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.switch(2, [lambda n: n, lambda n: n + 1, lambda n: n * n], 5))
+        25
+    """
+    if operand is not UNSPECIFIED:
+        if operands:
+            raise TypeError("lax.switch: give operands by position or as operand=, not both")
+        operands = (operand,)
+    functions = tuple(branches)
+    for i, function in enumerate(functions):
+        check_callable(function, f"lax.switch, in branches[{i}],")
+    if not functions:
+        raise ValueError("lax.switch: branches holds no function")
+    index = as_operand(index, "lax.switch", "index")
+    aval = aval_of(index)
+    if aval.shape or dtype_kind(aval.dtype) not in ("i", "u"):
+        raise TypeError(f"lax.switch: index must be a scalar integer, got {aval.short_name()}")
+    if len(functions) == 1:
+        return functions[0](*operands)
+    low, high = (literal_like(n, index) for n in (0, len(functions) - 1))
+    if config.disable_jit.value and _is_known(index):
+        number = int(np.clip(int(_value(index)), 0, len(functions) - 1))
+        return functions[number](*operands)
+    index = convert_element_type(clamp(low, index, high), _INDEX)
+    return _choose("lax.switch", index, functions, operands)
+
+
+def _choose(
+    caller: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
+) -> Any:
+    leaves, tree, _ = operands_of(operands, caller, "operands")
+    avals = list(map(aval_of, leaves))
+    bodies = [
+        stage_body(function, caller, tree, avals, leaf_names(function, operands))
+        for function in functions
+    ]
+    closed = _alike(caller, functions, bodies)
+    captured = list({id(v): v for body in bodies for v in body.captured}.values())
+    number = {id(v): i for i, v in enumerate(captured)}
+    leading = tuple(map(aval_of, captured))
+    branches = [
+        _with_leading(c, tuple([number[id(v)] for v in body.captured]), leading) if captured else c
+        for c, body in zip(closed, bodies, strict=True)
+    ]
+    outs = _bind(index, branches, [*captured, *leaves])
+    return pytree.unflatten(bodies[0].out_tree, outs)
+
+
+def _alike(
+    caller: str, functions: Sequence[Callable[..., Any]], bodies: Sequence[Body]
+) -> list[ClosedJaxpr]:
+    """The branches, with Python numbers among their results converted to what others return.
+
+    Raises:
+        TypeError: they return different types.
+    """
+    first = bodies[0]
+    names = [f"{name_of(f)} ({location_of(f)})" for f in functions]
+    for name, body in zip(names, bodies, strict=True):
+        if body.out_tree != first.out_tree:
+            difference = pytree.structure_difference(first.out_tree, body.out_tree, names[0], name)
+            raise TypeError(f"{caller}: branches must return one structure:\n{difference}")
+    wrong = []
+    targets = []
+    for i, same in enumerate(zip(*(body.out_avals for body in bodies), strict=True)):
+        strong = next((a for a in same if not a.weak_type), same[0])
+        targets.append(strong)
+        for name, body, aval in zip(names, bodies, same, strict=True):
+            if same_type(aval, strong) or (
+                aval.weak_type
+                and aval.shape == strong.shape
+                and dtypes.result_type(aval, strong) == strong.dtype
+            ):
+                continue
+            wrong.append((i, name, body, aval, strong))
+    if wrong:
+        numbered = pytree.unflatten(first.out_tree, range(len(targets)))
+        paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
+        lines = "".join(
+            f"\n  the result{paths[i]} of {name} is {aval.short_name()}"
+            f"{made_at(body.closed.jaxpr, i)}, where another branch returns {strong.short_name()}"
+            for i, name, body, aval, strong in wrong
+        )
+        raise TypeError(f"{caller}: branches must return the same shapes and dtypes:{lines}")
+    return [_converted(body.closed, tuple([t.dtype for t in targets])) for body in bodies]
+
+
+def _converted(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
+    if all(a.dtype == dtype for a, dtype in zip(closed.out_avals, wanted, strict=True)):
+        return closed
+
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        return [
+            o if aval_of(o).dtype == dtype else convert_element_type(o, dtype)
+            for o, dtype in zip(outs, wanted, strict=True)
+        ]
+
+    return stage(function, closed.in_avals, derived_info(closed, "cond"))

@@ -1,0 +1,588 @@
+"""The primitive `scan`: a loop over the leading dimension of arrays, which can run backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail.core.basis.elementwise import add_tangents
+from dovetail.core.basis.structural import (
+    batch_size,
+    full,
+    instantiate,
+    is_linear,
+    move_dimension,
+    to_front,
+)
+from dovetail.core.ir.avals import ShapedArray, make_aval
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr, Literal, no_effects, ordered_effects
+from dovetail.core.ir.walk import dce, eval_jaxpr
+from dovetail.core.ops.control.bodies import depends_on
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.derived import (
+    batch_of,
+    derived_info,
+    function_of,
+    jvp_of,
+    linearization_of,
+    opened,
+    reference_of,
+    remembered,
+    transposition_of,
+    with_order,
+)
+from dovetail.core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail.core.hlo.builder import Builder
+
+Flags = tuple[bool, ...]
+
+_INDEX: Final = make_aval((), np.dtype(np.int32))
+
+
+class Loop(NamedTuple):
+    """The parameters of a scan.
+
+    Attributes:
+        jaxpr: from constants, what is carried, and elements, to what is carried and elements.
+        length: how often it runs.
+        reverse: whether it begins with the last elements.
+        num_consts: how many of its arguments are the same every time.
+        num_carry: how many are carried.
+        unroll: how many runs the compiled loop has in each turn.
+        linear: for each operand, whether the scan is known to be linear in it.
+        _split_transpose: a hint for the gradient of the loop.
+    """
+
+    jaxpr: ClosedJaxpr
+    length: int
+    reverse: bool
+    num_consts: int
+    num_carry: int
+    unroll: int
+    linear: Flags
+    split_transpose: bool
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Loop:
+        """The parameters of an equation."""
+        given = dict(params)
+        return cls(split_transpose=given.pop("_split_transpose"), **given)
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Constants, what is carried, and the arrays whose elements are taken."""
+        first, second = self.num_consts, self.num_consts + self.num_carry
+        return list(values[:first]), list(values[first:second]), list(values[second:])
+
+    def bind(
+        self, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], body: ClosedJaxpr
+    ) -> list[Any]:
+        """Scan with another body and other operands in the same way."""
+        jaxpr, captured = opened(body)
+        operands = [*captured, *consts, *carry, *xs]
+        loop = self._replace(
+            jaxpr=jaxpr, num_consts=len(captured) + len(consts), num_carry=len(carry)
+        )
+        results: list[Any] = scan_p.bind(*operands, **loop.params(len(operands)))
+        return results
+
+    def params(self, count: int) -> dict[str, Any]:
+        """The parameters of an equation with so many operands."""
+        given = self._asdict()
+        given["_split_transpose"] = given.pop("split_transpose")
+        return given | {"linear": (False,) * count}
+
+
+class Scan(Primitive):
+    """Runs a jaxpr for each element, carrying some of its results to the next one."""
+
+    name = "scan"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        consts, carry, xs = loop.split(avals)
+        wanted = [
+            *consts,
+            *carry,
+            *(x.update(shape=x.shape[1:]) for x in xs),
+        ]
+        have = loop.jaxpr.in_avals
+        if len(wanted) != len(have) or any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(wanted, have, strict=True)
+        ):
+            raise TypeError(f"scan: the body takes {have}, got {wanted}")
+        if any(x.shape[0] != loop.length for x in xs):
+            raise TypeError(f"scan: arrays {xs} do not have the length {loop.length}")
+        outs = loop.jaxpr.out_avals
+        carried = loop.split(have)[1]
+        if any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carried, outs, strict=False)
+        ):
+            raise TypeError(f"scan: the body carries {carried} to {outs[: loop.num_carry]}")
+        return [*carried, *(_stacked(a, loop.length) for a in outs[loop.num_carry :])]
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        consts, carry, xs = loop.split(args)
+        outs = loop.jaxpr.out_avals[loop.num_carry :]
+        ys = [np.zeros((loop.length, *a.shape), a.dtype) for a in outs]
+        steps = range(loop.length)
+        for i in reversed(steps) if loop.reverse else steps:
+            results = reference_of(loop.jaxpr, [*consts, *carry, *(np.asarray(x)[i] for x in xs)])
+            carry = results[: loop.num_carry]
+            for y, result in zip(ys, results[loop.num_carry :], strict=True):
+                y[i] = result
+        return [*carry, *ys]
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["jaxpr"].jaxpr.effects
+        return effects
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop.of(params)
+        varies = _carried_on(
+            loop,
+            [type(t) is not Zero for t in tangents],
+            lambda flags, forced: jvp_of(loop.jaxpr, flags, forced)[1],
+        )
+        derived, varies_out = jvp_of(loop.jaxpr, varies, _forced(loop, varies))
+        consts, carry, xs = loop.split(primals)
+        given = loop.split(
+            [instantiate(t) if v else None for t, v in zip(tangents, varies, strict=True)]
+        )
+        given_consts, given_carry, given_xs = ([t for t in part if t is not None] for part in given)
+        # Arguments and results of the derived jaxpr: first all primals, then all tangents.
+        count = len(primals)
+        numbers = iter(range(count, count + sum(varies)))
+        tangent_numbers = loop.split([next(numbers) if v else None for v in varies])
+        primal_numbers = loop.split(range(count))
+        arguments = [
+            number
+            for ours, theirs in zip(primal_numbers, tangent_numbers, strict=True)
+            for number in (*ours, *(n for n in theirs if n is not None))
+        ]
+        many, kept = len(varies_out), loop.num_carry
+        carried = sum(varies_out[:kept])
+        results = [
+            *range(kept),
+            *range(many, many + carried),
+            *range(kept, many),
+            *range(many + carried, many + sum(varies_out)),
+        ]
+        body = with_order(derived, arguments, results)
+        outs = loop.bind([*consts, *given_consts], [*carry, *given_carry], [*xs, *given_xs], body)
+        back = dict(zip(results, outs, strict=True))
+        found = iter(range(many, many + sum(varies_out)))
+        primal_outs = [back[i] for i in range(many)]
+        return primal_outs, [
+            back[next(found)] if v else Zero.of(o)
+            for o, v in zip(primal_outs, varies_out, strict=True)
+        ]
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        loop = Loop.of(params)
+        varies = _carried_on(
+            loop, nonzero, lambda flags, forced: linearization_of(loop.jaxpr, flags, forced)[3]
+        )
+        primal, linear, forwarded, varies_out = linearization_of(
+            loop.jaxpr, varies, _forced(loop, varies)
+        )
+        plan = _residuals(primal, tuple(forwarded), loop.num_consts, loop.num_carry)
+        consts, carry, xs = loop.split(primals)
+        outs = loop.bind(consts, carry, xs, plan.body)
+        many = len(varies_out)
+        results, stacked = outs[:many], outs[many:]
+        invariants = eval_jaxpr(
+            plan.invariant.jaxpr, plan.invariant.consts, *[primals[i] for i in plan.needed]
+        )
+        sources = {"operand": primals, "invariant": invariants, "stacked": stacked, "result": outs}
+        residuals = [sources[kind][number] for kind, number in plan.residuals]
+        looped = [
+            kind in ("stacked", "result") or _is_element(loop, kind, number)
+            for kind, number in plan.residuals
+        ]
+
+        count = len(residuals)
+        numbers = iter(range(count, count + sum(varies)))
+        parts = loop.split([next(numbers) if v else None for v in varies])
+        t_consts, t_carry, t_xs = ([n for n in part if n is not None] for part in parts)
+        fixed = [i for i, moving in enumerate(looped) if not moving]
+        moving = [i for i, moving in enumerate(looped) if moving]
+        body = with_order(linear, [*fixed, *t_consts, *t_carry, *t_xs, *moving])
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given = [instantiate(t) for t, v in zip(tangents, varies, strict=True) if v]
+            first, second = len(t_consts), len(t_consts) + len(t_carry)
+            found = iter(
+                loop.bind(
+                    [*(residuals[i] for i in fixed), *given[:first]],
+                    given[first:second],
+                    [*given[second:], *(residuals[i] for i in moving)],
+                    body,
+                )
+            )
+            return [
+                next(found) if v else Zero.of(o) for o, v in zip(results, varies_out, strict=True)
+            ]
+
+        return results, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        loop = Loop.of(params)
+        flags = _carried_on(
+            loop,
+            [is_linear(a) for a in args],
+            lambda flags, _: depends_on(loop.jaxpr.jaxpr, flags),
+        )
+        lin_consts, lin_carry, lin_xs = loop.split(flags)
+        if not all(lin_carry):
+            return _transpose_with_known_carry(loop, cotangent, args, flags)
+        of_results = [type(ct) is not Zero for ct in cotangent[loop.num_carry :]]
+        given = (*[True] * loop.num_carry, *of_results)
+        body, vary_consts, vary_xs = _backward(
+            loop.jaxpr, tuple(flags), given, loop.num_consts, loop.num_carry
+        )
+        consts, carry, xs = loop.split(args)
+        values = [c for c, lin in zip(consts, lin_consts, strict=True) if not lin]
+        sums = [
+            full(c.shape, 0, c.dtype)
+            for c, v in zip(
+                [c for c, lin in zip(consts, lin_consts, strict=True) if lin],
+                vary_consts,
+                strict=True,
+            )
+            if v
+        ]
+        cts = [instantiate(c) for c in cotangent[: loop.num_carry]]
+        ct_ys = [c for c in cotangent[loop.num_carry :] if type(c) is not Zero]
+        elements = [x for x, lin in zip(xs, lin_xs, strict=True) if not lin]
+        backward = loop._replace(reverse=not loop.reverse)
+        results = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
+        found = iter(results)
+        of_consts = [next(found) if v else None for v in vary_consts]
+        of_carry = [next(found) for _ in carry]
+        of_xs = iter([next(found) if v else None for v in vary_xs])
+        consts_left = iter(of_consts)
+        return [
+            *(next(consts_left) if lin else None for lin in lin_consts),
+            # A first value may be known although what is carried on from it is linear.
+            *(ct if is_linear(c) else None for ct, c in zip(of_carry, carry, strict=True)),
+            *(next(of_xs) if lin else None for lin in lin_xs),
+        ]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop.of(params)
+        size = batch_size(args, dims)
+        in_consts, in_carry, in_xs = loop.split(dims)
+        fixed = tuple(in_consts), tuple(None if d is None else 0 for d in in_xs)
+        batched = _carried_on(
+            loop,
+            [d is not None for d in dims],
+            lambda flags, forced: [
+                d is not None
+                for d in batch_of(loop.jaxpr, size, _dims(loop, fixed, flags), forced)[1]
+            ],
+        )
+        derived, out_dims = batch_of(
+            loop.jaxpr, size, _dims(loop, fixed, batched), _forced(loop, batched)
+        )
+        consts, carry, xs = loop.split(args)
+        _, batched_carry, _ = loop.split(batched)
+        outs = loop.bind(
+            consts,
+            [
+                to_front(c, d, size) if b else c
+                for c, d, b in zip(carry, in_carry, batched_carry, strict=True)
+            ],
+            [x if d is None else move_dimension(x, d, 1) for x, d in zip(xs, in_xs, strict=True)],
+            derived,
+        )
+        return outs, [
+            *out_dims[: loop.num_carry],
+            *(None if d is None else 1 for d in out_dims[loop.num_carry :]),
+        ]
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        avals = context.avals_in
+        out_avals = context.avals_out
+        consts, carry, xs = loop.split(values)
+        _, carry_avals, xs_avals = loop.split(avals)
+        ys_avals = out_avals[loop.num_carry :]
+
+        def element(x: Any, aval: Any, index: Any) -> Any:
+            part = aval.update(shape=(1, *aval.shape[1:]))
+            zero = context.constant(0, _INDEX)
+            taken = context.dynamic_slice(x, part, [index, *[zero] * (len(aval.shape) - 1)])
+            return context.reshape(taken, aval.update(shape=aval.shape[1:]))
+
+        def step(
+            index: Any, carry: Sequence[Any], ys: Sequence[Any]
+        ) -> tuple[list[Any], list[Any]]:
+            elements = [element(x, a, index) for x, a in zip(xs, xs_avals, strict=True)]
+            results = context.inline_jaxpr(loop.jaxpr, [*consts, *carry, *elements])
+            zero = context.constant(0, _INDEX)
+            written = [
+                context.dynamic_update_slice(
+                    y,
+                    context.reshape(result, a.update(shape=(1, *a.shape[1:]))),
+                    a,
+                    [index, *[zero] * (len(a.shape) - 1)],
+                )
+                for y, result, a in zip(ys, results[loop.num_carry :], ys_avals, strict=True)
+            ]
+            return results[: loop.num_carry], written
+
+        ys = [context.constant(0, a) for a in ys_avals]
+        unroll = min(loop.unroll, loop.length)
+        turns = loop.length // unroll if unroll else 0
+        several = turns > 1
+
+        def position(number: Any, offset: int) -> Any:
+            """The index of a step: the number counts turns."""
+            if isinstance(number, int):
+                at = number * unroll + offset
+                return context.constant(loop.length - 1 - at if loop.reverse else at, _INDEX)
+            if unroll > 1:
+                number = context.mul(number, context.constant(unroll, _INDEX), _INDEX)
+            if loop.reverse:
+                last = context.constant(loop.length - 1 - offset, _INDEX)
+                return context.sub(last, number, _INDEX)
+            if offset:
+                return context.add(number, context.constant(offset, _INDEX), _INDEX)
+            return number
+
+        if several:
+            count = len(carry)
+            end = context.constant(turns, _INDEX)
+
+            def turn(number: Any, *carried: Any) -> list[Any]:
+                state, written = list(carried[:count]), list(carried[count:])
+                for offset in range(unroll):
+                    state, written = step(position(number, offset), state, written)
+                one = context.constant(1, _INDEX)
+                return [context.add(number, one, _INDEX), *state, *written]
+
+            _, *carried = context.while_loop(
+                [context.constant(0, _INDEX), *carry, *ys],
+                [_INDEX, *carry_avals, *ys_avals],
+                lambda number, *_: context.compare(number, end, "LT", _INDEX),
+                turn,
+                effects=ordered_effects(loop.jaxpr.effects),
+            )
+            carry, ys = carried[:count], carried[count:]
+        for done in range(turns * unroll if several else 0, loop.length):
+            carry, ys = step(position(done // max(unroll, 1), done % max(unroll, 1)), carry, ys)
+        return [*carry, *ys]
+
+
+scan_p: Final = Scan()
+
+
+def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
+    return aval.update(shape=(length, *aval.shape))
+
+
+def _forced(loop: Loop, flags: Sequence[bool]) -> Flags:
+    """What is carried has a tangent or a batch dimension in all turns or in none."""
+    return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
+
+
+def _carried_on(
+    loop: Loop, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Sequence[bool]]
+) -> Flags:
+    """Flags of the operands, with those of what is carried that get them in later turns.
+
+    Args:
+        loop: the loop.
+        flags: of the operands.
+        outputs: from flags of the body's arguments, and results that have them in any case, to
+            flags of its results.
+    """
+    consts, carry, xs = loop.split(flags)
+    while True:
+        given = (*consts, *carry, *xs)
+        after = [
+            before or out
+            for before, out in zip(carry, outputs(given, _forced(loop, given)), strict=False)
+        ]
+        if after == carry:
+            return given
+        carry = after
+
+
+def _dims(
+    loop: Loop, fixed: tuple[tuple[int | None, ...], ...], flags: Sequence[bool]
+) -> tuple[int | None, ...]:
+    """Batch dimensions of the body's arguments."""
+    consts, xs = fixed
+    return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
+
+
+def _is_element(loop: Loop, kind: str, number: int) -> bool:
+    return kind == "operand" and number >= loop.num_consts + loop.num_carry
+
+
+class _Plan(NamedTuple):
+    """How the residuals of a linearized body come to the linear loop.
+
+    Attributes:
+        body: from the body's arguments to its results and the residuals to be stacked.
+        invariant: from some operands to the residuals that are the same in all turns.
+        needed: numbers of these operands.
+        residuals: for each residual what it is, and its number among things of this kind: an
+            "operand" of the loop, a "result" of it, "invariant", or "stacked".
+    """
+
+    body: ClosedJaxpr
+    invariant: ClosedJaxpr
+    needed: list[int]
+    residuals: list[tuple[str, int]]
+
+
+@remembered
+def _residuals(
+    primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
+) -> _Plan:
+    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share."""
+    jaxpr = primal.jaxpr
+    many = len(jaxpr.outvars) - forwarded.count(None)
+    numbers = {v: i for i, v in enumerate(jaxpr.invars)}
+    first, second = num_consts, num_consts + num_carry
+    constant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:first]}
+    constant.update(
+        v for v, out in zip(jaxpr.invars[first:second], jaxpr.outvars, strict=False) if v is out
+    )
+    shared = []
+    for eqn in jaxpr.eqns:
+        if not eqn.effects and all(type(v) is Literal or v in constant for v in eqn.invars):
+            constant.update(eqn.outvars)
+            shared.append(eqn)
+    results = {
+        v: i
+        for i, v in enumerate(jaxpr.outvars[:many])
+        if i >= num_carry and type(v) is not Literal
+    }
+    computed = iter(jaxpr.outvars[many:])
+    invariants: list[Any] = []
+    stacked: dict[Any, int] = {}
+    found: list[tuple[str, int]] = []
+    for number in forwarded:
+        v = next(computed) if number is None else jaxpr.invars[number]
+        if type(v) is not Literal and v in numbers and (v in constant or numbers[v] >= second):
+            found.append(("operand", numbers[v]))
+        elif type(v) is Literal or v in constant:
+            found.append(("invariant", len(invariants)))
+            invariants.append(v)
+        elif v in results:
+            found.append(("result", results[v]))
+        else:
+            found.append(("stacked", stacked.setdefault(v, len(stacked))))
+    body = jaxpr.replace(outvars=[*jaxpr.outvars[:many], *stacked])
+    invariant, kept = dce(
+        Jaxpr(jaxpr.constvars, jaxpr.invars, invariants, shared, no_effects, jaxpr.debug_info)
+    )
+    return _Plan(
+        ClosedJaxpr(body, primal.consts),
+        ClosedJaxpr(invariant, primal.consts),
+        [i for i, keep in enumerate(kept) if keep],
+        found,
+    )
+
+
+@remembered
+def _backward(
+    closed: ClosedJaxpr, linear: Flags, given: Flags, num_consts: int, num_carry: int
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+    """The body of the transposed loop.
+
+    Args:
+        closed: the body, linear in all that it carries.
+        linear: the arguments in which it is.
+        given: the results that have a cotangent, all that it carries among them.
+        num_consts: how many arguments are the same in all turns.
+        num_carry: how many are carried.
+
+    Returns:
+        The jaxpr from values of constants, sums and cotangents of what is carried, cotangents of
+        results and values of elements, to sums and cotangents of what is carried and cotangents of
+        elements; and which linear constants and elements have a cotangent.
+    """
+    second = num_consts + num_carry
+    linear_consts = sum(linear[:num_consts])
+    forced = (
+        *[False] * linear_consts,
+        *[True] * num_carry,
+        *[False] * sum(linear[second:]),
+    )
+    derived, varies = transposition_of(closed, linear, given, forced)
+    vary_consts, vary_xs = varies[:linear_consts], varies[linear_consts + num_carry :]
+    values = num_consts - linear_consts
+    elements = len(linear) - second - sum(linear[second:])
+    known = values + elements
+    in_avals, out_avals = derived.in_avals, derived.out_avals
+    count = sum(vary_consts)
+
+    def turn(*args: Any) -> list[Any]:
+        consts, rest = args[:values], args[values:]
+        sums, rest = rest[:count], rest[count:]
+        split = len(rest) - elements
+        outs = function_of(derived)(*consts, *rest[split:], *rest[:split])
+        added = [add_tangents(a, b) for a, b in zip(sums, outs, strict=False)]
+        return [*added, *outs[count:]]
+
+    avals = [
+        *in_avals[:values],
+        *out_avals[:count],
+        *in_avals[known:],
+        *in_avals[values:known],
+    ]
+    return stage(turn, avals, derived_info(closed, "transpose")), vary_consts, vary_xs
+
+
+def _transpose_with_known_carry(
+    loop: Loop, cotangent: Sequence[Any], args: Sequence[Any], linear: Sequence[bool]
+) -> Sequence[Any]:
+    """Transpose a loop that also carries values which do not depend on linear operands.
+
+    A first loop computes these values for all turns; they are elements of what is then transposed.
+    """
+    jaxpr = loop.jaxpr.jaxpr
+    first, second = loop.num_consts, loop.num_consts + loop.num_carry
+    known = [i for i in range(loop.num_carry) if not linear[first + i]]
+    carried = [i for i in range(loop.num_carry) if linear[first + i]]
+    wanted = jaxpr.replace(
+        outvars=[*(jaxpr.outvars[i] for i in known), *(jaxpr.invars[first + i] for i in known)]
+    )
+    reduced, kept = dce(wanted, None, [i - first in known for i in range(len(args))])
+    operands = loop.split([a if keep else None for a, keep in zip(args, kept, strict=True)])
+    consts, carry, xs = ([a for a in part if a is not None] for part in operands)
+    stacked = loop.bind(consts, carry, xs, ClosedJaxpr(reduced, []))[len(known) :]
+
+    order = [
+        *range(first),
+        *(first + i for i in carried),
+        *range(second, len(args)),
+        *(first + i for i in known),
+    ]
+    results = [*carried, *range(loop.num_carry, len(jaxpr.outvars))]
+    rest = loop._replace(jaxpr=with_order(loop.jaxpr, order, results), num_carry=len(carried))
+    operands_left = [*(args[i] for i in order[: len(args) - len(known)]), *stacked]
+    found = scan_p.transpose(
+        [cotangent[i] for i in results], *operands_left, **rest.params(len(operands_left))
+    )
+    by_number = dict(zip(order, found, strict=True))
+    return [by_number[i] for i in range(len(args))]

@@ -1,0 +1,362 @@
+"""`while_loop` and its primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from dovetail.core.base import config, pytree
+from dovetail.core.basis.structural import batch_size, instantiate, to_front
+from dovetail.core.ir.avals import aval_of, make_aval
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, ordered_effects
+from dovetail.core.ops.control.bodies import (
+    Body,
+    check_carry,
+    operands_of,
+    promoted,
+    stage_body,
+)
+from dovetail.core.ops.control.branches import chosen
+from dovetail.core.ops.reduction import reduce_or
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.derived import (
+    batch_of,
+    derived_info,
+    function_of,
+    jvp_of,
+    opened,
+    reference_of,
+    remembered,
+    with_order,
+)
+from dovetail.core.transform.flattening import check_callable, leaf_names, name_of
+from dovetail.core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail.core.hlo.builder import Builder
+
+T = TypeVar("T")
+Flags = tuple[bool, ...]
+
+
+class Loop(NamedTuple):
+    """The parameters of a while loop.
+
+    Attributes:
+        cond_jaxpr: from constants and what is carried to a bool.
+        body_jaxpr: from constants and what is carried to what is carried.
+        cond_nconsts: how many operands are constants of the condition.
+        body_nconsts: how many of those that follow are constants of the body.
+    """
+
+    cond_jaxpr: ClosedJaxpr
+    body_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_nconsts: int
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Constants of the condition, constants of the body, and what is carried."""
+        first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
+        return list(values[:first]), list(values[first:second]), list(values[second:])
+
+
+def _bind(
+    condition: ClosedJaxpr,
+    cond_consts: Sequence[Any],
+    body: ClosedJaxpr,
+    body_consts: Sequence[Any],
+    carry: Sequence[Any],
+) -> list[Any]:
+    cond_jaxpr, cond_captured = opened(condition)
+    body_jaxpr, body_captured = opened(body)
+    results: list[Any] = while_p.bind(
+        *cond_captured,
+        *cond_consts,
+        *body_captured,
+        *body_consts,
+        *carry,
+        cond_jaxpr=cond_jaxpr,
+        body_jaxpr=body_jaxpr,
+        cond_nconsts=len(cond_captured) + len(cond_consts),
+        body_nconsts=len(body_captured) + len(body_consts),
+    )
+    return results
+
+
+class While(Primitive):
+    """Applies a body as long as a condition holds."""
+
+    name = "while"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(avals)
+        for what, closed, given in (
+            ("condition", loop.cond_jaxpr, [*cond_consts, *carry]),
+            ("body", loop.body_jaxpr, [*body_consts, *carry]),
+        ):
+            have = closed.in_avals
+            if len(have) != len(given) or any(
+                a.shape != b.shape or a.dtype != b.dtype for a, b in zip(given, have, strict=True)
+            ):
+                raise TypeError(f"while: the {what} takes {have}, got {given}")
+        outs = loop.body_jaxpr.out_avals
+        if len(outs) != len(carry) or any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carry, outs, strict=True)
+        ):
+            raise TypeError(f"while: the body carries {carry} to {outs}")
+        return loop.body_jaxpr.in_avals[loop.body_nconsts :]
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(args)
+        while reference_of(loop.cond_jaxpr, [*cond_consts, *carry])[0]:
+            carry = reference_of(loop.body_jaxpr, [*body_consts, *carry])
+        return carry
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        cond: Effects = params["cond_jaxpr"].jaxpr.effects
+        body: Effects = params["body_jaxpr"].jaxpr.effects
+        return cond | body
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(primals)
+        _, const_flags, carry_flags = loop.split([type(t) is not Zero for t in tangents])
+        while True:
+            varies = (*const_flags, *carry_flags)
+            derived, after = jvp_of(loop.body_jaxpr, varies, tuple(carry_flags))
+            if after == carry_flags:
+                break
+            carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
+        _, t_consts, t_carry = loop.split(tangents)
+        given_consts = [t for t, v in zip(t_consts, const_flags, strict=True) if v]
+        given_carry = [instantiate(t) for t, v in zip(t_carry, carry_flags, strict=True) if v]
+        consts, count = loop.body_nconsts, len(varies)
+        split = count + len(given_consts)
+        body = with_order(
+            derived,
+            [
+                *range(consts),
+                *range(count, split),
+                *range(consts, count),
+                *range(split, split + len(given_carry)),
+            ],
+        )
+        condition = _with_more(
+            loop.cond_jaxpr,
+            tuple(
+                a.tangent()
+                for a, v in zip(loop.body_jaxpr.in_avals[consts:], carry_flags, strict=True)
+                if v
+            ),
+        )
+        outs = _bind(
+            condition,
+            cond_consts,
+            body,
+            [*body_consts, *given_consts],
+            [*carry, *given_carry],
+        )
+        results, found = outs[: len(carry)], iter(outs[len(carry) :])
+        return results, [
+            next(found) if v else Zero.of(o) for o, v in zip(results, carry_flags, strict=True)
+        ]
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        # How many turns there will be is not known, so that there is no room for residuals: the
+        # linear program runs the whole loop again.
+        outs = self.bind(*primals, **params)
+
+        def tangent(*tangents: Any) -> list[Any]:
+            return list(self.jvp(primals, tangents, **params)[1])
+
+        return outs, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> NoReturn:
+        raise ValueError(
+            "lax.while_loop, and lax.fori_loop whose bounds are known only at run time, have no "
+            "gradient in reverse mode: how often they run, and so how much memory the gradient "
+            "needs, is not known when the program is made. Use lax.fori_loop with bounds that are "
+            "Python integers, or lax.scan with a fixed length (and lax.cond or a mask in its body "
+            "to leave it early); or differentiate in forward mode, with jvp or jacfwd"
+        )
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop(**params)
+        size = batch_size(args, dims)
+        cond_consts, body_consts, carry = loop.split(args)
+        cond_dims, body_dims, carry_dims = loop.split(dims)
+        flags = [d is not None for d in carry_dims]
+        while True:
+            at: list[int | None] = [0 if b else None for b in flags]
+            condition, (of_condition,) = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            if of_condition is not None:
+                # Elements that are done stay as they are, each for itself.
+                flags, at = [True] * len(carry), [0] * len(carry)
+            body, after = batch_of(loop.body_jaxpr, size, (*body_dims, *at), tuple(flags))
+            grown = [a or d is not None for a, d in zip(flags, after, strict=True)]
+            if grown == flags:
+                break
+            flags = grown
+        if of_condition is not None:
+            condition, _ = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts)
+            body_consts = [*cond_consts, *body_consts]
+            condition = _any(condition)
+        outs = _bind(
+            condition,
+            cond_consts,
+            body,
+            body_consts,
+            [
+                to_front(c, d, size) if b else c
+                for c, d, b in zip(carry, carry_dims, flags, strict=True)
+            ],
+        )
+        return outs, at
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(values)
+        _, _, avals = loop.split(context.avals_in)
+        effects = self.effects(**params)
+        return context.while_loop(
+            carry,
+            avals,
+            lambda *now: context.inline_jaxpr(loop.cond_jaxpr, [*cond_consts, *now]),
+            lambda *now: context.inline_jaxpr(loop.body_jaxpr, [*body_consts, *now]),
+            effects=ordered_effects(effects),
+        )
+
+
+while_p: Final = While()
+
+
+@remembered
+def _with_more(closed: ClosedJaxpr, avals: tuple[Any, ...]) -> ClosedJaxpr:
+    """A jaxpr that takes further arguments, which it does not use."""
+    function = function_of(closed)
+    count = len(closed.in_avals)
+    return stage(
+        lambda *args: function(*args[:count]),
+        [*closed.in_avals, *avals],
+        derived_info(closed, "jvp"),
+    )
+
+
+@remembered
+def _any(condition: ClosedJaxpr) -> ClosedJaxpr:
+    """Whether a batched condition holds for an element."""
+    function = function_of(condition)
+    return stage(
+        lambda *args: [reduce_or(function(*args)[0], (0,))],
+        condition.in_avals,
+        derived_info(condition, "vmap"),
+    )
+
+
+def _while_any(
+    condition: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+) -> ClosedJaxpr:
+    """A batched body that leaves those elements alone whose condition does not hold."""
+    holds, advance = function_of(condition), function_of(body)
+    consts = cond_nconsts + body_nconsts
+
+    def turn(*args: Any) -> list[Any]:
+        cond_consts, body_consts, carry = (
+            args[:cond_nconsts],
+            args[cond_nconsts:consts],
+            args[consts:],
+        )
+        (proceed,) = holds(*cond_consts, *carry)
+        after = advance(*body_consts, *carry)
+        return [chosen(proceed, old, new) for new, old in zip(after, carry, strict=True)]
+
+    avals = [
+        *condition.in_avals[:cond_nconsts],
+        *body.in_avals[:body_nconsts],
+        *body.in_avals[body_nconsts:],
+    ]
+    return stage(turn, avals, derived_info(body, "vmap"))
+
+
+def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
+    """Apply a function as long as a condition holds.
+
+    Both functions are traced once, and the loop is one operation of the compiled program, so that
+    it takes no more time to compile if it runs more often. The loop has derivatives in forward mode
+    (`jvp`, `jacfwd`); for gradients write a loop of fixed length with `fori_loop` or `scan`.
+
+    Args:
+        cond_fun: from what is carried to a scalar bool.
+        body_fun: from what is carried to what is carried, a tree of arrays with the same structure,
+            shapes and dtypes.
+        init_val: what is carried at first, a tree of arrays. A Python number in it takes the dtype
+            that `body_fun` returns.
+
+    Returns:
+        What is carried when the condition does not hold any more.
+
+    Raises:
+        TypeError: `body_fun` returns something else than it was given, or `cond_fun` no scalar
+            bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.while_loop(lambda n: n < 1000, lambda n: 2 * n, 1))
+        1024
+    """
+    check_callable(cond_fun, "lax.while_loop")
+    check_callable(body_fun, "lax.while_loop")
+    if config.disable_jit.value:
+        value: Any = init_val
+        while cond_fun(value):
+            value = body_fun(value)
+        return value  # type: ignore[no-any-return]
+    leaves, tree, names = operands_of(init_val, "lax.while_loop", "init_val")
+    arguments = pytree.structure((init_val,))
+    for _ in range(2):
+        avals = [aval_of(x) for x in leaves]
+        body = stage_body(
+            body_fun, "lax.while_loop", arguments, avals, leaf_names(body_fun, (init_val,))
+        )
+        if body.out_tree != tree:
+            break
+        changed = promoted(leaves, avals, body.out_avals)
+        if changed is None:
+            break
+        leaves = changed
+    check_carry("lax.while_loop", body_fun, names, tree, avals, body.out_tree, body)
+    condition = stage_body(
+        cond_fun, "lax.while_loop", arguments, avals, leaf_names(cond_fun, (init_val,))
+    )
+    _check_condition(cond_fun, condition)
+    outs = _bind(condition.closed, condition.captured, body.closed, body.captured, leaves)
+    result: T = pytree.unflatten(tree, outs)
+    return result
+
+
+def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
+    outs = condition.out_avals
+    if pytree.treedef_is_leaf(condition.out_tree) and outs[0] == make_aval((), np.dtype(bool)):
+        return
+    found = ", ".join(a.short_name() for a in outs) or "nothing"
+    if not pytree.treedef_is_leaf(condition.out_tree):
+        found = f"{condition.out_tree} of {found}"
+    raise TypeError(
+        f"lax.while_loop: {name_of(cond_fun)} must return a scalar bool, got {found}; write a "
+        "comparison, and combine several with .all() or .any()"
+    )

@@ -1,0 +1,244 @@
+"""Jaxprs derived from jaxprs: those of tangents, cotangents and batches.
+
+The bodies of calls, branches and loops are transformed by these functions. What they return is
+remembered for as long as the given jaxpr lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from dovetail.core.base.caches import register
+from dovetail.core.basis.structural import instantiate
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
+from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.batch import batch_flat, batched_aval, place_batch
+from dovetail.core.transform.jvp import jvp_flat
+from dovetail.core.transform.linearize import linearize_flat
+from dovetail.core.transform.stage import StageTracer, replace_constants, stage
+from dovetail.core.transform.transposition import transpose_jaxpr
+
+#: For each argument or result, whether something holds for it.
+Flags = tuple[bool, ...]
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember results of a function of a closed jaxpr for as long as the jaxpr lives."""
+    cache: WeakKeyDictionary[ClosedJaxpr, dict[Any, Any]] = WeakKeyDictionary()
+    register(cache.clear)
+
+    @wraps(function)
+    def remember(closed: ClosedJaxpr, *key: Any) -> Any:
+        results = cache.get(closed)
+        if results is None:
+            results = cache[closed] = {}
+        if key not in results:
+            results[key] = function(closed, *key)
+        return results[key]
+
+    return remember
+
+
+def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The function of flat arguments that a jaxpr is."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def derived_info(closed: ClosedJaxpr, traced_for: str) -> DebugInfo:
+    """What messages say about a jaxpr that is made from another."""
+    info = closed.jaxpr.debug_info
+    if info is None:
+        return DebugInfo(traced_for, "a function")
+    return DebugInfo(traced_for, info.function, info.location)
+
+
+def close(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr without constants, and the constants that are now its leading arguments."""
+    jaxpr, constants = replace_constants(closed)
+    return (closed, []) if not constants else (ClosedJaxpr(jaxpr, []), constants)
+
+
+@remembered
+def opened(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """`close`, with the same result for the same jaxpr."""
+    return close(closed)
+
+
+def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a jaxpr in plain NumPy, by the references of its primitives."""
+    jaxpr = closed.jaxpr
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if type(atom) is Literal else values[atom]
+
+    for eqn in jaxpr.eqns:
+        out = eqn.primitive.reference(*map(read, eqn.invars), **eqn.params)
+        outs = out if eqn.primitive.multiple_results else [out]
+        values.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+@remembered
+def jvp_of(
+    closed: ClosedJaxpr, varies: Flags, forced: Flags | None = None
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of primals and varying tangents to results and varying result tangents.
+
+    Args:
+        closed: the jaxpr.
+        varies: the arguments that have a tangent.
+        forced: the results that are to have one even if it is zero.
+
+    Returns:
+        The derived jaxpr, and which results have a tangent.
+    """
+    varies_out: list[bool] = []
+
+    def function(*args: Any) -> list[Any]:
+        count = len(varies)
+        primals, given = args[:count], iter(args[count:])
+        tangents = [next(given) if v else Zero.of(p) for p, v in zip(primals, varies, strict=True)]
+        outs, out_tangents = jvp_flat(function_of(closed), primals, tangents)
+        if forced is not None:
+            out_tangents = [
+                instantiate(t) if f else t for t, f in zip(out_tangents, forced, strict=True)
+            ]
+        varies_out[:] = [type(t) is not Zero for t in out_tangents]
+        return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
+
+    avals = closed.in_avals
+    tangent_avals = [a.tangent() for a, v in zip(avals, varies, strict=True) if v]
+    jaxpr = stage(function, [*avals, *tangent_avals], derived_info(closed, "jvp"))
+    return jaxpr, varies_out
+
+
+@remembered
+def linearization_of(
+    closed: ClosedJaxpr, varies: Flags, forced: Flags | None = None
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[int | None], list[bool]]:
+    """A jaxpr split in two.
+
+    Args:
+        closed: the jaxpr.
+        varies: the arguments that have a tangent.
+        forced: the results that are to have one even if it is zero.
+
+    Returns:
+        The jaxpr of primals to results and residuals; the jaxpr of residuals and varying tangents
+        to varying result tangents; for each residual the number of the argument that it is, or None
+        if it is computed; and for each result whether it varies.
+    """
+    programs: list[Any] = []
+    forwarded: list[int | None] = []
+
+    def function(*args: Any) -> list[Any]:
+        outs, program = linearize_flat(
+            function_of(closed), args, varies, derived_info(closed, "linearize"), forced
+        )
+        programs.append((replace_constants(program.closed)[0], program.varies_out))
+        number = {a.var: i for i, a in enumerate(args) if type(a) is StageTracer}
+        residuals = program.closed.consts
+        forwarded[:] = [number.get(r.var) if type(r) is StageTracer else None for r in residuals]
+        return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
+
+    primal = stage(function, closed.in_avals, derived_info(closed, "linearize"))
+    ((linear, varies_out),) = programs
+    return primal, ClosedJaxpr(linear, []), forwarded, list(varies_out)
+
+
+@remembered
+def transposition_of(
+    closed: ClosedJaxpr, linear: Flags, given: Flags, forced: Flags | None = None
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of non-linear arguments and given cotangents to the cotangents of linear
+    arguments.
+
+    Args:
+        closed: the jaxpr.
+        linear: the arguments in which it is linear.
+        given: the results that have a cotangent.
+        forced: for each linear argument, whether it is to have a cotangent even if it is zero.
+
+    Returns:
+        The derived jaxpr, and which linear arguments have a cotangent.
+    """
+    varies_out: list[bool] = []
+    constant_count = linear.count(False)
+
+    def function(*args: Any) -> list[Any]:
+        values, cts = args[:constant_count], iter(args[constant_count:])
+        cotangents = [
+            next(cts) if g else Zero(a) for a, g in zip(closed.out_avals, given, strict=True)
+        ]
+        results = transpose_jaxpr(closed.jaxpr, [*closed.consts, *values], cotangents, linear)
+        if forced is not None:
+            results = [instantiate(r) if f else r for r, f in zip(results, forced, strict=True)]
+        varies_out[:] = [type(r) is not Zero for r in results]
+        return [r for r in results if type(r) is not Zero]
+
+    values = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
+    cts = [a for a, g in zip(closed.out_avals, given, strict=True) if g]
+    return stage(function, [*values, *cts], derived_info(closed, "transpose")), varies_out
+
+
+@remembered
+def batch_of(
+    closed: ClosedJaxpr,
+    size: int,
+    dims: tuple[int | None, ...],
+    forced: Flags | None = None,
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """The jaxpr of batched arguments to results.
+
+    Args:
+        closed: the jaxpr.
+        size: of the batch.
+        dims: the batch dimension of each argument, None where it has none.
+        forced: the results that are to have a batch dimension even if their elements are equal.
+
+    Returns:
+        The derived jaxpr, and the batch dimension of each result: 0 or None.
+    """
+    out_dims: list[int | None] = []
+
+    def function(*args: Any) -> list[Any]:
+        outs, found = batch_flat(function_of(closed), args, dims, size)
+        batched = [d is not None or (forced is not None and forced[i]) for i, d in enumerate(found)]
+        out_dims[:] = [0 if b else None for b in batched]
+        return [
+            place_batch(o, d, size, 0) if b else o
+            for o, d, b in zip(outs, found, batched, strict=True)
+        ]
+
+    avals = [
+        a if d is None else batched_aval(a, size, d)
+        for a, d in zip(closed.in_avals, dims, strict=True)
+    ]
+    return stage(function, avals, derived_info(closed, "vmap")), out_dims
+
+
+def with_order(
+    closed: ClosedJaxpr, arguments: Sequence[int], results: Sequence[int] | None = None
+) -> ClosedJaxpr:
+    """A jaxpr with its arguments and results in another order.
+
+    Args:
+        closed: the jaxpr.
+        arguments: for each argument of the new one, its number in the given one.
+        results: the same for results, which may be left out or repeated.
+    """
+    jaxpr = closed.jaxpr
+    invars = [jaxpr.invars[i] for i in arguments]
+    outvars = jaxpr.outvars if results is None else [jaxpr.outvars[i] for i in results]
+    debug = jaxpr.debug_info
+    if debug is not None and debug.argument_names is not None:
+        debug = DebugInfo(debug.traced_for, debug.function, debug.location)
+    return ClosedJaxpr(
+        jaxpr.replace(invars=invars, outvars=outvars, debug_info=debug), closed.consts
+    )
