@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dovetail import dlpack as dlpack
     from dovetail import dtypes as dtypes
     from dovetail import errors as errors
+    from dovetail import experimental as experimental
     from dovetail import extend as extend
     from dovetail import lax as lax
     from dovetail import nn as nn
@@ -138,6 +139,7 @@ _MODULES = (
     "dlpack",
     "dtypes",
     "errors",
+    "experimental",
     "extend",
     "lax",
     "sharding",
@@ -176,6 +178,7 @@ __all__ = [
     "ensure_compile_time_eval",
     "errors",
     "eval_shape",
+    "experimental",
     "explain_cache_misses",
     "extend",
     "float0",
