@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 TESTED_ELSEWHERE: dict[str, str] = {
     "reduce": "tests/unit/test_reduction_ops.py",
     "composite": "tests/unit/test_composite.py",
+    "custom_linear_solve": "tests/unit/test_linear_solve.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",
 }

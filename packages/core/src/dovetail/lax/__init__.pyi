@@ -90,6 +90,8 @@ from dovetail.core.ops.contraction import dot_general_p as dot_general_p
 from dovetail.core.ops.control.branches import cond as cond
 from dovetail.core.ops.control.branches import cond_p as cond_p
 from dovetail.core.ops.control.branches import switch as switch
+from dovetail.core.ops.control.linear_solve import custom_linear_solve as custom_linear_solve
+from dovetail.core.ops.control.linear_solve import linear_solve_p as linear_solve_p
 from dovetail.core.ops.control.loops import fori_loop as fori_loop
 from dovetail.core.ops.control.loops import map as map
 from dovetail.core.ops.control.loops import scan as scan
