@@ -417,6 +417,7 @@ def canonical_axis(function: str, axis: Any, ndim: int, argument: str = "axis") 
     if not -ndim <= place < ndim:
         raise ValueError(
             f"{function}: {argument} {place} is out of bounds for an array of dimension {ndim}"
+            + (f"; it must be from {-ndim} to {ndim - 1}" if ndim else "")
         )
     return place + ndim if place < 0 else place
 

@@ -206,6 +206,8 @@ def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, (str, bytes, dict, set)):
         raise NonArrayArgumentError(
             f"array: arrays hold numbers and booleans, got {type(value).__name__}: {value!r:.60}"
+            + ("; keep text outside of arrays, or make numbers of it first")
+            * isinstance(value, (str, bytes))
         )
     found = np.asarray(value)
     if found.dtype == object:

@@ -137,7 +137,7 @@ def parse(index: Any, shape: Shape, wrap: bool = True) -> Index:
     if used > len(shape):
         raise IndexError(
             f"too many indices: the array is {len(shape)}-dimensional, but {used} were indexed "
-            f"(its shape is {shape})"
+            f"(its shape is {shape}); leave some out, or insert dimensions with None first"
         )
     if ellipsis is None:
         ellipsis = len(checked)

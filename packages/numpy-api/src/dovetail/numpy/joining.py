@@ -84,7 +84,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         if d != dimension and any(s[d] != shapes[0][d] for s in shapes):
             raise TypeError(
                 f"concatenate along axis {dimension} needs equal sizes in all others, got shapes "
-                f"{', '.join(map(str, shapes))}"
+                f"{', '.join(map(str, shapes))}; choose another axis, or slice or pad them first"
             )
     return _concatenated(values, dimension)
 
@@ -151,7 +151,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     shapes = {aval_of(v).shape for v in values}
     if len(shapes) > 1:
         raise ValueError(
-            f"stack needs arrays of one shape, got {', '.join(map(str, sorted(shapes)))}"
+            f"stack needs arrays of one shape, got {', '.join(map(str, sorted(shapes)))}; slice or "
+            "pad them first, or join them along an axis that they have with concatenate"
         )
     return stack_p.bind(*values, axis=canonical_axis("stack", axis, aval_of(values[0]).ndim + 1))
 

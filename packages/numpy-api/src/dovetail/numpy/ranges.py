@@ -65,9 +65,10 @@ def arange(
         [0 1 2 3] [1.   1.25 1.5  1.75]
     """
     no_sharding("arange", out_sharding)
+    several = stop is not None
     numbers = [
         _number("arange", name, n)
-        for name, n in (("start", start), ("stop", stop), ("step", step))
+        for name, n in (("start" if several else "stop", start), ("stop", stop), ("step", step))
         if n is not None
     ]
     if dtype is None:

@@ -206,7 +206,7 @@ def _check_shape(method: str, have: Shape, want: Shape) -> None:
         return
     raise ValueError(
         f"x.at[...].{method}: values of shape {have} cannot be broadcast to the shape {want} of "
-        "the indexed part"
+        "the indexed part; index fewer elements, or give values of that shape"
     )
 
 

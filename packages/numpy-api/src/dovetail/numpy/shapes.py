@@ -118,7 +118,8 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
     if math.prod(sizes) != count:
         raise TypeError(
             f"{function}: cannot reshape an array of shape {have} with {count} elements into shape "
-            f"{tuple(sizes)} with {math.prod(sizes)}"
+            f"{tuple(sizes)} with {math.prod(sizes)}; one size may be -1, which stands for what is "
+            "left"
         )
     return tuple(sizes)
 

@@ -249,9 +249,12 @@ class Pullback:
         (cotangent,) = cotangents
         leaves, tree = pytree.flatten(cotangent)
         if tree != static.out_tree:
+            difference = pytree.structure_difference(
+                static.out_tree, tree, "the result", "the cotangent"
+            )
             raise ValueError(
-                "a vjp function takes a cotangent of the structure of the function's result: "
-                f"expected {static.out_tree}, got {tree}"
+                "a vjp function takes a cotangent that must have the structure of the function's "
+                f"result:\n{difference}"
             )
         for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=True)):
             if aval.dtype == dtypes.float0 or type(ct) is Zero:
@@ -388,6 +391,7 @@ def value_and_grad(
                 full[i] = value
             return fun(*full, **kwargs)
 
+        function.__name__ = name_of(fun)  # for messages
         leaves, tree = pytree.flatten(chosen)
         check_array_leaves(
             leaves, lambda: leaf_names(fun, chosen, None, numbers), f"grad of {name_of(fun)}"
@@ -476,7 +480,7 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
             + (
                 "; for holomorphic functions pass holomorphic=True, for others use vjp"
                 if kind == "c"
-                else ""
+                else "; integers and booleans do not change smoothly: return a float"
             )
         )
 

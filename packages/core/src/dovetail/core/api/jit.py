@@ -148,7 +148,7 @@ def _jit(
     if both:
         raise ValueError(
             f"jit of {name}: static arguments have no memory to donate, but "
-            f"{sorted(both, key=str)} are given as both"
+            f"{sorted(both, key=str)} are given as both; leave them out of one"
         )
     if device is not None and backend is not None:
         raise ValueError("jit takes device or backend, not both")
@@ -246,8 +246,8 @@ def _arguments(
     for name in given_names:
         if name not in keywords and not any_keyword:
             raise ValueError(
-                f"{kind}_argnames={names!r} of jit: {function} has no argument {name!r}; it has "
-                f"{', '.join(sorted(keywords)) or 'none'}"
+                f"{kind}_argnames={names!r} of jit: {function} has no argument {name!r}; use one "
+                f"that it has: {', '.join(sorted(keywords)) or 'none'}"
             )
     implied_names = (
         [positional[n].name for n in found_numbers if n < len(positional)] if names is None else []

@@ -75,7 +75,8 @@ def vmap(
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"in_axes of vmap of {name} has {len(in_axes)} entries, but the call has "
-                f"{len(args)} positional arguments; keyword arguments are always mapped over axis 0"
+                f"{len(args)} positional arguments; give one entry for each (keyword arguments are "
+                "always mapped over axis 0)"
             )
         leaves, tree = pytree.flatten((args, kwargs))
         dims = [
@@ -131,7 +132,8 @@ def _mapped_dims(
         if not -len(shape) <= dim < len(shape):
             raise ValueError(
                 f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, "
-                f"but that has shape {shape}, of rank {len(shape)}"
+                f"but that has shape {shape}, of rank {len(shape)}; choose another axis with "
+                "in_axes, or None to pass it whole"
             )
         found.append(dim % len(shape))
         sizes[i] = shape[dim]
@@ -151,7 +153,8 @@ def _mapped_dims(
         )
         asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
         raise ValueError(
-            f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}"
+            f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}\n"
+            "Pass arrays of one size along it, or None in in_axes for what is passed whole"
         )
     return found, distinct.pop()
 

@@ -188,7 +188,8 @@ def _join(
             return unknown[0], False
         raise TypePromotionError(
             f"values of the types {_names(dtypes)} do not combine: "
-            f"{_names(unknown)} can only be combined with the same type"
+            f"{_names(unknown)} can only be combined with the same type; convert the others, or, "
+            "for random keys, derive new ones with random.split or random.fold_in"
         )
     bounds = _BOUNDS[mode]
     all_weak = all(weak for _, weak in pairs)

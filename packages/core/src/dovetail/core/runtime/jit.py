@@ -36,6 +36,7 @@ from dovetail.core.transform.flattening import (
     check_array_leaves,
     leaf_names,
     location_of,
+    parameter_names,
 )
 from dovetail.core.transform.stage import stage
 
@@ -223,11 +224,26 @@ class JitFunction:
             self.callable = donating(
                 self.compiled, options.name, options.donate_argnums, options.donate_argnames
             )
+        if options.static_argnums or options.static_argnames:
+            self.callable = self._naming_static_arguments(self.callable)
 
     @property
     def uncompiled(self) -> Callable[..., Any]:
         """What is called while the option ``disable_jit`` is on."""
         return self.function
+
+    def _naming_static_arguments(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with an error of our own where C++ says that a value has no hash."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return compiled(*args, **kwargs)
+            except ValueError as error:
+                if not str(error).startswith("Non-hashable static arguments are"):
+                    raise
+            return self.take_apart(args, kwargs)  # raises
+
+        return update_wrapper(call, compiled)
 
     def take_apart(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
@@ -270,14 +286,12 @@ class JitFunction:
             try:
                 hash(value)
             except TypeError as error:
-                name = (
-                    f"static_argnums {where}"
-                    if isinstance(where, int)
-                    else f"static_argnames {where!r}"
-                )
+                name = where
+                if isinstance(where, int):
+                    name = parameter_names(self.function, where + 1)[where]
                 raise ValueError(
-                    "Non-hashable static arguments cannot be used: the argument of "
-                    f"{self.options.name} marked by {name} is {value!r:.80} of type "
+                    f"Non-hashable static arguments cannot be used: the argument {name} of "
+                    f"{self.options.name}, marked as static, is {value!r:.80} of type "
                     f"{type(value).__name__} ({error}). Static arguments are keys of a cache, so "
                     "they need __hash__ and __eq__: pass a tuple instead of a list, or an array "
                     "as a dynamic argument"
@@ -329,7 +343,9 @@ class JitFunction:
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
         flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
         start = time.perf_counter()
-        closed = stage(flat, avals, info)
+        # A bound method, since a call of an object takes twice as much of the stack of C, of which
+        # Python 3.12 gives calls a fixed share.
+        closed = stage(flat.__call__, avals, info)
         compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
         return Staged(
             closed, parts.in_tree, flat.out_tree, self._donated(parts), names, self.options

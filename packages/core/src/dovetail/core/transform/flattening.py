@@ -18,6 +18,7 @@ from dovetail.core.ir.avals import (
     numpy_refusal,
 )
 from dovetail.core.ir.jaxpr import DebugInfo
+from dovetail.core.trace.tracer import ArrayClass
 
 
 class FlatFunction:
@@ -61,7 +62,8 @@ class FlatFunction:
             if not isinstance(out, tuple) or len(out) != 2:
                 raise TypeError(
                     f"{name_of(self.function)} must return a pair (result, auxiliary data) "
-                    f"because has_aux=True, got {type(out).__name__}"
+                    "because has_aux=True, got "
+                    + ("an array" if isinstance(out, ArrayClass) else type(out).__name__)
                     + (f" of length {len(out)}" if isinstance(out, tuple) else "")
                 )
             out, self.aux = out

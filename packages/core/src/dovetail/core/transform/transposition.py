@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dovetail.core.base.source import describe
 from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
@@ -73,7 +74,14 @@ def transpose_jaxpr(
             given: Any = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
         else:
             given = found[0]
-        results = primitive.transpose(given, *args, **eqn.params)
+        try:
+            results = primitive.transpose(given, *args, **eqn.params)
+        except Exception as error:
+            where = describe(eqn.traceback)
+            note = f"While transposing the operation {primitive.name} at {where}, for a gradient"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+            raise
         for var, result in zip(eqn.invars, results, strict=True):
             if type(var) is not Literal and var in linear_vars:
                 accumulate(var, result)

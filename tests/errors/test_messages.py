@@ -1,0 +1,483 @@
+"""Messages of common mistakes: the text, the user's line, and a way out.
+
+Each mistake is a function that raises, in which the wrong line is marked. `messages.txt` has what
+they raise. After a deliberate change write it anew with ``python tests/errors/test_messages.py``,
+and read what has changed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax, random
+
+Mistake = Callable[[], Any]
+
+MISTAKES: dict[str, Mistake] = {}
+MESSAGES = Path(__file__).with_name("messages.txt")
+
+
+def mistake(function: Mistake) -> Mistake:
+    """Add a function to the table."""
+    MISTAKES[function.__name__] = function
+    return function
+
+
+# Shapes and dtypes
+
+
+@mistake
+def shapes_that_do_not_broadcast() -> Any:
+    return jnp.ones((2, 3)) + jnp.ones((2, 4))  # wrong
+
+
+@mistake
+def shapes_inside_a_jitted_function() -> Any:
+    @dt.jit
+    def predict(params: Any, x: Any) -> Any:
+        return x @ params["w"] + params["b"]  # wrong
+
+    return predict({"w": jnp.ones((3, 4)), "b": jnp.ones(5)}, jnp.ones((2, 3)))
+
+
+@mistake
+def sizes_that_do_not_contract() -> Any:
+    return jnp.dot(jnp.ones((2, 3)), jnp.ones((4, 2)))  # wrong
+
+
+@mistake
+def dtypes_that_lax_does_not_promote() -> Any:
+    return lax.add(jnp.ones(3), jnp.arange(3))  # wrong
+
+
+@mistake
+def a_size_that_does_not_fit() -> Any:
+    return jnp.ones((2, 3)).reshape(4, 2)  # wrong
+
+
+@mistake
+def arrays_that_cannot_be_joined() -> Any:
+    return jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))])  # wrong
+
+
+@mistake
+def arrays_that_cannot_be_stacked() -> Any:
+    return jnp.stack([jnp.ones(3), jnp.ones(4)])  # wrong
+
+
+@mistake
+def an_axis_that_is_not_there() -> Any:
+    return jnp.sum(jnp.ones((2, 3)), axis=2)  # wrong
+
+
+@mistake
+def a_list_for_an_array() -> Any:
+    return jnp.sin([1.0, 2.0])  # wrong
+
+
+@mistake
+def text_in_an_array() -> Any:
+    return jnp.asarray(["one", "two"])  # wrong
+
+
+# Indices and updates
+
+
+@mistake
+def assignment_to_an_element() -> Any:
+    x = jnp.zeros(3)
+    x[0] = 1.0  # wrong
+    return x
+
+
+@mistake
+def an_index_that_is_no_integer() -> Any:
+    return jnp.arange(3)[1.0]  # wrong
+
+
+@mistake
+def too_many_indices() -> Any:
+    return jnp.ones((2, 3))[0, 0, 0]  # wrong
+
+
+@mistake
+def an_update_of_another_shape() -> Any:
+    return jnp.zeros((2, 3)).at[0].set(jnp.ones(4))  # wrong
+
+
+@mistake
+def a_mask_in_a_jitted_function() -> Any:
+    @dt.jit
+    def positive(x: Any) -> Any:
+        return x[x > 0]  # wrong
+
+    return positive(jnp.arange(3.0))
+
+
+# Values that are not known while tracing
+
+
+@mistake
+def a_branch_on_a_tracer() -> Any:
+    @dt.jit
+    def rectified(x: Any) -> Any:
+        if x > 0:  # wrong
+            return x
+        return 0.0
+
+    return rectified(1.0)
+
+
+@mistake
+def a_loop_on_a_tracer() -> Any:
+    @dt.jit
+    def halved(x: Any) -> Any:
+        while x > 1.0:  # wrong
+            x = x / 2
+        return x
+
+    return halved(8.0)
+
+
+@mistake
+def a_range_of_a_tracer() -> Any:
+    @dt.jit
+    def power(x: Any, n: Any) -> Any:
+        result = 1.0
+        for _ in range(n):  # wrong
+            result = result * x
+        return result
+
+    return power(2.0, 3)
+
+
+@mistake
+def a_tracer_as_a_python_number() -> Any:
+    return dt.jit(lambda x: float(x) + 1.0)(2.0)  # wrong
+
+
+@mistake
+def a_tracer_in_numpy() -> Any:
+    return dt.jit(lambda x: np.sin(x))(jnp.ones(3))  # wrong
+
+
+@mistake
+def a_shape_that_is_traced() -> Any:
+    return dt.jit(lambda n: jnp.zeros(n))(3)  # wrong
+
+
+@mistake
+def a_range_that_is_traced() -> Any:
+    return dt.jit(lambda n: jnp.arange(n))(3)  # wrong
+
+
+@mistake
+def a_truth_value_of_several_elements() -> Any:
+    return bool(jnp.ones(3) > 0)  # wrong
+
+
+# Tracers that leave their function
+
+
+@mistake
+def a_tracer_in_a_global_list() -> Any:
+    kept: list[Any] = []
+
+    @dt.jit
+    def remembers(x: Any) -> Any:
+        kept.append(x * 2)
+        return x
+
+    remembers(1.0)
+    return kept[0] + 1.0  # wrong
+
+
+@mistake
+def a_tracer_on_an_object() -> Any:
+    class Model:
+        state: Any = None
+
+        def update(self, x: Any) -> Any:
+            self.state = jnp.tanh(x)
+            return x
+
+    model = Model()
+    dt.grad(model.update)(1.0)
+    return jnp.sin(model.state)  # wrong
+
+
+@mistake
+def a_tracer_of_another_trace() -> Any:
+    kept: list[Any] = []
+    dt.vmap(lambda x: kept.append(x))(jnp.arange(3.0))
+    return dt.jit(lambda y: y * kept[0])(1.0)  # wrong
+
+
+# Control flow
+
+
+@mistake
+def a_carry_that_changes_its_dtype() -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        return {"count": carry["count"] + 0.5}, x  # wrong
+
+    return lax.scan(step, {"count": jnp.int32(0)}, jnp.arange(3))
+
+
+@mistake
+def a_carry_that_changes_its_shape() -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        return jnp.concatenate([carry, x[None]]), None  # wrong
+
+    return lax.scan(step, jnp.zeros(2), jnp.arange(3.0))
+
+
+@mistake
+def a_carry_that_changes_its_structure() -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        return (carry[0] + x, carry[1], x), None
+
+    return lax.scan(step, (0.0, 1.0), jnp.arange(3.0))  # wrong
+
+
+@mistake
+def a_body_that_returns_no_pair() -> Any:
+    return lax.scan(lambda carry, x: carry + x, 0.0, jnp.arange(3.0))  # wrong
+
+
+@mistake
+def elements_of_several_lengths() -> Any:
+    return lax.scan(lambda c, x: (c, x), 0, {"a": jnp.ones(3), "b": jnp.ones(4)})  # wrong
+
+
+@mistake
+def a_loop_that_changes_its_value() -> Any:
+    return lax.while_loop(lambda n: n < 3, lambda n: n + jnp.float32(1), jnp.int32(0))  # wrong
+
+
+@mistake
+def a_condition_of_several_elements() -> Any:
+    return lax.while_loop(lambda x: x < 3, lambda x: x + 1, jnp.zeros(3))  # wrong
+
+
+@mistake
+def a_gradient_through_a_while_loop() -> Any:
+    def count(x: Any) -> Any:
+        return lax.while_loop(lambda y: y < 10.0, lambda y: y * x, x)
+
+    return dt.grad(count)(2.0)  # wrong
+
+
+@mistake
+def branches_of_two_structures() -> Any:
+    return lax.cond(True, lambda x: (x, x), lambda x: x, 1.0)  # wrong
+
+
+@mistake
+def branches_of_two_dtypes() -> Any:
+    return lax.cond(True, lambda x: x, lambda x: x > 0, jnp.float32(1))  # wrong
+
+
+@mistake
+def a_predicate_of_several_elements() -> Any:
+    return lax.cond(jnp.ones(3) > 0, jnp.sin, jnp.cos, 1.0)  # wrong
+
+
+# vmap
+
+
+@mistake
+def axes_of_another_number() -> Any:
+    return dt.vmap(lambda x, y: x + y, in_axes=(0, 0, None))(jnp.ones(3), jnp.ones(3))  # wrong
+
+
+@mistake
+def sizes_that_differ() -> Any:
+    return dt.vmap(lambda x, y: x + y)(jnp.ones(3), {"a": jnp.ones(4)})  # wrong
+
+
+@mistake
+def an_axis_beyond_the_last() -> Any:
+    return dt.vmap(jnp.sin, in_axes=1)(jnp.ones(3))  # wrong
+
+
+@mistake
+def out_axes_of_another_structure() -> Any:
+    return dt.vmap(lambda x: {"a": x}, out_axes={"b": 0})(jnp.ones(3))  # wrong
+
+
+@mistake
+def a_mapped_result_without_axis() -> Any:
+    return dt.vmap(lambda x: x, out_axes=None)(jnp.ones(3))  # wrong
+
+
+@mistake
+def a_scalar_to_map_over() -> Any:
+    return dt.vmap(jnp.sin)(1.0)  # wrong
+
+
+# Derivatives
+
+
+@mistake
+def a_gradient_of_an_array() -> Any:
+    return dt.grad(jnp.sin)(jnp.ones(3))  # wrong
+
+
+@mistake
+def a_gradient_with_respect_to_an_integer() -> Any:
+    return dt.grad(lambda n: n * 2.0)(3)  # wrong
+
+
+@mistake
+def a_gradient_of_an_integer() -> Any:
+    return dt.grad(lambda x: jnp.round(x).astype(int))(1.0)  # wrong
+
+
+@mistake
+def a_gradient_of_a_complex_function() -> Any:
+    return dt.grad(lambda z: z * z)(1.0 + 2.0j)  # wrong
+
+
+@mistake
+def an_argument_that_is_not_there() -> Any:
+    return dt.grad(lambda x: x, argnums=1)(1.0)  # wrong
+
+
+@mistake
+def auxiliary_data_that_is_missing() -> Any:
+    return dt.grad(lambda x: x * 2, has_aux=True)(1.0)  # wrong
+
+
+@mistake
+def a_tangent_of_another_dtype() -> Any:
+    return dt.jvp(jnp.sin, (jnp.ones(3),), (jnp.arange(3),))  # wrong
+
+
+@mistake
+def a_tangent_of_another_shape() -> Any:
+    return dt.jvp(jnp.sin, (jnp.ones(3),), (jnp.ones(4),))  # wrong
+
+
+@mistake
+def a_cotangent_of_another_structure() -> Any:
+    _, pull_back = dt.vjp(lambda x: {"a": x}, 1.0)
+    return pull_back(1.0)  # wrong
+
+
+# jit
+
+
+@mistake
+def an_argument_that_is_no_array() -> Any:
+    return dt.jit(lambda options: options["rate"])({"rate": 0.1, "name": "adam"})  # wrong
+
+
+@mistake
+def a_result_that_is_no_array() -> Any:
+    return dt.jit(lambda x: {"x": x, "name": "adam"})(1.0)  # wrong
+
+
+@mistake
+def a_static_argument_without_hash() -> Any:
+    return dt.jit(lambda x, sizes: x, static_argnums=1)(1.0, [1, 2])  # wrong
+
+
+@mistake
+def a_static_argument_that_is_not_there() -> Any:
+    return dt.jit(lambda x: x, static_argnames="axis")  # wrong
+
+
+@mistake
+def a_donated_array_that_is_used() -> Any:
+    x = jnp.ones(3)
+    dt.jit(lambda x: x + 1, donate_argnums=0)(x)
+    return x + 1  # wrong
+
+
+@mistake
+def an_argument_static_and_donated() -> Any:
+    return dt.jit(lambda x: x, static_argnums=0, donate_argnums=0)  # wrong
+
+
+# Random numbers
+
+
+@mistake
+def a_seed_for_a_key() -> Any:
+    return random.normal(0, (3,))  # wrong
+
+
+@mistake
+def arithmetic_with_a_key() -> Any:
+    return random.key(0) + 1  # wrong
+
+
+#: Words with which a message says what to do.
+ADVICE = re.compile(
+    r"\b(use|write|pass|give|convert|choose|insert|make|mark|return|reduce|slice|leave|combine|"
+    r"index|may be|must be|must have|must return|must contain|keep|install|derive|register)\b",
+    re.IGNORECASE,
+)
+
+
+def raised(function: Mistake) -> BaseException:
+    """What a mistake raises."""
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError(f"{function.__name__} raises nothing")
+
+
+def text_of(error: BaseException) -> str:
+    """The message and its notes, without what differs between machines and versions of the file."""
+    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    text = re.sub(r"[^\s()]*test_messages\.py:\d+", "test_messages.py:LINE", text)
+    return f"{type(error).__name__}: {text.rstrip()}"
+
+
+def wrong_lines(function: Mistake) -> list[int]:
+    """The numbers of the lines of a function that are marked."""
+    lines, start = inspect.getsourcelines(function)
+    return [start + i for i, line in enumerate(lines) if line.rstrip().endswith("# wrong")]
+
+
+def read() -> dict[str, str]:
+    """The messages on file, by name."""
+    parts = re.split(r"^## (\w+)\n", MESSAGES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def write() -> None:
+    """Replace the messages on file by those of now."""
+    parts = [f"## {name}\n\n{text_of(raised(function))}\n" for name, function in MISTAKES.items()]
+    MESSAGES.write_text("\n".join(parts), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_message(name: str) -> None:
+    error = raised(MISTAKES[name])
+    assert text_of(error) == read()[name]
+    assert ADVICE.search(str(error)), "the message says nothing to do"
+    (line,) = wrong_lines(MISTAKES[name])
+    shown = "".join(traceback.format_exception(error))
+    assert re.search(rf'test_messages\.py(:|", line ){line}\b', shown), f"line {line} is not shown"
+
+
+def test_every_message_belongs_to_a_mistake() -> None:
+    assert list(read()) == list(MISTAKES)
+
+
+if __name__ == "__main__":
+    write()
