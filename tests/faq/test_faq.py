@@ -1,7 +1,8 @@
-"""Claims of the frequently asked questions, one test class for each heading."""
+"""Claims of JAX's frequently asked questions, one test class for each heading, which it quotes."""
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -13,11 +14,30 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail import nn
+from dovetail import lax, nn
 from dovetail.core.base.bindings import JAXLIB_VERSION
+from dovetail_cuda.runtime import client_options
+
+HEADINGS = (
+    "``jit`` changes the behavior of my function",
+    "``jit`` changes the exact numerics of outputs",
+    "``jit`` decorated function is very slow to compile",
+    "How to use ``jit`` with methods?",
+    "Controlling data and computation placement on devices",
+    "Benchmarking JAX code",
+    "Is JAX faster than NumPy?",
+    "Different kinds of JAX values",
+    "Buffer donation",
+    "Gradients contain `NaN` where using ``where``",
+    "Why are gradients zero for functions based on sort order?",
+    "How can I convert a JAX Tracer to a NumPy array?",
+    "Why do some CUDA libraries fail to load/initialize?",
+)
 
 
 class TestJitChangesTheBehaviorOfMyFunction:
+    """``jit`` changes the behavior of my function"""
+
     def test_side_effects_and_globals_are_seen_once(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -44,6 +64,8 @@ class TestJitChangesTheBehaviorOfMyFunction:
 
 
 class TestJitChangesTheExactNumericsOfOutputs:
+    """``jit`` changes the exact numerics of outputs"""
+
     def test_rearranged_operations(self) -> None:
         f = lambda x: jnp.log(jnp.sqrt(x))
         np.testing.assert_allclose(f(jnp.pi), dt.jit(f)(jnp.pi), rtol=1e-6)
@@ -56,7 +78,49 @@ class TestJitChangesTheExactNumericsOfOutputs:
         assert float(dt.jit(f)(100.0)) == expected
 
 
+class TestJitDecoratedFunctionIsVerySlowToCompile:
+    """``jit`` decorated function is very slow to compile"""
+
+    def test_structured_control_flow_keeps_programs_short(self) -> None:
+        def unrolled(x: Any, length: int) -> Any:
+            for _ in range(length):
+                x = jnp.sin(x) * 2.0
+            return x
+
+        def looped(x: Any, length: int) -> Any:
+            return lax.scan(lambda x, _: (jnp.sin(x) * 2.0, None), x, length=length)[0]
+
+        def lines(function: Any, length: int) -> int:
+            return str(dt.make_jaxpr(partial(function, length=length))(1.0)).count("\n")
+
+        assert lines(unrolled, 1000) > 1000
+        assert lines(looped, 1000) == lines(looped, 10) < 15
+        np.testing.assert_allclose(looped(1.0, 10), unrolled(1.0, 10), rtol=1e-6)
+        assert float(dt.jit(looped, static_argnums=1)(1.0, 1000)) == float(looped(1.0, 1000))
+
+    def test_jitted_functions_inside_of_a_python_loop(self) -> None:
+        step = dt.jit(lambda x: jnp.sin(x) * 2.0)
+        x = 1.0
+        for _ in range(10):
+            x = step(x)
+        assert step._cache_size() == 2  # for a Python number, and for an array
+
+    def test_padded_arrays_with_where(self) -> None:
+        @dt.jit
+        def mean(values: Any, count: Any) -> Any:
+            kept = jnp.where(jnp.arange(values.size) < count, values, 0.0)
+            return kept.sum() / count
+
+        for count in (3, 5):
+            padded = np.zeros(8, np.float32)
+            padded[:count] = np.arange(count)
+            assert float(mean(padded, count)) == np.arange(count).mean()
+        assert mean._cache_size() == 1
+
+
 class TestHowToUseJitWithMethods:
+    """How to use ``jit`` with methods?"""
+
     def test_plain_self_is_refused(self) -> None:
         class CustomClass:
             def __init__(self, x: Any, mul: bool) -> None:
@@ -156,6 +220,8 @@ print("placed")
 
 
 class TestControllingDataAndComputationPlacement:
+    """Controlling data and computation placement on devices"""
+
     def test_computation_follows_data(self) -> None:
         environment = os.environ | {"DOVETAIL_NUM_CPU_DEVICES": "3"}
         run = subprocess.run(
@@ -175,6 +241,8 @@ class TestControllingDataAndComputationPlacement:
 
 
 class TestBenchmarking:
+    """Benchmarking JAX code"""
+
     def test_asynchronous_dispatch_and_blocking(self) -> None:
         f = dt.jit(lambda x: x.T @ (x - x.mean(axis=0)))
         x = dt.device_put(np.ones((100, 100), np.float32))
@@ -182,8 +250,41 @@ class TestBenchmarking:
         assert result.is_ready()
         np.testing.assert_array_equal(result, np.zeros((100, 100)))
 
+    def test_only_32_bit_dtypes_by_default(self) -> None:
+        assert jnp.asarray(np.ones(3)).dtype == np.float32
+        with dt.enable_x64(True):
+            assert jnp.asarray(np.ones(3)).dtype == np.float64
+
+    def test_built_in_functions_are_compiled_on_their_first_call(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        x = jnp.ones((3, 17, 5))
+        with dt.log_compiles(), caplog.at_level(logging.WARNING):
+            jnp.tanh(x)
+            first = len(caplog.records)
+            jnp.tanh(x)
+        assert first > 0
+        assert len(caplog.records) == first
+
+
+class TestIsJaxFasterThanNumPy:
+    """Is JAX faster than NumPy?"""
+
+    def test_the_same_function_is_evaluated_eagerly_or_compiled_asynchronously(self) -> None:
+        def f(x: Any) -> Any:
+            return x.T @ (x - x.mean(axis=0))
+
+        x = np.random.default_rng(0).standard_normal((50, 50)).astype(np.float32)
+        want = f(x)
+        for function in (f, dt.jit(f)):
+            got = function(jnp.asarray(x))
+            assert hasattr(got, "block_until_ready")
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
 
 class TestDifferentKindsOfValues:
+    """Different kinds of JAX values"""
+
     def test_tracers_print_their_type(self, capsys: pytest.CaptureFixture[str]) -> None:
         def func(x: Any) -> Any:
             print(x)
@@ -209,8 +310,39 @@ class TestDifferentKindsOfValues:
             with pytest.raises(dt.errors.ConcretizationTypeError):
                 dt.jit(lambda y, convert=convert: convert(y))(2.0)
 
+    def test_abstract_and_concrete_tracers(self) -> None:
+        def is_abstract(transformed: Any) -> bool:
+            try:
+                transformed()
+            except dt.errors.TracerBoolConversionError:
+                return True
+            return False
+
+        def f(x: Any) -> Any:
+            return x * 2.0 if x > 0 else x
+
+        for abstract in (
+            lambda: dt.jit(f)(1.0),
+            lambda: dt.vmap(f)(jnp.ones(2)),
+            lambda: dt.make_jaxpr(f)(1.0),
+            lambda: dt.jit(dt.grad(f))(1.0),
+            lambda: lax.cond(True, f, f, 1.0),
+            lambda: lax.while_loop(lambda x: x < 5.0, f, 1.0),
+            lambda: lax.fori_loop(0, 3, lambda i, x: f(x), 1.0),
+            lambda: lax.scan(lambda c, x: (f(c), x), 1.0, jnp.ones(3)),
+        ):
+            assert is_abstract(abstract)
+        for concrete in (
+            lambda: dt.grad(f)(1.0),
+            lambda: dt.jvp(f, (1.0,), (1.0,)),
+            lambda: dt.grad(dt.grad(f))(1.0),
+        ):
+            assert not is_abstract(concrete)
+
 
 class TestBufferDonation:
+    """Buffer donation"""
+
     def test_one_argument(self) -> None:
         x, y = dt.device_put(np.ones((2, 3))), dt.device_put(np.ones((2, 3)))
         dt.jit(lambda a, b: a + b, donate_argnums=(1,))(x, y)
@@ -231,6 +363,8 @@ class TestBufferDonation:
 
 
 class TestGradientsContainNaNWhereUsingWhere:
+    """Gradients contain `NaN` where using ``where``"""
+
     def test_both_ways(self) -> None:
         my_log = lambda x: jnp.where(x > 0.0, jnp.log(x), 0.0)
         safe = lambda x: jnp.where(x > 0.0, jnp.log(jnp.where(x > 0.0, x, 1.0)), 0.0)
@@ -240,6 +374,8 @@ class TestGradientsContainNaNWhereUsingWhere:
 
 
 class TestGradientsZeroForFunctionsBasedOnSortOrder:
+    """Why are gradients zero for functions based on sort order?"""
+
     def test_step_and_sigmoid(self) -> None:
         x = jnp.array([-1.0, -0.5, 0.0, 0.5, 1.0])
         step = lambda x: (x > 0).astype(float)
@@ -250,6 +386,8 @@ class TestGradientsZeroForFunctionsBasedOnSortOrder:
 
 
 class TestConvertATracerToANumPyArray:
+    """How can I convert a JAX Tracer to a NumPy array?"""
+
     def test_it_is_impossible_and_says_what_to_do(self) -> None:
         with pytest.raises(dt.errors.TracerArrayConversionError) as error:
             dt.jit(lambda x: np.sin(x))(jnp.arange(5.0))
@@ -277,3 +415,24 @@ class TestConvertATracerToANumPyArray:
             dt.checking_leaks(),
         ):
             dt.jit(lambda x: leaked.append(x) or x * 2)(3.0)
+
+
+class TestCudaLibrariesFailToLoad:
+    """Why do some CUDA libraries fail to load/initialize?"""
+
+    def test_preallocation_can_be_reduced_or_switched_off(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+            monkeypatch.delenv(name, raising=False)
+        assert "memory_fraction" not in client_options({})  # the library's own default, 0.75
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", ".5")
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        found = client_options({})
+        assert found["memory_fraction"] == 0.5
+        assert found["preallocate"] is False
+
+
+def test_every_heading_has_a_class() -> None:
+    classes = [c for name, c in globals().items() if name.startswith("Test")]
+    assert sorted(c.__doc__ for c in classes) == sorted(HEADINGS)
