@@ -10,8 +10,8 @@ from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.elementwise import neg as negative
 from dovetail.core.basis.structural import batch_size, full, instantiate, is_linear, to_front
 from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
-from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type, stage_body
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import (
@@ -22,8 +22,9 @@ from dovetail.core.transform.derived import (
     reference_of,
     transposition_of,
 )
-from dovetail.core.transform.flattening import check_callable, location_of, name_of
+from dovetail.core.transform.flattening import FlatFunction, check_callable, location_of, name_of
 from dovetail.core.transform.jvp import jvp_flat
+from dovetail.core.transform.stage import stage
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -338,14 +339,10 @@ def custom_linear_solve(
     def staged(function: Callable[..., Any], user: Callable[..., Any], what: str) -> Body:
         """A function of a vector, which returns one."""
         pair = has_aux and what != "matvec"
-        body = stage_body(
-            _paired(function, user, what) if pair else function,
-            _CALLER,
-            arguments,
-            avals,
-            names,
-            user,
-        )
+        flat = FlatFunction(_paired(function, user, what) if pair else function, arguments)
+        info = DebugInfo(_CALLER, name_of(user), location_of(user), tuple(names))
+        closed, captured = close(stage(flat, avals, info))
+        body = Body(closed, captured, flat.out_tree)
         out_tree = body.out_tree.children()[0] if pair else body.out_tree
         _check_vector(user, what, names, tree, avals, out_tree, body)
         return body

@@ -1,0 +1,7 @@
+"""Trees of arrays as one vector, for functions that know only vectors."""
+
+from __future__ import annotations
+
+from dovetail.core.ops.raveling import ravel_pytree as ravel_pytree
+
+__all__ = ["ravel_pytree"]
