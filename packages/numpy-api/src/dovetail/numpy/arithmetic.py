@@ -203,7 +203,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     x, y = _real_pair("fmod", x1, x2)
     if dtypes.kind_of(x.dtype) == "f":
         return lax.rem(x, y)
-    return _integer_rest(x, y)[1]
+    return _integer_rest(x, y)[0]
 
 
 def _real_pair(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -228,13 +228,12 @@ def _guarded(x: Any, by_zero: Any, otherwise: Any) -> Any:
     return otherwise if by_zero is None else pick(by_zero, _zero(x), otherwise)
 
 
-def _integer_rest(x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Divisor without zeros, rest with the sign of the dividend, and where there is no quotient."""
+def _integer_rest(x: Any, y: Any) -> tuple[Any, Any]:
+    """The rest with the sign of the dividend, and where there is no quotient."""
     if type(y) is Literal and y.val:
-        return y, lax.rem(x, y), None
+        return lax.rem(x, y), None
     by_zero = lax.eq(y, _zero(y))
-    divisor = pick(by_zero, _one(y), y)
-    return divisor, _guarded(x, by_zero, lax.rem(x, divisor)), by_zero
+    return _guarded(x, by_zero, lax.rem(x, y)), by_zero
 
 
 def _crosses(rest: Any, y: Any) -> Any:
@@ -249,7 +248,7 @@ def _rest(x: Any, y: Any) -> Any:
     kind = dtypes.kind_of(x.dtype)
     rest = lax.rem(x, y) if kind == "f" else None
     if rest is None:
-        y, rest, _ = _integer_rest(x, y)
+        rest = _integer_rest(x, y)[0]
         if kind == "u":
             return rest
     return pick(_crosses(rest, y), lax.add(rest, y), rest)
@@ -269,12 +268,12 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
             infinite = lax.stop_gradient(lax.div(x, y))
             quotient = pick(lax.eq(y, _zero(y)), infinite, quotient)
         return quotient, pick(crosses, lax.add(rest, y), rest)
-    divisor, rest, by_zero = _integer_rest(x, y)
-    quotient = lax.div(x, divisor)
+    rest, by_zero = _integer_rest(x, y)
+    quotient = lax.div(x, y)
     if kind == "i":
-        crosses = _crosses(rest, divisor)
+        crosses = _crosses(rest, y)
         quotient = pick(crosses, lax.sub(quotient, _one(x)), quotient)
-        rest = pick(crosses, lax.add(rest, divisor), rest)
+        rest = pick(crosses, lax.add(rest, y), rest)
     return _guarded(x, by_zero, quotient), rest
 
 

@@ -122,8 +122,10 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
         if type(item) is At:
             start = item.value
             if type(start) is int:
+                # One that is out of bounds is left to run time, where checkify can find it.
                 size = shape[axis]
-                start = 0 if start < 0 else start if start < size else size - 1
+                static = static and 0 <= start < size
+                start = max(LOWEST, min(start, max(HIGHEST, size)))
             else:
                 static = False
                 start = normalized(start, shape[axis], item.wrapped, index_dtype(shape, (start,)))

@@ -67,6 +67,8 @@ _WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
         "shape": lambda value: False,
         "sharding": _given,
     },
+    # What can fail would fill a page.
+    "check": {"err_tree": lambda value: False},
     "scan": {"linear": any, "_split_transpose": bool},
 }
 _nothing_special: Final[dict[str, Callable[[Any], bool]]] = {}

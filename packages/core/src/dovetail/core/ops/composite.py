@@ -116,6 +116,12 @@ class Composite(Primitive):
         call.erase()
         return made
 
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        _, error = checks.checked(params["jaxpr"])
+        if not error.num_leaves:
+            return self.bind(*args, **params)
+        return checks.evaluate(params["jaxpr"], args)
+
 
 composite_p: Final = Composite()
 

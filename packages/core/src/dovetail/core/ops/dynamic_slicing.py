@@ -77,6 +77,15 @@ def _index_vectors(indices: Sequence[Any], dims: Sequence[int | None], size: int
     return concatenate_p.bind(*columns, dimension=1)
 
 
+def _check_bounds(checks: Any, x: Any, indices: Sequence[Any], window: Shape) -> None:
+    """Look for start indices, of which there is one for each dimension, that are out of bounds."""
+    shape = shape_of(x)
+    for axis, index in enumerate(indices):
+        literal_index = index.val if type(index) is Literal else None
+        if literal_index is None or not 0 <= literal_index <= shape[axis] - window[axis]:
+            checks.in_bounds(shape, structural.reshape(index, (1,)), (axis,), (window[axis],))
+
+
 class DynamicSlice(Linear):
     """A part of the operand from start indices, one scalar for each dimension."""
 
@@ -130,6 +139,10 @@ class DynamicSlice(Linear):
         if not indices:
             return x
         return context.dynamic_slice(x, context.avals_out[0], indices)
+
+    def check(self, checks: Any, *args: Any, slice_sizes: Shape) -> Any:
+        _check_bounds(checks, args[0], args[1:], slice_sizes)
+        return self.bind(*args, slice_sizes=slice_sizes)
 
 
 class DynamicUpdateSlice(Primitive):
@@ -211,6 +224,11 @@ class DynamicUpdateSlice(Primitive):
         if not indices:
             return update
         return context.dynamic_update_slice(x, update, context.avals_out[0], indices)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        x, update, *indices = args
+        _check_bounds(checks, x, indices, shape_of(update))
+        return self.bind(*args)
 
 
 dynamic_slice_p: Final = DynamicSlice()

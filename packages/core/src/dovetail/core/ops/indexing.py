@@ -554,6 +554,13 @@ class Gather(Linear):
         fill = context.constant(fill_value, out)
         return context.select(wide, result, fill, out)
 
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        operand, indices = args
+        axes = params["dimension_numbers"].start_index_map
+        windows = [params["slice_sizes"][axis] for axis in axes]
+        checks.in_bounds(shape_of(operand), indices, axes, windows)
+        return self.bind(*args, **params)
+
 
 gather_p: Final = Gather()
 

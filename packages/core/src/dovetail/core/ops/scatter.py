@@ -298,6 +298,14 @@ class ScatterFamily(Primitive):
         )
         return result
 
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        shape, updates = shape_of(args[0]), shape_of(args[2])
+        numbers = params["dimension_numbers"]
+        axes = numbers.scatter_dims_to_operand_dims
+        sizes = window_sizes(len(shape), updates, numbers)
+        checks.in_bounds(shape, args[1], axes, [sizes[axis] for axis in axes])
+        return self.bind(*args, **params)
+
     def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:
         """StableHLO for an element after an update, both scalars of the aval `scalar`."""
         return context.op(self.hlo, [present, update], scalar)

@@ -9,12 +9,13 @@ from dovetail.core.base import caches
 from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.base.source import describe
 from dovetail.core.ir.jaxpr import Effects, no_effects
+from dovetail.core.ir.walk import jaxprs_and_closed_jaxprs
 from dovetail.core.trace.state import state
 
 #: The rules that every primitive may have, in the order in which they stand in its class.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
-#: Rules that replace one derived from the others.
-OPTIONAL_RULES: Final = ("linearize", "effects")
+#: Rules that most primitives need not have: what they do follows from the others.
+OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check")
 
 _registry: Final[dict[str, Primitive]] = {}
 
@@ -54,6 +55,8 @@ class Primitive:
         self._abstract_cache: dict[Any, Any] = {}
         #: Whether linearization asks `linearize` instead of splitting `jvp`.
         self.linearizes = self.has_rule("linearize")
+        #: Whether `checkify` asks `check` instead of `bind`.
+        self.checks = self.has_rule("check")
 
     @final
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -133,9 +136,25 @@ class Primitive:
         """
         self._missing("linearize")
 
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        """Curves of the operands and of the results (each a `Series` of Taylor coefficients) to a
+        function from an order to these coefficients of the results.
+
+        The function may read the coefficients of the results below its order. Where this rule is
+        missing, it is derived from `jvp`.
+        """
+        self._missing("taylor")
+
     def effects(self, *avals: Any, **params: Any) -> Effects:
         """Side effects of one application."""
         return no_effects
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        """The result of one application, after what can fail in it is told to `checks`, a
+        `dovetail.core.ops.checks.checking.CheckTrace`."""
+        return self.bind(*args, **params)
 
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -146,7 +165,10 @@ class Primitive:
         except TypeError:
             return self.abstract(*avals, **params)
         if found is None:
-            found = self._abstract_cache[key] = self.abstract(*avals, **params)
+            found = self.abstract(*avals, **params)
+            # A jaxpr equals itself alone: remembered, it would live for ever, and never be met.
+            if not jaxprs_and_closed_jaxprs(params):
+                self._abstract_cache[key] = found
         return found
 
 
@@ -187,6 +209,7 @@ class RuntimePrimitive(Primitive):
         self._rules[rule] = function
         setattr(self, rule, function)
         self.linearizes = self.has_rule("linearize")
+        self.checks = self.has_rule("check")
         self._abstract_cache.clear()
         return function
 

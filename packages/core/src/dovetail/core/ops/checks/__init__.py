@@ -1,0 +1,2 @@
+"""Checks at run time that a program reports by a value: what `dovetail.experimental.checkify` is
+made of."""

@@ -1,0 +1,349 @@
+"""Running a program with checks: whether one failed becomes a value of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.core.base import pytree
+from dovetail.core.base.source import describe
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail.core.basis.operands import literal, literal_like
+from dovetail.core.basis.structural import batch_size, reshape
+from dovetail.core.ir.avals import aval_of, make_aval
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Literal
+from dovetail.core.ops.arithmetic import rem_p
+from dovetail.core.ops.bitwise import or_p
+from dovetail.core.ops.checks.error import (
+    CheckEffect,
+    Error,
+    check_p,
+    init_error,
+    merged,
+    settled,
+    single,
+)
+from dovetail.core.ops.checks.failures import (
+    DivisionByZeroError,
+    FailedCheckError,
+    Failure,
+    JaxException,
+    NaNError,
+    OOBError,
+)
+from dovetail.core.ops.comparison import eq_p, gt_p, lt_p, ne_p
+from dovetail.core.ops.dynamic_slicing import dynamic_index_in_dim
+from dovetail.core.ops.extrema import min_p
+from dovetail.core.ops.reduction import argmax, reduce_or
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.state import Trace, set_trace, state
+from dovetail.core.transform.batch import batch_flat
+from dovetail.core.transform.derived import derived_info, remembered
+from dovetail.core.transform.stage import stage
+
+Categories = frozenset[type[JaxException]]
+
+_INT32: Final = np.dtype(np.int32)
+_INT64: Final = np.dtype(np.int64)
+
+#: Primitives that make no nan of numbers: they move, choose or compare what they are given, or run
+#: jaxprs whose operations are checked.
+_NO_NEW_NAN: Final = frozenset(
+    [
+        "abs",
+        "bitcast_convert_type",
+        "broadcast_in_dim",
+        "ceil",
+        "check",
+        "clamp",
+        "complex",
+        "composite",
+        "concatenate",
+        "cond",
+        "conj",
+        "convert_element_type",
+        "copy",
+        "cummax",
+        "cummin",
+        "dce_sink",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "floor",
+        "gather",
+        "imag",
+        "jit",
+        "max",
+        "min",
+        "neg",
+        "optimization_barrier",
+        "pad",
+        "real",
+        "reduce_max",
+        "reduce_min",
+        "reduce_precision",
+        "reduce_window_max",
+        "reduce_window_min",
+        "reshape",
+        "rev",
+        "round",
+        "scan",
+        "scatter",
+        "select_and_gather_add",
+        "select_n",
+        "sign",
+        "slice",
+        "sort",
+        "split",
+        "squeeze",
+        "stack",
+        "stop_gradient",
+        "tile",
+        "top_k",
+        "transpose",
+        "unstack",
+        "while",
+    ]
+)
+
+
+class CheckTrace(Trace):
+    """Computes everything in the parent, and what the checks found beside it.
+
+    Its values are the parent's: it has no tracers of its own.
+
+    Attributes:
+        categories: what is looked for.
+        error: what the checks of the operations so far found.
+    """
+
+    __slots__ = ("_traceback", "categories", "error")
+
+    def __init__(self, parent: Trace, categories: Categories) -> None:
+        super().__init__(parent)
+        self.categories = categories
+        self.error: Error = init_error
+        self._traceback: Any = None
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        previous = state.trace
+        assert self.parent is not None
+        set_trace(self.parent)
+        try:
+            return self._apply(primitive, args, params)
+        finally:
+            set_trace(previous)
+
+    def _apply(self, primitive: Primitive, args: Sequence[Any], params: Any) -> Any:
+        if primitive.checks:
+            out = primitive.check(self, *args, **params)
+        else:
+            out = primitive.bind(*args, **params)
+        if NaNError in self.categories and primitive.name not in _NO_NEW_NAN:
+            for result in out if primitive.multiple_results else [out]:
+                self._no_nan(primitive, result)
+        return out
+
+    def evaluate(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """Apply the equations of a jaxpr, in the trace in which this one computes.
+
+        What they find is told of the lines at which they were traced.
+        """
+        jaxpr = closed.jaxpr
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        values.update(zip(jaxpr.invars, args, strict=True))
+
+        def read(atom: Any) -> Any:
+            return atom if type(atom) is Literal else values[atom]
+
+        outer = self._traceback
+        try:
+            for eqn in jaxpr.eqns:
+                self._traceback = eqn.traceback or outer
+                out = self._apply(eqn.primitive, [read(v) for v in eqn.invars], eqn.params)
+                outs = out if eqn.primitive.multiple_results else [out]
+                values.update(zip(eqn.outvars, outs, strict=True))
+        finally:
+            self._traceback = outer
+        return [read(v) for v in jaxpr.outvars]
+
+    def checked(self, closed: ClosedJaxpr, tree: Any = None) -> tuple[ClosedJaxpr, Any]:
+        """A jaxpr with the leaves of an error as leading results, and the error's structure.
+
+        Args:
+            closed: the jaxpr.
+            tree: the structure that the error is to have; as small as possible by default. A jaxpr
+                in which nothing can fail is returned as it is.
+        """
+        found: tuple[ClosedJaxpr, Any] = checked_of(closed, self.categories, tree)
+        return found
+
+    def found(self, tree: Any, leaves: Sequence[Any]) -> None:
+        """Take over the error that a checked jaxpr returned."""
+        self.error = merged(self.error, tree.unflatten(leaves))
+
+    def raised(self, error: Error) -> None:
+        """Take over an error that the user's code raises, if that is looked for."""
+        of_error = {failure.category for failure in error._metadata.values()}
+        if FailedCheckError in self.categories or of_error & self.categories:
+            self.error = merged(self.error, error)
+
+    def nonzero(self, divisor: Any) -> None:
+        """Look for zeros in a divisor."""
+        if DivisionByZeroError not in self.categories:
+            return
+        if type(divisor) is not Literal or not divisor.val:
+            is_zero = eq_p.bind(divisor, literal_like(0, divisor))
+            self._report(_any(is_zero), DivisionByZeroError, "division by zero")
+
+    def in_bounds(
+        self, shape: Sequence[int], indices: Any, axes: Sequence[int], windows: Sequence[int]
+    ) -> None:
+        """Look for indices that are out of bounds.
+
+        Args:
+            shape: of the array.
+            indices: vectors of indices, along the last dimension.
+            axes: for each component of a vector the dimension of the array that it is for.
+            windows: for each component how many elements are used from there.
+        """
+        if OOBError not in self.categories:
+            return
+        aval = aval_of(indices)
+        if not aval.size:
+            return
+        limits = [shape[axis] - window for axis, window in zip(axes, windows, strict=True)]
+        indices = _signed(indices)
+        dtype = aval_of(indices).dtype
+        limit: Any = literal(limits[0], dtype)
+        if len(set(limits)) > 1:
+            limit = np.asarray(limits, dtype).reshape([1] * (aval.ndim - 1) + [-1])
+        outside = or_p.bind(
+            lt_p.bind(indices, literal(0, dtype)),
+            gt_p.bind(indices, limit),
+        )
+        outside, indices = reshape(outside, (aval.size,)), reshape(indices, (aval.size,))
+        first = argmax(outside, 0, _INT32)
+        self._report(
+            reduce_or(outside, (0,)),
+            OOBError,
+            "out-of-bounds indexing",
+            (
+                dynamic_index_in_dim(indices, first, 0, keepdims=False),
+                rem_p.bind(first, literal(len(limits), _INT32)),
+            ),
+            (tuple(shape), tuple(axes), tuple(windows)),
+        )
+
+    def _no_nan(self, primitive: Primitive, result: Any) -> None:
+        if dtype_kind(aval_of(result).dtype) in ("f", "c"):
+            is_nan = ne_p.bind(result, result)
+            self._report(_any(is_nan), NaNError, f"nan generated by primitive: {primitive.name}")
+
+    def _report(
+        self,
+        failed: Any,
+        category: type[JaxException],
+        message: str,
+        values: Sequence[Any] = (),
+        details: Any = None,
+    ) -> None:
+        place = describe(self._traceback)
+        failure = Failure(category, message, place, None, strong_avals(values), details)
+        self.error = merged(self.error, single(failed, failure, values))
+
+    def describe(self, tracer: Any) -> str:
+        return "a value of a function under checkify"
+
+
+def strong_avals(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Avals of values, which are not weakly typed."""
+    return tuple([make_aval(aval.shape, aval.dtype) for aval in map(aval_of, values)])
+
+
+def _any(flags: Any) -> Any:
+    rank = aval_of(flags).ndim
+    return reduce_or(flags, tuple(range(rank))) if rank else flags
+
+
+def _signed(indices: Any) -> Any:
+    """Indices in a signed dtype; unsigned ones too large for it become its largest number."""
+    dtype = aval_of(indices).dtype
+    target = _INT64 if dtype.itemsize == 8 else _INT32
+    if dtype == target:
+        return indices
+    if dtype.kind == "u" and dtype.itemsize == target.itemsize:
+        indices = min_p.bind(indices, literal(np.iinfo(target).max, dtype))
+    return convert_element_type(indices, target)
+
+
+@remembered
+def checked_of(
+    closed: ClosedJaxpr, categories: Categories, wanted: Any = None
+) -> tuple[ClosedJaxpr, Any]:
+    """`CheckTrace.checked`, with the same result for the same jaxpr."""
+    trees = []
+
+    def function(*args: Any) -> list[Any]:
+        checks = CheckTrace(state.trace, categories)
+        outs = checks.evaluate(closed, args)
+        checks.finished = True
+        tree = pytree.structure(checks.error) if wanted is None else wanted
+        trees.append(tree)
+        return [*settled(checks.error, tree), *outs]
+
+    jaxpr = stage(function, closed.in_avals, derived_info(closed, "checkify"))
+    (tree,) = trees
+    return (jaxpr if tree.num_leaves else closed), tree
+
+
+def run_checked(
+    function: Callable[..., Any], categories: Categories, args: Any, kwargs: Any
+) -> tuple[Error, Any]:
+    """What the checks of a call found, and its result."""
+    checks = CheckTrace(state.trace, categories)
+    previous = state.trace
+    set_trace(checks)
+    try:
+        out = function(*args, **kwargs)
+    finally:
+        set_trace(previous)
+        checks.finished = True
+    return checks.error, out
+
+
+def has_checks(effects: Effects) -> bool:
+    """Whether operations with these effects hold checks of the user."""
+    return any(type(effect) is CheckEffect for effect in effects)
+
+
+def batch_with_checks(
+    primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Batch a branch or loop that holds checks, where its elements do different things.
+
+    Operations then run for all elements; the checks are to speak only of the elements whose turn it
+    is. So what they find becomes a result, of which each element has its own, and the first one
+    that failed is raised afterwards.
+    """
+    trees = []
+
+    def function(*args: Any) -> list[Any]:
+        checks = CheckTrace(state.trace, frozenset({FailedCheckError}))
+        outs = primitive.check(checks, *args, **params)
+        checks.finished = True
+        leaves, tree = pytree.flatten(checks.error)
+        trees.append(tree)
+        return [*leaves, *outs]
+
+    outs, out_dims = batch_flat(function, args, dims, batch_size(args, dims))
+    (tree,) = trees
+    effects = primitive.effects(*map(aval_of, args), **params)
+    debug = all(e.debug for e in effects if type(e) is CheckEffect)
+    count = tree.num_leaves
+    if any(d is not None for d in out_dims[:count]):
+        check_p.batch(outs[:count], out_dims[:count], err_tree=tree, debug=debug)
+    else:
+        check_p.bind(*outs[:count], err_tree=tree, debug=debug)
+    return outs[count:], out_dims[count:]
