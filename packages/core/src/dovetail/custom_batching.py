@@ -1,0 +1,8 @@
+"""Functions that say themselves what they are under `vmap`."""
+
+from __future__ import annotations
+
+from dovetail.core.ops.custom_batching import custom_vmap as custom_vmap
+from dovetail.core.ops.custom_batching import sequential_vmap as sequential_vmap
+
+__all__ = ["custom_vmap", "sequential_vmap"]
