@@ -11,11 +11,13 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
 if TYPE_CHECKING:
+    from dovetail import custom_batching as custom_batching
     from dovetail import dlpack as dlpack
     from dovetail import dtypes as dtypes
     from dovetail import errors as errors
     from dovetail import experimental as experimental
     from dovetail import extend as extend
+    from dovetail import flatten_util as flatten_util
     from dovetail import lax as lax
     from dovetail import nn as nn
     from dovetail import numpy as numpy
@@ -136,11 +138,13 @@ _NAMES = {
 """The module that a public name is in; after a colon, the name that it has there."""
 
 _MODULES = (
+    "custom_batching",
     "dlpack",
     "dtypes",
     "errors",
     "experimental",
     "extend",
+    "flatten_util",
     "lax",
     "sharding",
     "stages",
@@ -160,6 +164,7 @@ __all__ = [
     "clear_caches",
     "config",
     "copy_to_host_async",
+    "custom_batching",
     "debug_infs",
     "debug_nans",
     "default_backend",
@@ -181,6 +186,7 @@ __all__ = [
     "experimental",
     "explain_cache_misses",
     "extend",
+    "flatten_util",
     "float0",
     "grad",
     "hessian",
