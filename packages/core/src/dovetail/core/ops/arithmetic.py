@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.ops.rounding import RoundingMethod, round_p
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.taylor import Series
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -94,6 +95,29 @@ class Div(Binary):
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
         return (sum_to(self.bind(ct, y), x.shape) if is_linear(x) else None, None)
+
+    def taylor(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[int], Any]:
+        (x, y), (out,) = operands, results
+        # Not (x - y out) / y, because the product may overflow.
+        ratios = Series(
+            lambda order: y[order] if type(y[order]) is Zero else self.bind(y[order], y[0])
+        )
+
+        def term(order: int) -> Any:
+            if order == 0:
+                return self.bind(x[0], y[0])
+            shape = shape_of(out[0])
+            total: Any = Zero.of(out[0])
+            if type(x[order]) is not Zero:
+                total = broadcast_to(self.bind(x[order], y[0]), shape)
+            for k in range(1, order + 1):
+                ratio, before = ratios[k], out[order - k]
+                if not (type(ratio) is Zero or type(before) is Zero):
+                    part = broadcast_to(multiply(negate(ratio), before), shape)
+                    total = add_tangents(total, part)
+            return total
+
+        return term
 
 
 div_p: Final = Div()

@@ -15,8 +15,10 @@ from dovetail.core.transform.derived import (
     linearization_of,
     opened,
     reference_of,
+    taylor_of,
     transposition_of,
 )
+from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -89,6 +91,18 @@ class Jit(Primitive):
 
     def lower(self, context: Builder, *values: Any, jaxpr: ClosedJaxpr, name: str) -> Any:
         return context.call_jaxpr(jaxpr, values, name)
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], *, jaxpr: ClosedJaxpr, name: str
+    ) -> Callable[[int], Any]:
+        def truncated(order: int) -> list[list[Any]]:
+            terms = terms_of(operands, order)
+            derived, present_out = taylor_of(jaxpr, order, present_in(terms))
+            given = [t for found in terms for t in found if type(t) is not Zero]
+            outs = call(derived, [*(x[0] for x in operands), *given], name)
+            return by_order(outs, present_out)
+
+        return up_to(truncated)
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
         effects: Effects = params["jaxpr"].jaxpr.effects

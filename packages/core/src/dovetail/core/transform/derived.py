@@ -20,6 +20,7 @@ from dovetail.core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.linearize import linearize_flat
 from dovetail.core.transform.stage import StageTracer, replace_constants, stage
+from dovetail.core.transform.taylor import taylor_flat
 from dovetail.core.transform.transposition import transpose_jaxpr
 
 #: For each argument or result, whether something holds for it.
@@ -116,6 +117,48 @@ def jvp_of(
     tangent_avals = [a.tangent() for a, v in zip(avals, varies, strict=True) if v]
     jaxpr = stage(function, [*avals, *tangent_avals], derived_info(closed, "jvp"))
     return jaxpr, varies_out
+
+
+@remembered
+def taylor_of(
+    closed: ClosedJaxpr,
+    order: int,
+    present: tuple[Flags, ...],
+    forced: tuple[Flags, ...] | None = None,
+) -> tuple[ClosedJaxpr, list[Flags]]:
+    """The jaxpr of primals and Taylor coefficients to results and their Taylor coefficients.
+
+    Args:
+        closed: the jaxpr.
+        order: of the last coefficient.
+        present: for each argument, which of its coefficients are given; the others vanish.
+        forced: for each result, which coefficients it is to have even if they vanish.
+
+    Returns:
+        The derived jaxpr, and for each result which coefficients it has.
+    """
+    present_out: list[Flags] = []
+
+    def function(*args: Any) -> list[Any]:
+        primals, given = args[: len(present)], iter(args[len(present) :])
+        terms = [
+            [next(given) if flag else Zero.of(p) for flag in flags]
+            for p, flags in zip(primals, present, strict=True)
+        ]
+        outs, out_terms = taylor_flat(function_of(closed), primals, terms, order)
+        if forced is not None:
+            out_terms = [
+                [instantiate(t) if flag else t for t, flag in zip(found, flags, strict=True)]
+                for found, flags in zip(out_terms, forced, strict=True)
+            ]
+        present_out[:] = [tuple([type(t) is not Zero for t in found]) for found in out_terms]
+        return [*outs, *(t for found in out_terms for t in found if type(t) is not Zero)]
+
+    term_avals = [
+        a.tangent() for a, flags in zip(closed.in_avals, present, strict=True) for f in flags if f
+    ]
+    jaxpr = stage(function, [*closed.in_avals, *term_avals], derived_info(closed, "jet"))
+    return jaxpr, present_out
 
 
 @remembered

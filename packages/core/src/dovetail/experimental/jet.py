@@ -1,0 +1,7 @@
+"""Taylor series of functions: derivatives of every order at once."""
+
+from __future__ import annotations
+
+from dovetail.core.api.jet import jet as jet
+
+__all__ = ["jet"]
