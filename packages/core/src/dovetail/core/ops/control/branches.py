@@ -48,10 +48,12 @@ from dovetail.core.transform.derived import (
     opened,
     reference_of,
     remembered,
+    taylor_of,
     transposition_of,
 )
 from dovetail.core.transform.flattening import check_callable, leaf_names, location_of, name_of
 from dovetail.core.transform.stage import stage
+from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -201,6 +203,22 @@ class Cond(Primitive):
             context.avals_out,
             effects=ordered_effects(self.effects(branches=branches)),
         )
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], *, branches: Branches
+    ) -> Callable[[int], Any]:
+        index, *others = operands
+
+        def truncated(order: int) -> list[list[Any]]:
+            terms = terms_of(others, order)
+            present = present_in(terms)
+            found = [taylor_of(branch, order, present)[1] for branch in branches]
+            forced = tuple(map(_union, zip(*found, strict=True)))
+            derived = [taylor_of(branch, order, present, forced)[0] for branch in branches]
+            given = [t for same in terms for t in same if type(t) is not Zero]
+            return by_order(_bind(index[0], derived, [*(x[0] for x in others), *given]), forced)
+
+        return up_to(truncated)
 
 
 cond_p: Final = Cond()

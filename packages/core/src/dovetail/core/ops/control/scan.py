@@ -31,10 +31,12 @@ from dovetail.core.transform.derived import (
     opened,
     reference_of,
     remembered,
+    taylor_of,
     transposition_of,
     with_order,
 )
 from dovetail.core.transform.stage import stage
+from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -145,6 +147,31 @@ class Scan(Primitive):
         effects: Effects = params["jaxpr"].jaxpr.effects
         return effects
 
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        loop = Loop.of(params)
+
+        def truncated(order: int) -> list[list[Any]]:
+            def derive(flags: Flags, forced: Flags) -> Any:
+                present, kept = (tuple([(f,) * order for f in which]) for which in (flags, forced))
+                return taylor_of(loop.jaxpr, order, present, kept)
+
+            terms = terms_of(operands, order)
+            varies = _carried_on(
+                loop,
+                [any(flags) for flags in present_in(terms)],
+                lambda flags, forced: [any(found) for found in derive(flags, forced)[1]],
+            )
+            derived, present_out = derive(varies, _forced(loop, varies))
+            given = [
+                [instantiate(t) for t in found] if v else []
+                for found, v in zip(terms, varies, strict=True)
+            ]
+            return _along(loop, [x[0] for x in operands], given, derived, present_out)
+
+        return up_to(truncated)
+
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
@@ -155,38 +182,9 @@ class Scan(Primitive):
             lambda flags, forced: jvp_of(loop.jaxpr, flags, forced)[1],
         )
         derived, varies_out = jvp_of(loop.jaxpr, varies, _forced(loop, varies))
-        consts, carry, xs = loop.split(primals)
-        given = loop.split(
-            [instantiate(t) if v else None for t, v in zip(tangents, varies, strict=True)]
-        )
-        given_consts, given_carry, given_xs = ([t for t in part if t is not None] for part in given)
-        # Arguments and results of the derived jaxpr: first all primals, then all tangents.
-        count = len(primals)
-        numbers = iter(range(count, count + sum(varies)))
-        tangent_numbers = loop.split([next(numbers) if v else None for v in varies])
-        primal_numbers = loop.split(range(count))
-        arguments = [
-            number
-            for ours, theirs in zip(primal_numbers, tangent_numbers, strict=True)
-            for number in (*ours, *(n for n in theirs if n is not None))
-        ]
-        many, kept = len(varies_out), loop.num_carry
-        carried = sum(varies_out[:kept])
-        results = [
-            *range(kept),
-            *range(many, many + carried),
-            *range(kept, many),
-            *range(many + carried, many + sum(varies_out)),
-        ]
-        body = with_order(derived, arguments, results)
-        outs = loop.bind([*consts, *given_consts], [*carry, *given_carry], [*xs, *given_xs], body)
-        back = dict(zip(results, outs, strict=True))
-        found = iter(range(many, many + sum(varies_out)))
-        primal_outs = [back[i] for i in range(many)]
-        return primal_outs, [
-            back[next(found)] if v else Zero.of(o)
-            for o, v in zip(primal_outs, varies_out, strict=True)
-        ]
+        given = [[instantiate(t)] if v else [] for t, v in zip(tangents, varies, strict=True)]
+        outs, out_tangents = _along(loop, primals, given, derived, [(v,) for v in varies_out])
+        return outs, out_tangents
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
@@ -399,6 +397,47 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
 def _forced(loop: Loop, flags: Sequence[bool]) -> Flags:
     """What is carried has a tangent or a batch dimension in all turns or in none."""
     return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
+
+
+def _along(
+    loop: Loop,
+    primals: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    derived: ClosedJaxpr,
+    present_out: Sequence[Flags],
+) -> list[list[Any]]:
+    """Scan a jaxpr of primals and their tangents, or Taylor coefficients.
+
+    Args:
+        loop: the loop.
+        primals: its operands.
+        terms: for each operand its tangent, or all its coefficients; none where it does not vary.
+        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
+        present_out: for each result which of its terms `derived` returns.
+
+    Returns:
+        The results, and for each order their terms.
+    """
+    # Arguments and results of the derived jaxpr: first all primals, then all terms.
+    count = len(primals)
+    numbers = iter(range(count, count + sum(map(len, terms))))
+    term_numbers = loop.split([[next(numbers) for _ in found] for found in terms])
+    arguments = [
+        number
+        for ours, theirs in zip(loop.split(range(count)), term_numbers, strict=True)
+        for number in (*ours, *(n for found in theirs for n in found))
+    ]
+    many, kept = len(present_out), loop.num_carry
+    carried = many + sum(map(sum, present_out[:kept]))
+    end = many + sum(map(sum, present_out))
+    order = [*range(kept), *range(many, carried), *range(kept, many), *range(carried, end)]
+    consts, carry, xs = (
+        [*ours, *(t for found in theirs for t in found)]
+        for ours, theirs in zip(loop.split(primals), loop.split(terms), strict=True)
+    )
+    outs = loop.bind(consts, carry, xs, with_order(derived, arguments, order))
+    back = dict(zip(order, outs, strict=True))
+    return by_order([back[i] for i in range(end)], present_out)
 
 
 def _carried_on(

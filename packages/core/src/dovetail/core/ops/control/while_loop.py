@@ -30,10 +30,12 @@ from dovetail.core.transform.derived import (
     opened,
     reference_of,
     remembered,
+    taylor_of,
     with_order,
 )
 from dovetail.core.transform.flattening import check_callable, leaf_names, name_of
 from dovetail.core.transform.stage import stage
+from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -129,7 +131,6 @@ class While(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = Loop(**params)
-        cond_consts, body_consts, carry = loop.split(primals)
         _, const_flags, carry_flags = loop.split([type(t) is not Zero for t in tangents])
         while True:
             varies = (*const_flags, *carry_flags)
@@ -137,39 +138,10 @@ class While(Primitive):
             if after == carry_flags:
                 break
             carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
-        _, t_consts, t_carry = loop.split(tangents)
-        given_consts = [t for t, v in zip(t_consts, const_flags, strict=True) if v]
-        given_carry = [instantiate(t) for t, v in zip(t_carry, carry_flags, strict=True) if v]
-        consts, count = loop.body_nconsts, len(varies)
-        split = count + len(given_consts)
-        body = with_order(
-            derived,
-            [
-                *range(consts),
-                *range(count, split),
-                *range(consts, count),
-                *range(split, split + len(given_carry)),
-            ],
-        )
-        condition = _with_more(
-            loop.cond_jaxpr,
-            tuple(
-                a.tangent()
-                for a, v in zip(loop.body_jaxpr.in_avals[consts:], carry_flags, strict=True)
-                if v
-            ),
-        )
-        outs = _bind(
-            condition,
-            cond_consts,
-            body,
-            [*body_consts, *given_consts],
-            [*carry, *given_carry],
-        )
-        results, found = outs[: len(carry)], iter(outs[len(carry) :])
-        return results, [
-            next(found) if v else Zero.of(o) for o, v in zip(results, carry_flags, strict=True)
-        ]
+        moving = tangents[loop.cond_nconsts :]
+        given = [[instantiate(t)] if v else [] for t, v in zip(moving, varies, strict=True)]
+        outs, out_tangents = _along(loop, primals, given, derived, 1)
+        return outs, out_tangents
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
@@ -241,8 +213,80 @@ class While(Primitive):
             effects=ordered_effects(effects),
         )
 
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        loop = Loop(**params)
+
+        def truncated(order: int) -> list[list[Any]]:
+            terms = terms_of(operands[loop.cond_nconsts :], order)
+            flags = [any(found) for found in present_in(terms)]
+            const_flags, carry_flags = flags[: loop.body_nconsts], flags[loop.body_nconsts :]
+            while True:
+                varies = (*const_flags, *carry_flags)
+                present = tuple([(v,) * order for v in varies])
+                kept = present[loop.body_nconsts :]
+                derived, present_out = taylor_of(loop.body_jaxpr, order, present, kept)
+                after = [any(found) for found in present_out]
+                if after == carry_flags:
+                    break
+                carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
+            given = [
+                [instantiate(t) for t in found] if v else []
+                for found, v in zip(terms, varies, strict=True)
+            ]
+            return _along(loop, [x[0] for x in operands], given, derived, order)
+
+        return up_to(truncated)
+
 
 while_p: Final = While()
+
+
+def _along(
+    loop: Loop,
+    primals: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    derived: ClosedJaxpr,
+    order: int,
+) -> list[list[Any]]:
+    """Loop with a body of primals and their tangents, or Taylor coefficients.
+
+    Args:
+        loop: the loop.
+        primals: its operands.
+        terms: for each operand of the body its tangent, or all its coefficients; none where it does
+            not vary.
+        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
+        order: how many terms there are where there are any.
+
+    Returns:
+        The results, and for each order their terms.
+    """
+    cond_consts, body_consts, carry = loop.split(primals)
+    consts, count = loop.body_nconsts, len(terms)
+    of_consts = [t for found in terms[:consts] for t in found]
+    of_carry = [t for found in terms[consts:] for t in found]
+    split = count + len(of_consts)
+    body = with_order(
+        derived,
+        [
+            *range(consts),
+            *range(count, split),
+            *range(consts, count),
+            *range(split, split + len(of_carry)),
+        ],
+    )
+    avals = loop.body_jaxpr.in_avals[consts:]
+    more = [a.tangent() for a, found in zip(avals, terms[consts:], strict=True) for _ in found]
+    outs = _bind(
+        _with_more(loop.cond_jaxpr, tuple(more)),
+        cond_consts,
+        body,
+        [*body_consts, *of_consts],
+        [*carry, *of_carry],
+    )
+    return by_order(outs, [(bool(found),) * order for found in terms[consts:]])
 
 
 @remembered
