@@ -119,6 +119,10 @@ class Div(Binary):
 
         return term
 
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        checks.nonzero(args[1])
+        return self.bind(*args, **params)
+
 
 div_p: Final = Div()
 
@@ -144,6 +148,10 @@ class Rem(Binary):
             remainder = invariant_division.remainder_by_scalar
             return context.lower_function(remainder, context.avals_in)(*values)
         return super().lower(context, *values, **params)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        checks.nonzero(args[1])
+        return self.bind(*args, **params)
 
 
 rem_p: Final = Rem()

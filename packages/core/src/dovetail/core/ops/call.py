@@ -108,6 +108,12 @@ class Jit(Primitive):
         effects: Effects = params["jaxpr"].jaxpr.effects
         return effects
 
+    def check(self, checks: Any, *args: Any, jaxpr: ClosedJaxpr, name: str) -> Any:
+        checked, error = checks.checked(jaxpr)
+        outs = call(checked, args, name)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
 
 jit_p: Final = Jit()
 

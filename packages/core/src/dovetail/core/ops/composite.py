@@ -117,8 +117,7 @@ class Composite(Primitive):
         return made
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        _, error = checks.checked(params["jaxpr"])
-        if not error.num_leaves:
+        if checks.checked(params["jaxpr"])[0] is params["jaxpr"]:
             return self.bind(*args, **params)
         return checks.evaluate(params["jaxpr"], args)
 

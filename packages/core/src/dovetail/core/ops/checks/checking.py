@@ -174,7 +174,7 @@ class CheckTrace(Trace):
         Args:
             closed: the jaxpr.
             tree: the structure that the error is to have; as small as possible by default. A jaxpr
-                in which nothing can fail is returned as it is.
+                without checks in which nothing can fail is returned itself.
         """
         found: tuple[ClosedJaxpr, Any] = checked_of(closed, self.categories, tree)
         return found
@@ -295,7 +295,9 @@ def checked_of(
 
     jaxpr = stage(function, closed.in_avals, derived_info(closed, "checkify"))
     (tree,) = trees
-    return (jaxpr if tree.num_leaves else closed), tree
+    # Also without an error there may be checks that nobody looks for, and that are now gone.
+    changed = tree.num_leaves or has_checks(closed.jaxpr.effects)
+    return (jaxpr if changed else closed), tree
 
 
 def run_checked(

@@ -30,6 +30,8 @@ from dovetail.core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
+from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
+from dovetail.core.ops.checks.error import union
 from dovetail.core.ops.comparison import ne
 from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type, stage_body
 from dovetail.core.ops.extrema import clamp
@@ -178,6 +180,10 @@ class Cond(Primitive):
     ) -> tuple[Any, Any]:
         """Where elements choose differently, all branches run, and each takes what it chose."""
         effects = self.effects(branches=branches)
+        if has_checks(effects):
+            return batch_with_checks(
+                self, [index, *operands], [of_index, *dims], {"branches": branches}
+            )
         if ordered_effects(effects):
             raise NotImplementedError(
                 "vmap of lax.cond or lax.switch whose predicate is mapped runs all branches, and "
@@ -219,6 +225,12 @@ class Cond(Primitive):
             return by_order(_bind(index[0], derived, [*(x[0] for x in others), *given]), forced)
 
         return up_to(truncated)
+
+    def check(self, checks: Any, index: Any, *args: Any, branches: Branches) -> Any:
+        error = union([checks.checked(branch)[1] for branch in branches])
+        outs = _bind(index, [checks.checked(branch, error)[0] for branch in branches], args)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
 
 
 cond_p: Final = Cond()

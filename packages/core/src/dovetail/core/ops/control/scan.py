@@ -19,6 +19,7 @@ from dovetail.core.basis.structural import (
 from dovetail.core.ir.avals import ShapedArray, make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr, Literal, no_effects, ordered_effects
 from dovetail.core.ir.walk import dce, eval_jaxpr
+from dovetail.core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail.core.ops.control.bodies import depends_on
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
@@ -386,6 +387,17 @@ class Scan(Primitive):
             carry, ys = step(position(done // max(unroll, 1), done % max(unroll, 1)), carry, ys)
         return [*carry, *ys]
 
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        checked, error = checks.checked(loop.jaxpr)
+        if checked is loop.jaxpr:
+            return self.bind(*args, **params)
+        body = _checked_body(checked, error, loop.num_consts)
+        consts, carry, xs = loop.split(args)
+        outs = loop.bind(consts, [*settled(init_error, error), *carry], xs, body)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
 
 scan_p: Final = Scan()
 
@@ -469,6 +481,22 @@ def _dims(
     """Batch dimensions of the body's arguments."""
     consts, xs = fixed
     return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
+
+
+@remembered
+def _checked_body(closed: ClosedJaxpr, error: Any, num_consts: int) -> ClosedJaxpr:
+    """A body that also carries an error, whose leaves are the leading results of the given one."""
+    after = num_consts + error.num_leaves
+
+    def turn(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args[:num_consts], *args[after:])
+        before = error.unflatten(args[num_consts:after])
+        found = merged(before, error.unflatten(outs[: error.num_leaves]))
+        return [*settled(found, error), *outs[error.num_leaves :]]
+
+    given = closed.in_avals
+    avals = [*given[:num_consts], *avals_of(error), *given[num_consts:]]
+    return stage(turn, avals, derived_info(closed, "checkify"))
 
 
 def _is_element(loop: Loop, kind: str, number: int) -> bool:

@@ -11,6 +11,8 @@ from dovetail.core.base import config, pytree
 from dovetail.core.basis.structural import batch_size, instantiate, to_front
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, ordered_effects
+from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
+from dovetail.core.ops.checks.error import avals_of, merged, settled, union
 from dovetail.core.ops.control.bodies import (
     Body,
     check_carry,
@@ -175,6 +177,8 @@ class While(Primitive):
         while True:
             at: list[int | None] = [0 if b else None for b in flags]
             condition, (of_condition,) = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            if of_condition is not None and has_checks(self.effects(**params)):
+                return batch_with_checks(self, args, dims, params)
             if of_condition is not None:
                 # Elements that are done stay as they are, each for itself.
                 flags, at = [True] * len(carry), [0] * len(carry)
@@ -212,6 +216,47 @@ class While(Primitive):
             lambda *now: context.inline_jaxpr(loop.body_jaxpr, [*body_consts, *now]),
             effects=ordered_effects(effects),
         )
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        loop = Loop(**params)
+
+        def truncated(order: int) -> list[list[Any]]:
+            terms = terms_of(operands[loop.cond_nconsts :], order)
+            flags = [any(found) for found in present_in(terms)]
+            const_flags, carry_flags = flags[: loop.body_nconsts], flags[loop.body_nconsts :]
+            while True:
+                varies = (*const_flags, *carry_flags)
+                present = tuple([(v,) * order for v in varies])
+                kept = present[loop.body_nconsts :]
+                derived, present_out = taylor_of(loop.body_jaxpr, order, present, kept)
+                after = [any(found) for found in present_out]
+                if after == carry_flags:
+                    break
+                carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
+            given = [
+                [instantiate(t) for t in found] if v else []
+                for found, v in zip(terms, varies, strict=True)
+            ]
+            return _along(loop, [x[0] for x in operands], given, derived, order)
+
+        return up_to(truncated)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        condition, of_condition = checks.checked(loop.cond_jaxpr)
+        body, of_body = checks.checked(loop.body_jaxpr)
+        error = union([of_condition, of_body])
+        if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
+            return self.bind(*args, **params)
+        cond_consts, body_consts, carry = loop.split(args)
+        *found, proceed = function_of(condition)(*cond_consts, *carry)
+        again, turn = _checked_loop(body, of_body, condition, of_condition, loop.cond_nconsts)
+        first = settled(of_condition.unflatten(found), error)
+        outs = _bind(again, [], turn, [*cond_consts, *body_consts], [*first, proceed, *carry])
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves + 1 :]
 
     def taylor(
         self, operands: Sequence[Any], results: Sequence[Any], **params: Any
@@ -335,6 +380,46 @@ def _while_any(
         *body.in_avals[body_nconsts:],
     ]
     return stage(turn, avals, derived_info(body, "vmap"))
+
+
+@remembered
+def _checked_loop(
+    body: ClosedJaxpr, of_body: Any, condition: ClosedJaxpr, of_condition: Any, cond_nconsts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Condition and body of a loop that also carries an error.
+
+    A condition cannot return what it finds, so the body computes it, for the next turn; whether
+    there is one is carried after the error.
+
+    Args:
+        body: the body, with the leaves of an error as leading results.
+        of_body: the structure of this error.
+        condition: the condition, with the leaves of another.
+        of_condition: the structure of that.
+        cond_nconsts: how many constants the condition has; they come before those of the body.
+    """
+    error = union([of_body, of_condition])
+    count = error.num_leaves
+    carried = len(body.out_avals) - of_body.num_leaves
+    body_nconsts = len(body.in_avals) - carried
+    consts = cond_nconsts + body_nconsts
+
+    def turn(*args: Any) -> list[Any]:
+        leaves, carry = args[consts : consts + count], args[consts + count + 1 :]
+        outs = function_of(body)(*args[cond_nconsts:consts], *carry)
+        in_body, after = outs[: of_body.num_leaves], outs[of_body.num_leaves :]
+        *in_condition, proceed = function_of(condition)(*args[:cond_nconsts], *after)
+        found = merged(error.unflatten(leaves), of_body.unflatten(in_body))
+        found = merged(found, of_condition.unflatten(in_condition))
+        return [*settled(found, error), proceed, *after]
+
+    carry_avals = [*avals_of(error), *condition.out_avals[-1:], *body.in_avals[body_nconsts:]]
+    const_avals = [*condition.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
+    info = derived_info(body, "checkify")
+    return (
+        stage(lambda *carry: [carry[count]], carry_avals, info),
+        stage(turn, [*const_avals, *carry_avals], info),
+    )
 
 
 def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
