@@ -63,9 +63,14 @@ def close(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     return (closed, []) if not constants else (ClosedJaxpr(jaxpr, []), constants)
 
 
-@remembered
 def opened(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """`close`, with the same result for the same jaxpr."""
+    # A jaxpr that were remembered for itself would live for ever.
+    return _closed(closed) if closed.jaxpr.constvars else (closed, [])
+
+
+@remembered
+def _closed(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     return close(closed)
 
 

@@ -9,6 +9,7 @@ from dovetail.core.base import dtypes, pytree
 from dovetail.core.base.source import describe
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.operands import literal, operand
+from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from dovetail.core.transform.derived import close
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
@@ -34,40 +35,100 @@ class Body(NamedTuple):
         return self.closed.out_avals
 
 
+class Operands(NamedTuple):
+    """A pytree of operands, taken apart.
+
+    Attributes:
+        leaves: the operands.
+        tree: their structure.
+        names: of the leaves, such as ``init['w']``.
+    """
+
+    leaves: list[Any]
+    tree: Any
+    names: list[str]
+
+    @property
+    def avals(self) -> list[Any]:
+        """The avals of the leaves."""
+        return [aval_of(x) for x in self.leaves]
+
+
 def stage_body(
-    function: Callable[..., Any],
     caller: str,
-    in_tree: Any,
+    flat: FlatFunction,
     avals: Sequence[Any],
     names: Sequence[str],
-    user: Callable[..., Any] | None = None,
+    turn: Callable[..., list[Any]] | None = None,
 ) -> Body:
-    """Record a function of pytrees.
+    """Record a user's function.
 
     Args:
-        function: the function.
         caller: the function of the API that it was given to.
-        in_tree: the structure of its arguments, a tuple.
-        avals: of their leaves.
-        names: of their leaves.
-        user: the user's function, where `function` is one around it.
+        flat: the user's function.
+        avals: of its arguments.
+        names: of these.
+        turn: a function of flat arguments around `flat`, which is recorded instead.
     """
-    user = function if user is None else user
-    flat = FlatFunction(function, in_tree)
+    user = flat.function
     info = DebugInfo(caller, name_of(user), location_of(user), tuple(names))
-    closed, captured = close(stage(flat, avals, info))
+    closed, captured = close(stage(flat if turn is None else turn, avals, info))
     return Body(closed, captured, flat.out_tree)
 
 
-def operands_of(tree: Any, caller: str, argument: str) -> tuple[list[Any], Any, list[str]]:
-    """The leaves of an argument as operands, its structure, and names of the leaves."""
+def stage_loop(
+    caller: str,
+    flat: FlatFunction,
+    names: Sequence[str],
+    carry: Operands,
+    *,
+    own: Sequence[Any] = (),
+    elements: Sequence[Any] = (),
+    turn: Callable[..., list[Any]] | None = None,
+    carried: Callable[[Any], Any] = lambda out_tree: out_tree,
+) -> tuple[Operands, Body]:
+    """Record the body of a loop so that it returns what it carries in the types it was given.
+
+    Args:
+        caller: the function of the API.
+        flat: the user's function.
+        names: of all arguments that are recorded.
+        carry: what the user's function carries on.
+        own: operands that the loop itself carries on before these.
+        elements: avals of the arguments that follow.
+        turn: from flat arguments, those in `own` included, to flat results, around `flat`; `flat`
+            itself if None.
+        carried: from the structure of what the user's function returns to that of what is carried.
+
+    Returns:
+        What is carried at first, its weakly typed numbers converted, and the body.
+
+    Raises:
+        TypeError: the function returns something else than it was given.
+    """
+    count = len(own)
+    for _ in range(2):
+        avals = carry.avals
+        body = stage_body(caller, flat, [*map(aval_of, own), *avals, *elements], names, turn)
+        if carried(body.out_tree) != carry.tree:
+            break
+        leaves = _promoted(carry.leaves, avals, body.out_avals[count : count + len(avals)])
+        if leaves is None:
+            break
+        carry = carry._replace(leaves=leaves)
+    _check_carry(caller, flat.function, carry, carried(body.out_tree), body, count)
+    return carry, body
+
+
+def operands_of(tree: Any, caller: str, argument: str) -> Operands:
+    """The leaves of an argument of the API as operands."""
     pairs, definition = pytree.flatten_with_path(tree)
     names = [argument + pytree.keystr(path) for path, _ in pairs]
     leaves = [operand(x, caller, name) for (_, x), name in zip(pairs, names, strict=True)]
-    return leaves, definition, names
+    return Operands(leaves, definition, names)
 
 
-def promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) -> list[Any] | None:
+def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) -> list[Any] | None:
     """Weakly typed first values of a loop with the dtypes that its body returns.
 
     A Python number as the first value does not decide about the dtype: ``0.0`` yields to the
@@ -103,58 +164,47 @@ def same_type(first: Any, second: Any) -> bool:
 
 
 def made_at(jaxpr: Jaxpr, number: int) -> str:
-    """Where in the user's code a result is made, as a phrase with a leading space, or nothing."""
+    """How a result comes about, as a phrase with a leading space."""
     var = jaxpr.outvars[number]
+    if type(var) is Literal:
+        return f" (the constant {var.val})"
     for eqn in reversed(jaxpr.eqns):
         if any(v is var for v in eqn.outvars):
             return f" (made by {eqn.primitive.name} at {describe(eqn.traceback)})"
-    return ""
+    info = jaxpr.debug_info
+    index = next(i for i, v in enumerate(jaxpr.invars) if v is var)
+    names = info.argument_names if info is not None else None
+    return f" (which is {names[index]})" if names is not None and index < len(names) else ""
 
 
-def check_carry(
-    caller: str,
-    user: Callable[..., Any],
-    names: Sequence[str],
-    in_tree: Any,
-    in_avals: Sequence[Any],
-    out_tree: Any,
-    body: Body,
+def named(function: Callable[..., Any]) -> str:
+    """The name of a user's function and where it is defined."""
+    place = location_of(function)
+    return f"{name_of(function)}{f' ({place})' if place else ''}"
+
+
+def _check_carry(
+    caller: str, user: Callable[..., Any], carry: Operands, out_tree: Any, body: Body, own: int
 ) -> None:
-    """Raise unless a body returns what it was given.
-
-    Args:
-        caller: the function of the API.
-        user: the body.
-        names: of the leaves of what is carried.
-        in_tree: the structure of what is carried.
-        in_avals: avals of its leaves.
-        out_tree: the structure of what is returned.
-        body: the staged function; what it carries are its first results.
-
-    Raises:
-        TypeError: structure, a shape or a dtype differs.
-    """
-    place = location_of(user)
-    name = f"{name_of(user)}{f' ({place})' if place else ''}"
-    if in_tree != out_tree:
-        difference = pytree.structure_difference(in_tree, out_tree, "the argument", "the result")
+    if carry.tree != out_tree:
+        difference = pytree.structure_difference(carry.tree, out_tree, "the argument", "the result")
         raise TypeError(
-            f"{caller}: what {name} returns to be carried on must have the structure that it was "
-            f"given:\n{difference}"
+            f"{caller}: what {named(user)} returns to be carried on must have the structure that "
+            f"it was given:\n{difference}"
         )
     wrong = [
-        f"\n  {leaf} was {before.short_name()} and is returned as {after.short_name()}"
-        f"{_change(before, after)}{made_at(body.closed.jaxpr, i)}"
-        for i, (leaf, before, after) in enumerate(
-            zip(names, in_avals, body.out_avals, strict=False)
+        f"\n  {name} was {before.short_name()} and is returned as {after.short_name()}"
+        f"{_change(before, after)}{made_at(body.closed.jaxpr, own + i)}"
+        for i, (name, before, after) in enumerate(
+            zip(carry.names, carry.avals, body.out_avals[own:], strict=False)
         )
         if not same_type(before, after)
     ]
     if wrong:
         raise TypeError(
-            f"{caller}: what {name} returns to be carried on must have the shapes and dtypes that "
-            f"it was given:{''.join(wrong)}\nGive a first value of the type that is returned, or "
-            "convert the result, for example with .astype or .reshape"
+            f"{caller}: what {named(user)} returns to be carried on must have the shapes and "
+            f"dtypes that it was given:{''.join(wrong)}\nGive a first value of the type that is "
+            "returned, or convert the result, for example with .astype or .reshape"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +33,15 @@ from dovetail.core.ir.jaxpr import (
 from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail.core.ops.checks.error import union
 from dovetail.core.ops.comparison import ne
-from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type, stage_body
+from dovetail.core.ops.control.bodies import (
+    Body,
+    made_at,
+    named,
+    operands_of,
+    same_type,
+    stage_body,
+)
+from dovetail.core.ops.conversion import stop_gradient_p
 from dovetail.core.ops.extrema import clamp
 from dovetail.core.ops.selection import select_n_p
 from dovetail.core.trace.primitive import Primitive
@@ -53,7 +61,7 @@ from dovetail.core.transform.derived import (
     taylor_of,
     transposition_of,
 )
-from dovetail.core.transform.flattening import check_callable, leaf_names, location_of, name_of
+from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail.core.transform.stage import stage
 from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
@@ -190,15 +198,15 @@ class Cond(Primitive):
                 f"they have effects that would then happen for all: {sorted(map(str, effects))}"
             )
         index = to_front(index, of_index, size)
+        if len(branches) > 2:
+            index = clamp(literal(0, _INDEX), index, literal(len(branches) - 1, _INDEX))
         results = []
-        for branch in branches:
-            outs, found = batch_flat(function_of(branch), operands, dims, size)
+        for i, branch in enumerate(branches):
+            given = _guarded(branch, ne(index, literal(i, _INDEX)), operands, dims, size)
+            outs, found = batch_flat(function_of(branch), *zip(*given, strict=True), size)
             results.append([to_front(o, d, size) for o, d in zip(outs, found, strict=True)])
-        zero = literal(0, _INDEX)
         if len(branches) == 2:
-            index = ne(index, zero)
-        else:
-            index = clamp(zero, index, literal(len(branches) - 1, _INDEX))
+            index = ne(index, literal(0, _INDEX))
         outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
         return outs, [0] * len(outs)
 
@@ -326,6 +334,35 @@ def _with_slots(
     return stage(function, closed.in_avals, derived_info(closed, "linearize"))
 
 
+def _guarded(
+    branch: ClosedJaxpr,
+    elsewhere: Any,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+) -> list[tuple[Any, int | None]]:
+    """Operands of a branch with no derivative for the elements that do not choose it.
+
+    Otherwise a derivative that is infinite where the branch does not apply, times the zero that
+    comes back from its result, would be NaN.
+
+    Args:
+        branch: the branch.
+        elsewhere: for each element of the batch, whether it chooses another one.
+        operands: of all branches.
+        dims: their batch dimensions.
+        size: of the batch.
+    """
+    used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    given: list[tuple[Any, int | None]] = []
+    for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
+        if var in used and dtype_kind(var.aval.dtype) in ("f", "c"):
+            x, dim = to_front(x, dim, size), 0
+            x = chosen(elsewhere, x, stop_gradient_p.bind(x))
+        given.append((x, dim))
+    return given
+
+
 def chosen(which: Any, *cases: Any) -> Any:
     """Of batched cases, for each element of the batch the one whose number is given."""
     shape = shape_of(cases[0])
@@ -399,7 +436,8 @@ def cond(
     if kind != "b":
         pred = ne(pred, literal_like(0, pred))
     index = convert_element_type(pred, _INDEX)
-    return _choose("lax.cond", index, (false_fun, true_fun), operands)
+    functions = {"false_fun": false_fun, "true_fun": true_fun}
+    return _choose("lax.cond", index, functions, operands)
 
 
 def switch(
@@ -452,67 +490,77 @@ def switch(
         number = int(np.clip(int(_value(index)), 0, len(functions) - 1))
         return functions[number](*operands)
     index = convert_element_type(clamp(low, index, high), _INDEX)
-    return _choose("lax.switch", index, functions, operands)
+    named_branches = {f"branches[{i}]": f for i, f in enumerate(functions)}
+    return _choose("lax.switch", index, named_branches, operands)
 
 
 def _choose(
-    caller: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
+    caller: str, index: Any, functions: Mapping[str, Callable[..., Any]], operands: tuple[Any, ...]
 ) -> Any:
-    leaves, tree, _ = operands_of(operands, caller, "operands")
-    avals = list(map(aval_of, leaves))
-    bodies = [
-        stage_body(function, caller, tree, avals, leaf_names(function, operands))
-        for function in functions
-    ]
-    closed = _alike(caller, functions, bodies)
-    captured = list({id(v): v for body in bodies for v in body.captured}.values())
+    given = operands_of(operands, caller, "operands")
+    bodies = {
+        f"{argument} {named(function)}": stage_body(
+            caller, FlatFunction(function, given.tree), given.avals, leaf_names(function, operands)
+        )
+        for argument, function in functions.items()
+    }
+    closed = _alike(caller, bodies)
+    captured = list({id(v): v for body in bodies.values() for v in body.captured}.values())
     number = {id(v): i for i, v in enumerate(captured)}
     leading = tuple(map(aval_of, captured))
     branches = [
         _with_leading(c, tuple([number[id(v)] for v in body.captured]), leading) if captured else c
-        for c, body in zip(closed, bodies, strict=True)
+        for c, body in zip(closed, bodies.values(), strict=True)
     ]
-    outs = _bind(index, branches, [*captured, *leaves])
-    return pytree.unflatten(bodies[0].out_tree, outs)
+    outs = _bind(index, branches, [*captured, *given.leaves])
+    return pytree.unflatten(next(iter(bodies.values())).out_tree, outs)
 
 
-def _alike(
-    caller: str, functions: Sequence[Callable[..., Any]], bodies: Sequence[Body]
-) -> list[ClosedJaxpr]:
+def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
     """The branches, with Python numbers among their results converted to what others return.
+
+    Args:
+        caller: the function of the API.
+        bodies: the branches by their names.
 
     Raises:
         TypeError: they return different types.
     """
-    first = bodies[0]
-    names = [f"{name_of(f)} ({location_of(f)})" for f in functions]
-    for name, body in zip(names, bodies, strict=True):
+    first_name, first = next(iter(bodies.items()))
+    for name, body in bodies.items():
         if body.out_tree != first.out_tree:
-            difference = pytree.structure_difference(first.out_tree, body.out_tree, names[0], name)
+            difference = pytree.structure_difference(
+                first.out_tree, body.out_tree, first_name, name
+            )
             raise TypeError(f"{caller}: branches must return one structure:\n{difference}")
     wrong = []
     targets = []
-    for i, same in enumerate(zip(*(body.out_avals for body in bodies), strict=True)):
-        strong = next((a for a in same if not a.weak_type), same[0])
+    for i, same in enumerate(zip(*(body.out_avals for body in bodies.values()), strict=True)):
+        which = next((n for n, a in enumerate(same) if not a.weak_type), 0)
+        strong = same[which]
         targets.append(strong)
-        for name, body, aval in zip(names, bodies, same, strict=True):
+        for (name, body), aval in zip(bodies.items(), same, strict=True):
             if same_type(aval, strong) or (
                 aval.weak_type
                 and aval.shape == strong.shape
                 and dtypes.result_type(aval, strong) == strong.dtype
             ):
                 continue
-            wrong.append((i, name, body, aval, strong))
+            wrong.append((i, name, body, aval, list(bodies)[which], strong))
     if wrong:
         numbered = pytree.unflatten(first.out_tree, range(len(targets)))
         paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
         lines = "".join(
-            f"\n  the result{paths[i]} of {name} is {aval.short_name()}"
-            f"{made_at(body.closed.jaxpr, i)}, where another branch returns {strong.short_name()}"
-            for i, name, body, aval, strong in wrong
+            f"\n  result{paths[i]} of {name} is {aval.short_name()}"
+            f"{made_at(body.closed.jaxpr, i)},\n    that of {other} is {strong.short_name()}"
+            f"{made_at(bodies[other].closed.jaxpr, i)}"
+            for i, name, body, aval, other, strong in wrong
         )
-        raise TypeError(f"{caller}: branches must return the same shapes and dtypes:{lines}")
-    return [_converted(body.closed, tuple([t.dtype for t in targets])) for body in bodies]
+        raise TypeError(
+            f"{caller}: branches must return the same shapes and dtypes:{lines}\nConvert the "
+            "results, for example with .astype or .reshape"
+        )
+    return [_converted(b.closed, tuple([t.dtype for t in targets])) for b in bodies.values()]
 
 
 def _converted(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,15 +14,24 @@ from dovetail.core.basis.operands import literal, literal_like
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import reshape
 from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ir.jaxpr import DebugInfo
 from dovetail.core.ops.arithmetic import add
 from dovetail.core.ops.comparison import lt
-from dovetail.core.ops.control.bodies import check_carry, operands_of, promoted, stage_body
+from dovetail.core.ops.control.bodies import (
+    Body,
+    Operands,
+    named,
+    operands_of,
+    stage_body,
+    stage_loop,
+)
 from dovetail.core.ops.control.scan import Loop
-from dovetail.core.ops.control.while_loop import while_loop
+from dovetail.core.ops.control.while_loop import bind_while
 from dovetail.core.ops.joining import concatenate_p
 from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.transform.batch import batch_flat, place_batch
-from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names, name_of
+from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail.core.transform.stage import stage
 
 C = TypeVar("C")
 X = TypeVar("X")
@@ -72,84 +81,99 @@ def scan(
         (6, [1, 3, 6])
     """
     check_callable(f, "lax.scan")
-    elements, xs_tree, xs_names = operands_of(xs, "lax.scan", "xs")
-    length = _length(elements, xs_names, length)
+    elements = operands_of(xs, "lax.scan", "xs")
+    length = _length(elements, "lax.scan", length)
     unroll = _unroll(unroll, length)
-    leaves, tree, names = operands_of(init, "lax.scan", "init")
-    if config.disable_jit.value:
-        stepped: tuple[C, Y] = _step_by_step(f, init, elements, xs_tree, length, bool(reverse))
-        return stepped
+    carry = operands_of(init, "lax.scan", "init")
+    if config.disable_jit.value and length:
+        return _step_by_step(f, init, elements, length, bool(reverse))  # type: ignore[no-any-return]
+    flat = FlatFunction(
+        f, pytree.structure((init, pytree.unflatten(elements.tree, elements.leaves)))
+    )
+    carry, body = stage_loop(
+        "lax.scan",
+        flat,
+        leaf_names(f, (init, xs)),
+        carry,
+        elements=_elements(elements),
+        carried=lambda out_tree: _parts_of_pair(f, out_tree)[0],
+    )
+    count = len(carry.leaves)
+    outs = _scan(body, carry.leaves, elements, length, reverse, unroll, _split_transpose)
+    ys_tree = _parts_of_pair(f, body.out_tree)[1]
+    return pytree.unflatten(carry.tree, outs[:count]), pytree.unflatten(ys_tree, outs[count:])
 
-    def pair(carry: Any, x: Any) -> Any:
-        out = f(carry, x)
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise TypeError(
-                f"lax.scan: {name_of(f)} must return a pair (what is carried on, the result for "
-                f"this element), got {type(out).__name__}"
-                + (f" of length {len(out)}" if isinstance(out, (tuple, list)) else "")
-            )
-        return tuple(out)
 
-    element_avals = [a.update(shape=a.shape[1:]) for a in [aval_of(x) for x in elements]]
-    example = (init, pytree.unflatten(xs_tree, elements))
-    arguments = pytree.structure(example)
-    for _ in range(2):
-        avals = [aval_of(x) for x in leaves]
-        body = stage_body(
-            pair, "lax.scan", arguments, [*avals, *element_avals], leaf_names(f, example), f
-        )
-        carried, ys_tree = body.out_tree.children()
-        if carried != tree:
-            break
-        changed = promoted(leaves, avals, body.out_avals[: len(leaves)])
-        if changed is None:
-            break
-        leaves = changed
-    check_carry("lax.scan", f, names, tree, avals, carried, body)
+def _elements(xs: Operands) -> list[Any]:
+    return [a.update(shape=a.shape[1:]) for a in xs.avals]
+
+
+def _scan(
+    body: Body,
+    carry: Sequence[Any],
+    xs: Operands,
+    length: int,
+    reverse: Any = False,
+    unroll: int = 1,
+    split_transpose: Any = False,
+) -> list[Any]:
     loop = Loop(
         body.closed,
         length,
         bool(reverse),
         len(body.captured),
-        len(leaves),
+        len(carry),
         unroll,
         (),
-        bool(_split_transpose),
+        bool(split_transpose),
     )
-    outs = loop.bind(body.captured, leaves, elements, body.closed)
-    return (
-        pytree.unflatten(tree, outs[: len(leaves)]),
-        pytree.unflatten(ys_tree, outs[len(leaves) :]),
+    return loop.bind(body.captured, carry, xs.leaves, body.closed)
+
+
+def _parts_of_pair(f: Callable[..., Any], out_tree: Any) -> list[Any]:
+    """The structures of what `f` returns: what is carried on, and the result for an element."""
+    data = out_tree.node_data()
+    kind = type(None) if data is None else data[0]
+    parts: list[Any] = out_tree.children()
+    if issubclass(kind, (tuple, list)) and len(parts) == 2:
+        return parts
+    what = "a leaf" if data is None else f"{kind.__name__}"
+    raise TypeError(
+        f"lax.scan: {named(f)} must return a pair (what is carried on, the result for this "
+        f"element), got {what}"
+        + (f" of length {len(parts)}" if issubclass(kind, (tuple, list)) else "")
     )
 
 
-def _length(elements: list[Any], names: list[str], length: Any) -> int:
+def _length(xs: Operands, caller: str, length: Any = None) -> int:
     if length is not None:
         try:
             length = operator.index(length)
         except TypeError:
             raise TypeError(
-                f"lax.scan: length must be an integer known while tracing, got {length!r:.80}"
+                f"{caller}: length must be an integer known while tracing, got "
+                f"{length!r:.80}; where the number of turns is known only at run time, use "
+                "lax.fori_loop or lax.while_loop"
             ) from None
         if length < 0:
-            raise ValueError(f"lax.scan: length must not be negative, got {length}")
-    for x, name in zip(elements, names, strict=True):
+            raise ValueError(f"{caller}: length must not be negative, got {length}")
+    for x, name in zip(xs.leaves, xs.names, strict=True):
         shape = shape_of(x)
         if not shape:
             raise ValueError(
-                f"lax.scan: {name} is a scalar; arrays in xs need a leading axis, whose elements "
+                f"{caller}: {name} is a scalar; arrays in xs need a leading axis, whose elements "
                 "the function is called for"
             )
         if length is not None and shape[0] != length:
             sizes = ", ".join(
-                f"{n} of shape {shape_of(e)}" for e, n in zip(elements, names, strict=True)
+                f"{n} of shape {shape_of(e)}" for e, n in zip(xs.leaves, xs.names, strict=True)
             )
             raise ValueError(
-                f"lax.scan: all arrays in xs must have the size {length} along axis 0, got {sizes}"
+                f"{caller}: all arrays in xs must have the size {length} along axis 0, got {sizes}"
             )
         length = shape[0]
     if length is None:
-        raise ValueError("lax.scan: xs has no array, so length must be given")
+        raise ValueError(f"{caller}: xs has no array, so length must be given")
     return int(length)
 
 
@@ -166,16 +190,14 @@ def _unroll(unroll: Any, length: int) -> int:
 
 
 def _step_by_step(
-    f: Callable[..., Any], init: Any, elements: list[Any], tree: Any, length: int, reverse: bool
+    f: Callable[..., Any], init: Any, elements: Operands, length: int, reverse: bool
 ) -> Any:
     """The loop in Python, for `disable_jit`."""
     carry = init
     results: list[Any] = []
-    if not length:
-        raise ValueError("lax.scan: a loop without elements cannot run under disable_jit")
     for i in reversed(range(length)) if reverse else range(length):
-        parts = [reshape(slice_dimension(x, i, i + 1, 0), shape_of(x)[1:]) for x in elements]
-        carry, y = f(carry, pytree.unflatten(tree, parts))
+        parts = [reshape(slice_dimension(x, i, i + 1, 0), shape_of(x)[1:]) for x in elements.leaves]
+        carry, y = f(carry, pytree.unflatten(elements.tree, parts))
         results.append(y)
     if reverse:
         results.reverse()
@@ -254,16 +276,21 @@ def fori_loop(
     weak = first.weak_type and last.weak_type
     index = literal(start, dtype, weak) if known else convert_element_type(bounds[0], dtype, weak)
 
+    carry = operands_of(init_val, "lax.fori_loop", "init_val")
+    flat = FlatFunction(body_fun, pytree.structure((0, init_val)))
+    names = leaf_names(body_fun, (0, init_val))
+
     if known:
 
-        def step(carried: Any, _: Any) -> Any:
-            i, value = carried
-            return (add(i, literal_like(1, i)), body_fun(i, value)), None
+        def step(i: Any, *value: Any) -> list[Any]:
+            return [add(i, literal_like(1, i)), *flat(i, *value)]
 
         count = max(stop - start, 0)
-        turns = 1 if unroll is None else unroll
-        (_, result), _ = scan(step, (index, init_val), None, count, unroll=turns)
-        return result
+        turns = 1 if unroll is None else _unroll(unroll, count)
+        carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=[index], turn=step)
+        nothing = Operands([], None, [])
+        outs = _scan(body, [index, *carry.leaves], nothing, count, unroll=turns)
+        return pytree.unflatten(carry.tree, outs[1:])  # type: ignore[no-any-return]
     if unroll is not None:
         raise ValueError(
             "lax.fori_loop: unroll needs bounds that are known while tracing, got "
@@ -271,14 +298,20 @@ def fori_loop(
         )
     end = convert_element_type(bounds[1], dtype, weak)
 
-    def proceed(carried: Any) -> Any:
-        return lt(carried[0], carried[1])
+    def advance(i: Any, end: Any, *value: Any) -> list[Any]:
+        return [add(i, literal_like(1, i)), end, *flat(i, *value)]
 
-    def advance(carried: Any) -> Any:
-        i, end, value = carried
-        return add(i, literal_like(1, i)), end, body_fun(i, value)
-
-    return while_loop(proceed, advance, (index, end, init_val))[2]
+    own = [index, end]
+    names = (names[0], "upper", *names[1:])
+    carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=own, turn=advance)
+    leaves = [*own, *carry.leaves]
+    proceed = stage(
+        lambda i, end, *_: [lt(i, end)],
+        [aval_of(x) for x in leaves],
+        DebugInfo("lax.fori_loop", "the comparison with upper"),
+    )
+    outs = bind_while(proceed, [], body.closed, body.captured, leaves)
+    return pytree.unflatten(carry.tree, outs[2:])  # type: ignore[no-any-return]
 
 
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
@@ -304,37 +337,42 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         [1, 4, 9]
     """
     check_callable(f, "lax.map")
-    if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    if type(batch_size) is not int or batch_size < 1:
+    if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
         raise ValueError(f"lax.map: batch_size must be a positive integer, got {batch_size!r}")
-    leaves, tree, names = operands_of(xs, "lax.map", "xs")
-    length = _length(leaves, names, None)
+    elements = operands_of(xs, "lax.map", "xs")
+    length = _length(elements, "lax.map")
+    flat = FlatFunction(f, pytree.structure((pytree.unflatten(elements.tree, elements.leaves),)))
+    names = leaf_names(f, (xs,))
+    if config.disable_jit.value and length:
+        _, each = _step_by_step(lambda _, x: ((), f(x)), (), elements, length, False)
+        return each  # type: ignore[no-any-return]
+    if batch_size is None:
+        body = stage_body("lax.map", flat, _elements(elements), names)
+        outs = _scan(body, [], elements, length)
+        return pytree.unflatten(body.out_tree, outs)  # type: ignore[no-any-return]
 
-    def batched(elements: Any) -> Any:
-        values, definition = pytree.flatten((elements,))
+    def batched(*values: Any) -> list[Any]:
         size = shape_of(values[0])[0]
-        flat = FlatFunction(f, definition)
         outs, dims = batch_flat(flat, values, [0] * len(values), size)
-        placed = [place_batch(o, d, size, 0) for o, d in zip(outs, dims, strict=True)]
-        return pytree.unflatten(flat.out_tree, placed)
+        return [place_batch(o, d, size, 0) for o, d in zip(outs, dims, strict=True)]
 
-    whole = length - length % batch_size
+    def part(start: int, stop: int) -> list[Any]:
+        return [slice_dimension(x, start, stop, 0) for x in elements.leaves]
 
-    def part(x: Any, start: int, stop: int) -> Any:
-        return slice_dimension(x, start, stop, 0)
-
-    if not whole:
-        only: Y = batched(pytree.unflatten(tree, leaves))
-        return only
-    groups = [
-        reshape(part(x, 0, whole), (whole // batch_size, batch_size, *shape_of(x)[1:]))
-        for x in leaves
+    turns, rest = divmod(length, batch_size)
+    whole = length - rest
+    results = []
+    if turns:
+        shape = (turns, batch_size)
+        groups = [reshape(x, (*shape, *shape_of(x)[1:])) for x in part(0, whole)]
+        grouped = elements._replace(leaves=groups)
+        body = stage_body("lax.map", flat, _elements(grouped), names, batched)
+        outs = _scan(body, [], grouped, turns)
+        results.append([reshape(y, (whole, *shape_of(y)[2:])) for y in outs])
+    if rest or not turns:
+        results.append(batched(*part(whole, length)))
+    joined = [
+        parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=0)
+        for parts in zip(*results, strict=True)
     ]
-    _, stacked = scan(lambda _, x: ((), batched(x)), (), pytree.unflatten(tree, groups))
-    results: Y = pytree.map(lambda y: reshape(y, (whole, *shape_of(y)[2:])), stacked)
-    if whole == length:
-        return results
-    rest = batched(pytree.unflatten(tree, [part(x, whole, length) for x in leaves]))
-    joined: Y = pytree.map(lambda a, b: concatenate_p.bind(a, b, dimension=0), results, rest)
-    return joined
+    return pytree.unflatten(flat.out_tree, joined)  # type: ignore[no-any-return]

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from dovetail.core.base import config, pytree
+from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.basis.structural import batch_size, instantiate, to_front
-from dovetail.core.ir.avals import aval_of, make_aval
+from dovetail.core.ir.avals import make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, ordered_effects
 from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail.core.ops.checks.error import avals_of, merged, settled, union
-from dovetail.core.ops.control.bodies import (
-    Body,
-    check_carry,
-    operands_of,
-    promoted,
-    stage_body,
-)
+from dovetail.core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
 from dovetail.core.ops.control.branches import chosen
 from dovetail.core.ops.reduction import reduce_or
 from dovetail.core.trace.primitive import Primitive
@@ -35,7 +30,7 @@ from dovetail.core.transform.derived import (
     taylor_of,
     with_order,
 )
-from dovetail.core.transform.flattening import check_callable, leaf_names, name_of
+from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail.core.transform.stage import stage
 from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
@@ -67,13 +62,14 @@ class Loop(NamedTuple):
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
 
-def _bind(
+def bind_while(
     condition: ClosedJaxpr,
     cond_consts: Sequence[Any],
     body: ClosedJaxpr,
     body_consts: Sequence[Any],
     carry: Sequence[Any],
 ) -> list[Any]:
+    """Loop; the constants of the jaxprs become leading operands."""
     cond_jaxpr, cond_captured = opened(condition)
     body_jaxpr, body_captured = opened(body)
     results: list[Any] = while_p.bind(
@@ -158,9 +154,12 @@ class While(Primitive):
         return outs, tangent
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> NoReturn:
+        info = params["body_jaxpr"].jaxpr.debug_info
+        place = f" ({info.location})" if info is not None and info.location else ""
+        of = "" if info is None else f" (here of {info.function}{place})"
         raise ValueError(
-            "lax.while_loop, and lax.fori_loop whose bounds are known only at run time, have no "
-            "gradient in reverse mode: how often they run, and so how much memory the gradient "
+            f"lax.while_loop, and lax.fori_loop whose bounds are known only at run time{of}, have "
+            "no gradient in reverse mode: how often they run, and so how much memory the gradient "
             "needs, is not known when the program is made. Use lax.fori_loop with bounds that are "
             "Python integers, or lax.scan with a fixed length (and lax.cond or a mask in its body "
             "to leave it early); or differentiate in forward mode, with jvp or jacfwd"
@@ -192,7 +191,7 @@ class While(Primitive):
             body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts)
             body_consts = [*cond_consts, *body_consts]
             condition = _any(condition)
-        outs = _bind(
+        outs = bind_while(
             condition,
             cond_consts,
             body,
@@ -217,32 +216,6 @@ class While(Primitive):
             effects=ordered_effects(effects),
         )
 
-    def taylor(
-        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
-    ) -> Callable[[int], Any]:
-        loop = Loop(**params)
-
-        def truncated(order: int) -> list[list[Any]]:
-            terms = terms_of(operands[loop.cond_nconsts :], order)
-            flags = [any(found) for found in present_in(terms)]
-            const_flags, carry_flags = flags[: loop.body_nconsts], flags[loop.body_nconsts :]
-            while True:
-                varies = (*const_flags, *carry_flags)
-                present = tuple([(v,) * order for v in varies])
-                kept = present[loop.body_nconsts :]
-                derived, present_out = taylor_of(loop.body_jaxpr, order, present, kept)
-                after = [any(found) for found in present_out]
-                if after == carry_flags:
-                    break
-                carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
-            given = [
-                [instantiate(t) for t in found] if v else []
-                for found, v in zip(terms, varies, strict=True)
-            ]
-            return _along(loop, [x[0] for x in operands], given, derived, order)
-
-        return up_to(truncated)
-
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         loop = Loop(**params)
         condition, of_condition = checks.checked(loop.cond_jaxpr)
@@ -254,7 +227,7 @@ class While(Primitive):
         *found, proceed = function_of(condition)(*cond_consts, *carry)
         again, turn = _checked_loop(body, of_body, condition, of_condition, loop.cond_nconsts)
         first = settled(of_condition.unflatten(found), error)
-        outs = _bind(again, [], turn, [*cond_consts, *body_consts], [*first, proceed, *carry])
+        outs = bind_while(again, [], turn, [*cond_consts, *body_consts], [*first, proceed, *carry])
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves + 1 :]
 
@@ -324,7 +297,7 @@ def _along(
     )
     avals = loop.body_jaxpr.in_avals[consts:]
     more = [a.tangent() for a, found in zip(avals, terms[consts:], strict=True) for _ in found]
-    outs = _bind(
+    outs = bind_while(
         _with_more(loop.cond_jaxpr, tuple(more)),
         cond_consts,
         body,
@@ -451,30 +424,29 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_va
     check_callable(cond_fun, "lax.while_loop")
     check_callable(body_fun, "lax.while_loop")
     if config.disable_jit.value:
-        value: Any = init_val
-        while cond_fun(value):
-            value = body_fun(value)
-        return value  # type: ignore[no-any-return]
-    leaves, tree, names = operands_of(init_val, "lax.while_loop", "init_val")
+        try:
+            value: Any = init_val
+            while cond_fun(value):
+                value = body_fun(value)
+        except ConcretizationTypeError:
+            pass  # whether the condition holds is not known here
+        else:
+            return value  # type: ignore[no-any-return]
+    carry = operands_of(init_val, "lax.while_loop", "init_val")
     arguments = pytree.structure((init_val,))
-    for _ in range(2):
-        avals = [aval_of(x) for x in leaves]
-        body = stage_body(
-            body_fun, "lax.while_loop", arguments, avals, leaf_names(body_fun, (init_val,))
-        )
-        if body.out_tree != tree:
-            break
-        changed = promoted(leaves, avals, body.out_avals)
-        if changed is None:
-            break
-        leaves = changed
-    check_carry("lax.while_loop", body_fun, names, tree, avals, body.out_tree, body)
+    names = leaf_names(body_fun, (init_val,))
+    carry, body = stage_loop("lax.while_loop", FlatFunction(body_fun, arguments), names, carry)
     condition = stage_body(
-        cond_fun, "lax.while_loop", arguments, avals, leaf_names(cond_fun, (init_val,))
+        "lax.while_loop",
+        FlatFunction(cond_fun, arguments),
+        carry.avals,
+        leaf_names(cond_fun, (init_val,)),
     )
     _check_condition(cond_fun, condition)
-    outs = _bind(condition.closed, condition.captured, body.closed, body.captured, leaves)
-    result: T = pytree.unflatten(tree, outs)
+    outs = bind_while(
+        condition.closed, condition.captured, body.closed, body.captured, carry.leaves
+    )
+    result: T = pytree.unflatten(carry.tree, outs)
     return result
 
 
@@ -486,6 +458,6 @@ def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
     if not pytree.treedef_is_leaf(condition.out_tree):
         found = f"{condition.out_tree} of {found}"
     raise TypeError(
-        f"lax.while_loop: {name_of(cond_fun)} must return a scalar bool, got {found}; write a "
+        f"lax.while_loop: {named(cond_fun)} must return a scalar bool, got {found}; write a "
         "comparison, and combine several with .all() or .any()"
     )
