@@ -251,6 +251,48 @@ def a_carry_that_changes_its_structure() -> Any:
 
 
 @mistake
+def a_fori_loop_that_changes_a_dtype() -> Any:
+    def body(i: Any, state: Any) -> Any:
+        return {"sum": state["sum"] + i, "n": (state["n"][0] / 2,)}  # wrong
+
+    return lax.fori_loop(0, 3, body, {"sum": 0.0, "n": (jnp.int32(8),)})
+
+
+@mistake
+def a_fori_loop_of_late_bounds_that_returns_more() -> Any:
+    def body(i: Any, state: Any) -> Any:
+        return state, i
+
+    return dt.jit(lambda n: lax.fori_loop(0, n, body, 1.0))(3)  # wrong
+
+
+@mistake
+def a_loop_that_swaps_what_it_carries() -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        return (carry[1], carry[0]), x
+
+    return lax.scan(step, (jnp.ones(2), jnp.ones(3)), jnp.ones(4))  # wrong
+
+
+@mistake
+def a_map_of_a_function_that_returns_a_string() -> Any:
+    return lax.map(lambda x: {"value": x, "name": "x"}, jnp.ones(3))  # wrong
+
+
+@mistake
+def a_switch_of_two_shapes() -> Any:
+    rows = lambda x: x.sum(axis=1)
+    columns = lambda x: x.sum(axis=0)
+    return lax.switch(1, [rows, columns, rows], jnp.ones((2, 3)))  # wrong
+
+
+@mistake
+def a_scan_of_traced_length() -> Any:
+    step = lambda c, _: (c * 2, None)
+    return dt.jit(lambda n: lax.scan(step, 1.0, None, n))(3)  # wrong
+
+
+@mistake
 def a_body_that_returns_no_pair() -> Any:
     return lax.scan(lambda carry, x: carry + x, 0.0, jnp.arange(3.0))  # wrong
 
