@@ -29,6 +29,7 @@ from dovetail.core.runtime.fastpath import pjit_function as pjit_function
 from dovetail.core.runtime.jit import JitFunction, JitOptions
 from dovetail.core.runtime.programs import LoadedProgram as LoadedProgram
 from dovetail.core.runtime.programs import compile_module as compile_module
+from dovetail.core.runtime.special_values import explained
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import evaluation_trace, set_evaluator, state
 from dovetail.core.trace.tracer import ArrayClass, register_array_class
@@ -148,7 +149,16 @@ class _EagerPrimitive:
             config.trace_key(),
             sharding,
         )
-        outs = program(args, committed)
+        try:
+            outs = program(args, committed)
+        except FloatingPointError as error:
+            params = self.params.params
+            raise explained(
+                error,
+                self.primitive.name,
+                program.effects,
+                lambda checks: checks.apply(self.primitive, args, params),
+            ) from None
         return (outs if self.primitive.multiple_results else outs[0]), program, committed
 
     def evaluate(self, *args: Any) -> Any:

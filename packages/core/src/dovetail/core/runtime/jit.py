@@ -29,6 +29,7 @@ from dovetail.core.runtime.donation import donating
 from dovetail.core.runtime.fastpath import fastpath, pjit_function
 from dovetail.core.runtime.programs import LoadedProgram, compile_module
 from dovetail.core.runtime.sharding import as_sharding
+from dovetail.core.runtime.special_values import explained
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import (
@@ -415,7 +416,16 @@ class JitFunction:
         else:
             sharding, committed = as_sharding(self.options.device), True
         program = staged.program(sharding)
-        result = staged.result(program(leaves, committed, staged.describe))
+        try:
+            outs = program(leaves, committed, staged.describe)
+        except FloatingPointError as error:
+            raise explained(
+                error,
+                self.options.name,
+                staged.closed.effects,
+                lambda checks: checks.evaluate(staged.closed, leaves),
+            ) from None
+        result = staged.result(outs)
         if staged.empty:  # C++ makes arrays of all results
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)

@@ -83,6 +83,8 @@ def set_evaluator(evaluator: Evaluator) -> None:
 
 class _ThreadState(threading.local):
     trace: Trace = evaluation_trace
+    #: While a jaxpr is traced again: where the equation stands in the user's code.
+    replayed: Any = None
 
 
 state: Final = _ThreadState()

@@ -10,6 +10,7 @@ from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail.core.trace.state import state
 from dovetail.core.trace.zeros import Zero
 
 
@@ -27,6 +28,16 @@ def transpose_jaxpr(
     Returns:
         One cotangent for each linear parameter, a `Zero` where it has no influence.
     """
+    around = state.replayed
+    try:
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear)
+    finally:
+        state.replayed = around
+
+
+def _transpose_jaxpr(
+    jaxpr: Jaxpr, constants: Sequence[Any], cotangents: Sequence[Any], linear: Sequence[bool]
+) -> list[Any]:
     linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
     bound = [
         *jaxpr.constvars,
@@ -42,6 +53,7 @@ def transpose_jaxpr(
             backward.append(eqn)
         else:
             args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
+            state.replayed = eqn.traceback
             out = eqn.primitive.bind(*args, **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
             values.update(zip(eqn.outvars, outs, strict=True))
@@ -74,6 +86,8 @@ def transpose_jaxpr(
             given: Any = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
         else:
             given = found[0]
+        # What goes wrong on the way back has to do with the line of the way there.
+        state.replayed = eqn.traceback
         try:
             results = primitive.transpose(given, *args, **eqn.params)
         except Exception as error:

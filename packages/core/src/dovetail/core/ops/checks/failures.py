@@ -53,6 +53,10 @@ class NaNError(JaxException):
     """An operation whose result has a nan."""
 
 
+class InfError(JaxException):
+    """An operation whose result has an infinity: looked for by the option ``debug_infs`` alone."""
+
+
 class DivisionByZeroError(JaxException):
     """A division by zero."""
 

@@ -1,0 +1,152 @@
+"""debug_nans and debug_infs: the operation and the user's line, wherever a value comes from."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+
+
+def log(x):
+    y = x * 2
+    return jnp.log(y)
+
+
+def steep(x):
+    # The square root has an infinite slope at 0, which times 0 is no number.
+    y = jnp.sqrt(x)
+    return (y * 0.0).sum()
+
+
+ONE = jnp.array(-1.0)
+FORWARD = {
+    "eager": lambda: log(ONE),
+    "jit": lambda: dt.jit(log)(ONE),
+    "jit of a Python number": lambda: dt.jit(log)(-1.0),
+    "jit of jit": lambda: dt.jit(lambda x: dt.jit(log)(x) + 1)(ONE),
+    "cond": lambda: lax.cond(True, log, lambda x: x, ONE),
+    "switch": lambda: lax.switch(1, [lambda x: x, log], ONE),
+    "scan": lambda: lax.scan(lambda c, _: (log(c), None), ONE, None, 3),
+    "later turn of a scan": lambda: lax.scan(lambda c, _: (log(c) - 1, None), 0.9, None, 9),
+    "while": lambda: lax.while_loop(lambda c: c < 5, lambda c: log(c) + 9, ONE),
+    "fori_loop": lambda: lax.fori_loop(0, 3, lambda i, c: log(c), ONE),
+    "map": lambda: lax.map(log, ONE[None]),
+    "jit of scan": lambda: dt.jit(lambda x: lax.scan(lambda c, _: (log(c), None), x, None, 3))(ONE),
+    "vmap": lambda: dt.vmap(log)(jnp.array([1.0, -1.0])),
+    "jit of vmap": lambda: dt.jit(dt.vmap(log))(jnp.array([1.0, -1.0])),
+    "grad": lambda: dt.grad(log)(ONE),
+    "value_and_grad in jit": lambda: dt.jit(dt.value_and_grad(log))(ONE),
+    "jvp": lambda: dt.jvp(log, (ONE,), (ONE,)),
+    "linearize": lambda: dt.linearize(log, ONE),
+    "static arguments": lambda: dt.jit(lambda f, x: f(x), static_argnums=0)(log, ONE),
+    "pytrees": lambda: dt.jit(lambda d: {"b": log(d["a"])})({"a": ONE}),
+    "captured": lambda: dt.jit(lambda: log(ONE))(),
+}
+BACKWARD = {
+    "grad": lambda: dt.grad(steep)(0.0),
+    "grad of jit": lambda: dt.grad(dt.jit(steep))(0.0),
+    "jit of grad": lambda: dt.jit(dt.grad(steep))(0.0),
+    "grad of scan": lambda: dt.grad(
+        lambda x: lax.scan(lambda c, _: (steep(c), None), x, None, 2)[0]
+    )(0.0),
+    "grad of cond": lambda: dt.grad(lambda x: lax.cond(x < 1, steep, lambda x: x, x))(0.0),
+    "grad of vmap": lambda: dt.grad(lambda x: dt.vmap(steep)(x).sum())(jnp.zeros(2)),
+    "vjp": lambda: dt.vjp(steep, 0.0)[1](1.0),
+}
+
+
+def place(function, offset):
+    return f"test_debug_nans.py:{inspect.getsourcelines(function)[1] + offset} ("
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward(name):
+    with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        FORWARD[name]()
+    assert "invalid value (nan) encountered in log at " in str(caught.value)
+    assert place(log, 2) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward(name):
+    with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        BACKWARD[name]()
+    message = str(caught.value)
+    assert "invalid value (nan) encountered in mul at " in message
+    assert place(steep, 2) in message
+
+
+def test_forward_mode():
+    with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        dt.jvp(steep, (0.0,), (1.0,))
+    assert f"(nan) encountered in mul at {place(steep, 3)}" in str(caught.value)
+
+
+INFINITE = {
+    "eager": lambda: 1 / jnp.zeros(3),
+    "jit": lambda: dt.jit(lambda x: 1 / x)(jnp.zeros(3)),
+    "complex": lambda: dt.jit(lambda x: 1 / x)(jnp.zeros(3) + 0j),
+    "scan": lambda: lax.scan(lambda c, _: (1 / c, None), 0.0, None, 1),
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_infinities(name):
+    with dt.debug_infs(True), pytest.raises(FloatingPointError, match=r"\(inf\).* in div at test_"):
+        INFINITE[name]()
+    with dt.debug_nans(True):
+        if name != "complex":
+            INFINITE[name]()
+
+
+def test_the_first_of_both_is_named():
+    def f(x):
+        return jnp.log(1 / x - 1 / x)
+
+    with dt.debug_nans(True), pytest.raises(FloatingPointError, match=r"\(nan\).* in sub at"):
+        dt.jit(f)(0.0)
+    first = pytest.raises(FloatingPointError, match=r"\(inf\) encountered in div at")
+    with dt.debug_nans(True), dt.debug_infs(True), first:
+        dt.jit(f)(0.0)
+
+
+def test_values_that_come_from_outside_are_named_by_the_program():
+    def identity(x):
+        return x[::-1]
+
+    with dt.debug_nans(True), pytest.raises(FloatingPointError, match="in identity at test_debug"):
+        dt.jit(identity)(jnp.array([np.nan, 1.0]))
+
+
+def test_donated_arguments():
+    f = dt.jit(lambda x: jnp.log(x), donate_argnums=0)
+    with dt.debug_nans(True), pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+        f(jnp.array([-1.0]))
+
+
+def test_programs_with_effects_are_not_run_twice():
+    seen = []
+
+    def f(x):
+        dt.debug.callback(lambda x: seen.append(float(x)), x)
+        return jnp.log(x)
+
+    with dt.debug_nans(True), pytest.raises(FloatingPointError, match=r"\(nan\) encountered in f"):
+        dt.jit(f)(ONE)
+    dt.effects_barrier()
+    assert seen == [-1.0]
+
+
+def test_hidden_values_are_no_errors():
+    with dt.debug_nans(True):
+        assert dt.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(ONE) == 0.0
+
+
+def test_nothing_is_looked_at_without_the_option():
+    assert np.isnan(log(ONE))
+    assert np.isnan(dt.jit(log)(ONE))
