@@ -18,6 +18,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "reduce": "tests/unit/test_reduction_ops.py",
     "composite": "tests/unit/test_composite.py",
     "custom_linear_solve": "tests/unit/test_linear_solve.py",
+    "custom_root": "tests/unit/test_custom_root.py",
     "custom_vmap_call": "tests/unit/test_custom_batching.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",

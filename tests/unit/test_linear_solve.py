@@ -1,4 +1,4 @@
-"""custom_linear_solve and custom_root: derivatives by the implicit function theorem.
+"""custom_linear_solve: derivatives that solve the same system again.
 
 The laws: whatever way a solution is found, its derivatives of every order, in both modes, under
 jit, vmap and in loops, are those of the same solution written in closed form.
@@ -184,6 +184,13 @@ def test_dtypes_and_shapes(dtype: str, shape: tuple[int, ...]) -> None:
             assert {x.dtype.name for x in (outs, tangents, found, of_scale, of_b)} == {dtype}
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_a_python_number_takes_the_dtype_of_the_system(dtype: str) -> None:
+    s = jnp.asarray(2, dtype)
+    x = lax.custom_linear_solve(lambda x: s * x, 3.0, lambda _, y: y / s, symmetric=True)
+    assert (float(x), x.dtype) == (1.5, dtype)
+
+
 def test_integers_are_solved_exactly_and_have_no_derivative() -> None:
     def solve(s: Any, b: Any) -> Any:
         return lax.custom_linear_solve(
@@ -293,6 +300,13 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = 
         )(B),
         TypeError,
         ("reverse mode", "transpose_solve", "symmetric=True"),
+    ),
+    "argument of vecmat": (
+        lambda: lax.custom_linear_solve(
+            lambda x: x, {"w": B}, lambda m, y: y, lambda m, y: m(y["w"])
+        ),
+        TypeError,
+        ("the product with the transpose takes a tree of the structure of b", "a leaf"),
     ),
     "b is no array": (
         lambda: lax.custom_linear_solve(lambda x: x, {"w": "text"}, lambda m, y: y),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import dovetail.numpy as jnp
 import dovetail.tree as tree
 import dovetail.tree_util as tree_util
 from dovetail.core.base import pytree
@@ -182,6 +183,13 @@ def test_structure_difference(a: Any, b: Any, parts: list[str]) -> None:
 def test_structure_difference_below_leaves() -> None:
     assert "a leaf" in pytree.structure_difference(tree.structure(1), (1,))
     assert pytree.structure_difference((1, 2), (3, "x")) == ""
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,)])
+def test_structure_difference_tells_the_types_of_arrays(shape: tuple[int, ...]) -> None:
+    array = jnp.zeros(shape)
+    text = pytree.structure_difference({"w": array}, array)
+    assert f"a leaf of type Array ({array.aval})" in text
 
 
 def test_types_of_one_name_are_told_apart() -> None:

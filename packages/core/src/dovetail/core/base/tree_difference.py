@@ -69,7 +69,9 @@ class Node:
             if self._leaves is None:
                 return "a leaf"
             aval = getattr(self.leaf, "aval", None)
-            return f"a leaf of type {type(self.leaf).__name__}" + (f" ({aval})" if aval else "")
+            return f"a leaf of type {type(self.leaf).__name__}" + (
+                "" if aval is None else f" ({aval})"
+            )
         if self.kind is type(None):
             return "None, which has no leaves"
         count = len(self._definition.children())

@@ -10,8 +10,9 @@ from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.elementwise import neg as negative
 from dovetail.core.basis.structural import batch_size, full, instantiate, is_linear, to_front
 from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
-from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
+from dovetail.core.ops.control.bodies import Body, same_type
+from dovetail.core.ops.control.vector_functions import Vector
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import (
@@ -22,9 +23,8 @@ from dovetail.core.transform.derived import (
     reference_of,
     transposition_of,
 )
-from dovetail.core.transform.flattening import FlatFunction, check_callable, location_of, name_of
+from dovetail.core.transform.flattening import check_callable
 from dovetail.core.transform.jvp import jvp_flat
-from dovetail.core.transform.stage import stage
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -230,58 +230,6 @@ def _transposed(product: Body, count: int) -> Body:
     return Body(closed, [*captured, *product.captured], product.out_tree)
 
 
-def _paired(
-    function: Callable[..., Any], user: Callable[..., Any], what: str
-) -> Callable[..., Any]:
-    """A function that has to return a pair."""
-
-    def paired(x: Any) -> Any:
-        out = function(x)
-        if not isinstance(out, tuple) or len(out) != 2:
-            raise TypeError(
-                f"{_CALLER}: {what} {_placed(user)} must return a pair (solution, auxiliary data) "
-                f"because has_aux=True, got {type(out).__name__}"
-                + (f" of length {len(out)}" if isinstance(out, tuple) else "")
-            )
-        return out
-
-    return paired
-
-
-def _placed(function: Callable[..., Any]) -> str:
-    place = location_of(function)
-    return f"{name_of(function)}{f' ({place})' if place else ''}"
-
-
-def _check_vector(
-    user: Callable[..., Any],
-    what: str,
-    names: Sequence[str],
-    tree: Any,
-    avals: Sequence[Any],
-    out_tree: Any,
-    body: Body,
-) -> None:
-    """Raise unless a function returns a tree like the right-hand side."""
-    if out_tree != tree:
-        difference = pytree.structure_difference(tree, out_tree, "b", "the result")
-        raise TypeError(
-            f"{_CALLER}: {what} {_placed(user)} must return a tree of the structure of b:\n"
-            f"{difference}"
-        )
-    wrong = [
-        f"\n  {name} is {before.short_name()} and is returned as {after.short_name()}"
-        f"{made_at(body.closed.jaxpr, i)}"
-        for i, (name, before, after) in enumerate(zip(names, avals, body.out_avals, strict=False))
-        if not same_type(before, after)
-    ]
-    if wrong:
-        raise TypeError(
-            f"{_CALLER}: {what} {_placed(user)} must return the shapes and dtypes of b:"
-            f"{''.join(wrong)}"
-        )
-
-
 def custom_linear_solve(
     matvec: Callable[[T], T],
     b: T,
@@ -332,40 +280,25 @@ def custom_linear_solve(
         transpose_solve = solve if symmetric else None
     else:
         check_callable(transpose_solve, f"{_CALLER}, for transpose_solve,")
-    leaves, tree, names = operands_of(b, _CALLER, "b")
-    avals = [aval_of(x) for x in leaves]
-    arguments = pytree.structure((b,))
-
-    def staged(function: Callable[..., Any], user: Callable[..., Any], what: str) -> Body:
-        """A function of a vector, which returns one."""
-        pair = has_aux and what != "matvec"
-        flat = FlatFunction(_paired(function, user, what) if pair else function, arguments)
-        info = DebugInfo(_CALLER, name_of(user), location_of(user), tuple(names))
-        closed, captured = close(stage(flat, avals, info))
-        body = Body(closed, captured, flat.out_tree)
-        out_tree = body.out_tree.children()[0] if pair else body.out_tree
-        _check_vector(user, what, names, tree, avals, out_tree, body)
-        return body
-
-    product = staged(matvec, matvec, "matvec")
-    bodies = [product, None, staged(lambda x: solve(matvec, x), solve, "solve"), None]
+    vector = Vector.of(b, _CALLER, "b").settled(matvec)
+    product = vector.stage(matvec, matvec, "matvec")
+    of_solve = vector.stage(lambda y: solve(matvec, y), solve, "solve", has_aux=has_aux)
+    bodies = [product, None, of_solve, None]
     if transpose_solve is not None:
         user = transpose_solve
-        transposed = product if symmetric else _transposed(product, len(avals))
+        transposed = product if symmetric else _transposed(product, len(vector.avals))
         function = function_of(transposed.closed)
 
         def vecmat(x: Any) -> Any:
-            given = pytree.flatten_up_to(tree, x)
-            return pytree.unflatten(tree, function(*transposed.captured, *given))
+            given = vector.leaves_of(x, "the product with the transpose")
+            return pytree.unflatten(vector.tree, function(*transposed.captured, *given))
 
         by = matvec if symmetric else vecmat
         bodies[1] = transposed
-        bodies[3] = staged(lambda x: user(by, x), user, "transpose_solve")
+        bodies[3] = vector.stage(lambda y: user(by, y), user, "transpose_solve", has_aux=has_aux)
     outs = _bind(
         [body.captured if body else [] for body in bodies],
         [body and body.closed for body in bodies],
-        leaves,
+        vector.leaves,
     )
-    of_solve = bodies[2]
-    assert of_solve is not None
     return pytree.unflatten(of_solve.out_tree, outs)
