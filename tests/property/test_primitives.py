@@ -22,6 +22,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "custom_vmap_call": "tests/unit/test_custom_batching.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",
+    "offload": "tests/unit/test_remat.py",
+    "remat2": "tests/unit/test_remat.py",
 }
 
 # Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.

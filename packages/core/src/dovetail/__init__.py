@@ -12,6 +12,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
 if TYPE_CHECKING:
     from dovetail import custom_batching as custom_batching
+    from dovetail import ad_checkpoint as ad_checkpoint
     from dovetail import dlpack as dlpack
     from dovetail import dtypes as dtypes
     from dovetail import errors as errors
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from dovetail.core.api.jacobians import jacrev as jacrev
     from dovetail.core.api.jit import clear_caches as clear_caches
     from dovetail.core.api.jit import jit as jit
+    from dovetail.core.api.rematerialization import checkpoint as checkpoint
+    from dovetail.core.api.rematerialization import checkpoint as remat
     from dovetail.core.api.vectorization import vmap as vmap
     from dovetail.core.base.config import check_tracer_leaks as check_tracer_leaks
     from dovetail.core.base.config import check_tracer_leaks as checking_leaks
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail.core.base.dtypes import float0 as float0
+    from dovetail.core.ops.remat_policies import checkpoint_policies as checkpoint_policies
     from dovetail.core.runtime.array import Array as Array
     from dovetail.core.runtime.array import Shard as Shard
     from dovetail.core.runtime.array import live_arrays as live_arrays
@@ -88,6 +92,8 @@ _NAMES = {
     "block_until_ready": "dovetail.core.runtime.transfer",
     "check_tracer_leaks": "dovetail.core.base.config",
     "checking_leaks": "dovetail.core.base.config:check_tracer_leaks",
+    "checkpoint": "dovetail.core.api.rematerialization",
+    "checkpoint_policies": "dovetail.core.ops.remat_policies",
     "clear_caches": "dovetail.core.api.jit",
     "config": "dovetail.core.base.config",
     "copy_to_host_async": "dovetail.core.runtime.transfer",
@@ -129,6 +135,7 @@ _NAMES = {
     "process_count": "dovetail.core.runtime.clients",
     "process_index": "dovetail.core.runtime.clients",
     "process_indices": "dovetail.core.runtime.clients",
+    "remat": "dovetail.core.api.rematerialization:checkpoint",
     "threefry_partitionable": "dovetail.core.base.config",
     "typeof": "dovetail.core.api.inspection",
     "value_and_grad": "dovetail.core.api.derivatives",
@@ -138,6 +145,7 @@ _NAMES = {
 """The module that a public name is in; after a colon, the name that it has there."""
 
 _MODULES = (
+    "ad_checkpoint",
     "custom_batching",
     "dlpack",
     "dtypes",
@@ -158,9 +166,12 @@ __all__ = [
     "ShapeDtypeStruct",
     "Shard",
     "__version__",
+    "ad_checkpoint",
     "block_until_ready",
     "check_tracer_leaks",
     "checking_leaks",
+    "checkpoint",
+    "checkpoint_policies",
     "clear_caches",
     "config",
     "copy_to_host_async",
@@ -213,6 +224,7 @@ __all__ = [
     "process_index",
     "process_indices",
     "random",
+    "remat",
     "sharding",
     "stages",
     "threefry_partitionable",

@@ -13,6 +13,7 @@ from dovetail_cpu.lowerings import (
     fourier,
     linalg,
     reduction,
+    remat,
     sorting,
     windows,
 )
@@ -28,6 +29,7 @@ LOWERINGS: Final = LoweringTable(
         fourier.TABLE,
         linalg.TABLE,
         reduction.TABLE,
+        remat.TABLE,
         sorting.TABLE,
         windows.TABLE,
     ]

@@ -519,6 +519,12 @@ log_compiles = Option(
     False,
     "Log a warning with the duration of every tracing, lowering and compilation.",
 )
+log_checkpoint_residuals = Option(
+    "log_checkpoint_residuals",
+    BOOL,
+    False,
+    "Log a warning with what a checkpointed function keeps when it is differentiated.",
+)
 explain_cache_misses = Option(
     "explain_cache_misses",
     BOOL,

@@ -362,7 +362,12 @@ def _drop_unused(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
 # Evaluation
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+def eval_jaxpr(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    *args: Any,
+    before: Callable[[JaxprEqn], None] | None = None,
+) -> list[Any]:
     """Apply the equations of a jaxpr in the current trace.
 
     A value is let go after its last use, so that the memory of arrays can be used again.
@@ -371,6 +376,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         jaxpr: the jaxpr.
         consts: values of its constvars.
         args: values of its parameters.
+        before: called with each equation before it is applied.
 
     Returns:
         Its results.
@@ -388,6 +394,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env.update(zip(jaxpr.invars, args, strict=True))
     del consts, args
     for eqn, ended in zip(jaxpr.eqns, last, strict=True):
+        if before is not None:
+            before(eqn)
         values = [v if type(v) is Literal else env[v] for v in eqn.invars]
         results = eqn.primitive.bind(*values, **eqn.params)
         del values
@@ -443,7 +451,9 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def inline_calls(
-    closed: ClosedJaxpr, should_inline: Callable[[JaxprEqn], bool] = lambda eqn: True
+    closed: ClosedJaxpr,
+    should_inline: Callable[[JaxprEqn], bool] = lambda eqn: True,
+    is_call: Callable[[JaxprEqn], bool] = is_call,
 ) -> ClosedJaxpr:
     """Replace calls by the equations of what they call, at any depth of calls.
 
@@ -451,6 +461,7 @@ def inline_calls(
         closed: the jaxpr; it is not changed. Calls inside other parameters, such as the body of a
             loop, stay.
         should_inline: which calls.
+        is_call: what counts as a call of the parameter ``jaxpr``.
 
     Returns:
         The jaxpr; constants of called jaxprs have become its own.

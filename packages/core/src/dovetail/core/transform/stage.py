@@ -82,12 +82,13 @@ class StageTrace(Trace):
         effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
         if effects:
             self.effects |= effects
+        place = state.replayed or get_traceback()
         if not primitive.multiple_results:
             var = Var(inferred)
-            self.eqns.append(JaxprEqn(invars, (var,), primitive, params, effects, get_traceback()))
+            self.eqns.append(JaxprEqn(invars, (var,), primitive, params, effects, place))
             return StageTracer(self, inferred, var)
         variables = [Var(aval) for aval in inferred]
-        self.eqns.append(JaxprEqn(invars, variables, primitive, params, effects, get_traceback()))
+        self.eqns.append(JaxprEqn(invars, variables, primitive, params, effects, place))
         return [StageTracer(self, var.aval, var) for var in variables]
 
     def atom(self, value: Any, primitive: Primitive | None = None) -> Atom:
@@ -210,11 +211,13 @@ def stage(
     """
     trace = StageTrace(state.trace, debug_info)
     tracers = [trace.argument(aval) for aval in avals]
+    around, state.replayed = state.replayed, None
     try:
         with use_trace(trace):
             jaxpr, constants = trace.to_jaxpr(function(*tracers))
     finally:
         trace.finished = True
+        state.replayed = around
     closed = ClosedJaxpr(jaxpr, constants)
     if config.check_tracer_leaks.value:
         from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for

@@ -1,0 +1,25 @@
+"""What a function keeps for its derivative: names of values, policies, and ways to look."""
+
+from __future__ import annotations
+
+from dovetail.core.api.rematerialization import checkpoint as checkpoint
+from dovetail.core.api.rematerialization import print_saved_residuals as print_saved_residuals
+from dovetail.core.api.rematerialization import saved_residuals as saved_residuals
+from dovetail.core.ops.naming import checkpoint_name as checkpoint_name
+from dovetail.core.ops.naming import name_p as name_p
+from dovetail.core.ops.remat_policies import Offloadable as Offloadable
+from dovetail.core.ops.remat_policies import Recompute as Recompute
+from dovetail.core.ops.remat_policies import Saveable as Saveable
+from dovetail.core.ops.remat_policies import checkpoint_policies as checkpoint_policies
+
+__all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "name_p",
+    "print_saved_residuals",
+    "saved_residuals",
+]

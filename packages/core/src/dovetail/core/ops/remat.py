@@ -1,0 +1,394 @@
+"""Rematerialization: the primitive of checkpointed functions.
+
+Differentiated, such a function keeps its arguments and what its policy says. The linear program of
+its tangents computes the other residuals again, in one equation, so that its transposition computes
+them first and runs backwards afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from dovetail.core.base import config
+from dovetail.core.base.source import user_frame
+from dovetail.core.basis.structural import batch_size, is_linear
+from dovetail.core.ir.jaxpr import (
+    ClosedJaxpr,
+    Effects,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+)
+from dovetail.core.ir.walk import (
+    dce,
+    dce_rules,
+    eval_jaxpr,
+    inline_calls,
+    is_call,
+    rename,
+    substitute,
+)
+from dovetail.core.ops.naming import as_array, name_p, offload_p
+from dovetail.core.ops.remat_policies import AnythingExcept, Offloadable, Policy, answer_of
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.derived import (
+    Flags,
+    batch_of,
+    jvp_of,
+    linearization_of,
+    opened,
+    reference_of,
+    remembered,
+    transposition_of,
+)
+
+if TYPE_CHECKING:
+    from dovetail.core.hlo.builder import Builder
+
+logger: Final = logging.getLogger("dovetail")
+
+
+class Remat(Primitive):
+    """A call of `jaxpr`, whose residuals are computed again where they are needed.
+
+    `prevent_cse` says whether the compiler must not merge the second computation with the first:
+    one bool for all operands, or one for each. `differentiated` says that this is the second.
+    """
+
+    name = "remat2"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+        """What is done outside of compiled programs: one operation after the other."""
+        return [as_array(out) for out in eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)]
+
+    def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        expected = jaxpr.in_avals
+        if len(avals) != len(expected) or any(
+            a.shape != e.shape or a.dtype != e.dtype for a, e in zip(avals, expected, strict=True)
+        ):
+            raise TypeError(f"checkpoint: the function takes {expected}, got {list(avals)}")
+        return jaxpr.out_avals
+
+    def reference(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return reference_of(jaxpr, args)
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["jaxpr"].jaxpr.effects
+        return effects
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        varies = tuple(type(t) is not Zero for t in tangents)
+        derived, varies_out = jvp_of(params["jaxpr"], varies)
+        given = [t for t in tangents if type(t) is not Zero]
+        held = _held(params["prevent_cse"], range(len(primals)), len(given))
+        results = _bind(derived, [*primals, *given], held, params)
+        count = len(varies_out)
+        outs, found = results[:count], iter(results[count:])
+        return outs, [
+            next(found) if v else Zero.of(o) for o, v in zip(outs, varies_out, strict=True)
+        ]
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        plan = _plan(params["jaxpr"], tuple(nonzero), params["policy"])
+        if config.log_checkpoint_residuals.value:
+            _log(plan)
+        every = _held(params["prevent_cse"], range(len(primals)), 0)
+        found = _bind(plan.primal, primals, every, params)
+        outs = found[: len(plan.varies_out)]
+        operands = [primals[i] for i in plan.arguments] + [found[i] for i in plan.saved]
+        held = _held(params["prevent_cse"], plan.arguments, len(plan.saved) + sum(nonzero))
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given = [t for t, n in zip(tangents, nonzero, strict=True) if n]
+            results = iter(
+                _bind(plan.linear, [*operands, *given], held, params | {"differentiated": True})
+            )
+            return [
+                next(results) if v else Zero.of(o)
+                for o, v in zip(outs, plan.varies_out, strict=True)
+            ]
+
+        return outs, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        linear = tuple(is_linear(a) for a in args)
+        given = tuple(type(ct) is not Zero for ct in cotangent)
+        derived, varies = transposition_of(params["jaxpr"], linear, given)
+        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
+        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
+        known = [i for i, lin in enumerate(linear) if not lin]
+        held = _held(params["prevent_cse"], known, len(cts))
+        results = iter(_bind(derived, [*operands, *cts], held, params))
+        found = iter(next(results) if v else None for v in varies)
+        return [next(found) if lin else None for lin in linear]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        derived, out_dims = batch_of(params["jaxpr"], batch_size(args, dims), tuple(dims))
+        held = _held(params["prevent_cse"], range(len(args)), 0)
+        return _bind(derived, args, held, params), out_dims
+
+    def lower(
+        self,
+        context: Builder,
+        *values: Any,
+        jaxpr: ClosedJaxpr,
+        prevent_cse: bool | Flags,
+        differentiated: bool,
+        policy: Policy | None,
+    ) -> Any:
+        operands = list(values)
+        if differentiated:
+            chosen = held_operands(prevent_cse, len(operands))
+            if chosen:
+                avals = [context.avals_in[i] for i in chosen]
+                held = context.optimization_barrier([operands[i] for i in chosen], avals)
+                for i, value in zip(chosen, held, strict=True):
+                    operands[i] = value
+        return context.inline_jaxpr(jaxpr, operands)
+
+
+remat_p: Final = Remat()
+
+
+def held_operands(prevent_cse: bool | Flags, count: int) -> list[int]:
+    """Numbers of the operands that the compiler must not look through."""
+    if isinstance(prevent_cse, bool):
+        return list(range(count)) if prevent_cse else []
+    return [i for i, prevent in enumerate(prevent_cse) if prevent]
+
+
+def _held(prevent_cse: bool | Flags, numbers: Sequence[int], new: int) -> bool | Flags:
+    """`prevent_cse` for some of the operands, and new ones after them."""
+    if isinstance(prevent_cse, bool):
+        return prevent_cse
+    return (*(prevent_cse[i] for i in numbers), *[True] * new)
+
+
+def _bind(
+    closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: bool | Flags, params: dict[str, Any]
+) -> list[Any]:
+    """Call another jaxpr with other operands in the same way."""
+    jaxpr, constants = opened(closed)
+    if not isinstance(prevent_cse, bool):
+        prevent_cse = (*[True] * len(constants), *prevent_cse)
+    changed = params | {"jaxpr": jaxpr, "prevent_cse": prevent_cse}
+    results: list[Any] = remat_p.bind(*constants, *args, **changed)
+    return results
+
+
+class _Plan(NamedTuple):
+    """How a checkpointed function is linearized.
+
+    Attributes:
+        primal: from its arguments to its results and what is saved besides.
+        linear: from some of its arguments, what is saved, and tangents to tangents.
+        arguments: numbers of these arguments.
+        saved: for each value that is saved, its number among the results of `primal`.
+        varies_out: the results that have a tangent.
+    """
+
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    arguments: list[int]
+    saved: list[int]
+    varies_out: list[bool]
+
+
+def _is_first_call(eqn: JaxprEqn) -> bool:
+    first = eqn.primitive is remat_p and not eqn.params["differentiated"]
+    return first or is_call(eqn)
+
+
+@remembered
+def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Plan:
+    primal, linear, forwarded, varies_out = linearization_of(closed, varies)
+    if policy is not None:
+        # The policy is asked about operations, wherever they stand.
+        primal = inline_calls(primal, is_call=_is_first_call)
+    jaxpr = primal.jaxpr
+    many = len(varies_out)
+    computed = iter(jaxpr.outvars[many:])
+    residuals = [next(computed) if f is None else jaxpr.invars[f] for f in forwarded]
+    saved, again = _split(jaxpr, residuals, policy)
+
+    # The linear program: the operations done again, then those on tangents.
+    count = len(residuals)
+    parameters, tangents = linear.jaxpr.invars[:count], linear.jaxpr.invars[count:]
+    known: dict[Any, Any] = dict(zip(parameters, residuals, strict=True))
+    kept: list[Var] = []
+    fetched: list[JaxprEqn] = []
+    back: dict[Any, Any] = {}
+    stored: list[Any] = []
+    extra: list[JaxprEqn] = []
+    for var, answer in saved.items():
+        if isinstance(answer, Offloadable):
+            there, here, here_again = Var(var.aval), Var(var.aval), Var(var.aval)
+            away = {"src": answer.src, "dst": answer.dst}
+            extra.append(JaxprEqn([var], [there], offload_p, away))
+            home = {"src": answer.dst, "dst": answer.src}
+            fetched.append(JaxprEqn([here], [here_again], offload_p, home))
+            back[var] = here_again
+            stored.append(there)
+            kept.append(here)
+        else:
+            stored.append(var)
+            kept.append(var)
+    arguments = list(jaxpr.invars)
+    body = Jaxpr(
+        jaxpr.constvars,
+        [*arguments, *kept, *tangents],
+        linear.jaxpr.outvars,
+        [
+            *fetched,
+            *substitute(again, back),
+            *substitute(linear.jaxpr.eqns, {v: back.get(r, r) for v, r in known.items()}),
+        ],
+        linear.jaxpr.effects,
+        linear.jaxpr.debug_info,
+    )
+    always = [False] * len(arguments) + [True] * (len(kept) + len(tangents))
+    reduced, used = dce(body, None, always)
+    numbers = {v: i for i, v in reversed(list(enumerate(jaxpr.outvars[:many])))}
+    outvars = [*jaxpr.outvars[:many]]
+    places = []
+    for var in stored:
+        place = numbers.get(var)
+        if place is None:
+            place = len(outvars)
+            outvars.append(var)
+        places.append(place)
+    keeping = closed
+    if saved:
+        keeping = ClosedJaxpr(
+            dce(jaxpr.replace(outvars=outvars, eqns=[*jaxpr.eqns, *extra]), None, True)[0],
+            primal.consts,
+        )
+    return _Plan(
+        keeping,
+        ClosedJaxpr(rename(reduced), primal.consts),
+        [i for i in range(len(arguments)) if used[i]],
+        places,
+        varies_out,
+    )
+
+
+def _split(
+    jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None
+) -> tuple[dict[Var, Any], list[JaxprEqn]]:
+    """Which values to save, and which equations to do again, so that the residuals are there.
+
+    Returns:
+        What is saved, with the answer of the policy; and the equations.
+    """
+    # What a policy excludes by name, it excludes before the name is given too.
+    excluded: set[Any] = set()
+    names = policy.names if isinstance(policy, AnythingExcept) else frozenset()
+    for eqn in reversed(jaxpr.eqns) if names else ():
+        if eqn.primitive is name_p and (eqn.params["name"] in names or eqn.outvars[0] in excluded):
+            excluded.update(v for v in eqn.invars if type(v) is not Literal)
+    needed: set[Any] = {v for v in residuals if type(v) is not Literal}
+    saved: dict[Var, Any] = {}
+    again: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        wanted = [v for v in eqn.outvars if v in needed]
+        if not wanted:
+            continue
+        # What has effects is not done twice.
+        answer = bool(eqn.effects) or answer_of(
+            policy, eqn.primitive, [v.aval for v in eqn.invars], eqn.params
+        )
+        if answer and (eqn.effects or excluded.isdisjoint(wanted)):
+            saved.update(dict.fromkeys(reversed(wanted), answer))
+        else:
+            again.append(eqn)
+            needed.update(v for v in eqn.invars if type(v) is not Literal)
+    again.reverse()
+    return dict(reversed(saved.items())), again
+
+
+def origin(jaxpr: Jaxpr, var: Any) -> str:
+    """Where a value of a jaxpr comes from, as `saved_residuals` says it."""
+    for eqn in jaxpr.eqns:
+        for number, out in enumerate(eqn.outvars):
+            if out is var:
+                return _made_by(eqn, number)
+    return "from a literal" if type(var) is Literal else "from an argument"
+
+
+def _made_by(eqn: JaxprEqn, number: int) -> str:
+    while eqn.primitive is remat_p:
+        inner = eqn.params["jaxpr"].jaxpr
+        var = inner.outvars[number]
+        found = [(e, i) for e in inner.eqns for i, v in enumerate(e.outvars) if v is var]
+        if not found:
+            break
+        ((eqn, number),) = found
+    if eqn.primitive is offload_p:
+        what = f"kept in the memory {eqn.params['dst']!r}"
+    elif eqn.primitive is name_p:
+        what = f"named {eqn.params['name']!r}"
+    elif eqn.primitive.name == "jit":
+        what = f"output of jitted function {eqn.params['name']!r}"
+    else:
+        what = f"output of {eqn.primitive.name}"
+    frame = None if eqn.traceback is None else user_frame(eqn.traceback)
+    if frame is None:
+        return what
+    column = "" if frame.column is None else f":{frame.column}"
+    return f"{what} from {frame.file}:{frame.line}{column} ({frame.function})"
+
+
+def _log(plan: _Plan) -> None:
+    jaxpr = plan.primal.jaxpr
+    saved = [jaxpr.outvars[i] for i in plan.saved]
+    lines = [f"\n  {v.aval.short_name()} {origin(jaxpr, v)}" for v in saved]
+    info = jaxpr.debug_info
+    name = "a function" if info is None else info.function
+    logger.warning(
+        "checkpoint of %s keeps %d of its arguments and captured values%s%s",
+        name,
+        len(plan.arguments),
+        ", and of intermediate values:" if lines else ", and no intermediate values",
+        "".join(lines),
+    )
+
+
+@remembered
+def _needed(closed: ClosedJaxpr, used: Flags) -> tuple[ClosedJaxpr, list[bool]]:
+    jaxpr, kept = dce(closed.jaxpr, used)
+    same = jaxpr is closed.jaxpr and all(kept)
+    return (closed if same else ClosedJaxpr(jaxpr, closed.consts)), kept
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
+    closed = eqn.params["jaxpr"]
+    reduced, kept = _needed(closed, tuple(used))
+    if reduced is closed:
+        return eqn
+    numbers = [i for i, keep in enumerate(kept) if keep]
+    held = _held(eqn.params["prevent_cse"], numbers, 0)
+    return JaxprEqn(
+        [eqn.invars[i] for i in numbers],
+        [v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        remat_p,
+        {**eqn.params, "jaxpr": reduced, "prevent_cse": held},
+        reduced.jaxpr.effects if eqn.effects else no_effects,
+        eqn.traceback,
+    )
+
+
+dce_rules[Remat.name] = _without_unused
