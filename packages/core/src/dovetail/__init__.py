@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # the name is enough for type checkers; importing typing 
 if TYPE_CHECKING:
     from dovetail import custom_batching as custom_batching
     from dovetail import ad_checkpoint as ad_checkpoint
+    from dovetail import custom_derivatives as custom_derivatives
     from dovetail import dlpack as dlpack
     from dovetail import dtypes as dtypes
     from dovetail import errors as errors
@@ -66,6 +67,10 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail.core.base.dtypes import float0 as float0
+    from dovetail.core.ops.custom.custom_gradient import closure_convert as closure_convert
+    from dovetail.core.ops.custom.custom_gradient import custom_gradient as custom_gradient
+    from dovetail.core.ops.custom.custom_jvp import custom_jvp as custom_jvp
+    from dovetail.core.ops.custom.custom_vjp import custom_vjp as custom_vjp
     from dovetail.core.ops.remat_policies import checkpoint_policies as checkpoint_policies
     from dovetail.core.runtime.array import Array as Array
     from dovetail.core.runtime.array import Shard as Shard
@@ -95,8 +100,12 @@ _NAMES = {
     "checkpoint": "dovetail.core.api.rematerialization",
     "checkpoint_policies": "dovetail.core.ops.remat_policies",
     "clear_caches": "dovetail.core.api.jit",
+    "closure_convert": "dovetail.core.ops.custom.custom_gradient",
     "config": "dovetail.core.base.config",
     "copy_to_host_async": "dovetail.core.runtime.transfer",
+    "custom_gradient": "dovetail.core.ops.custom.custom_gradient",
+    "custom_jvp": "dovetail.core.ops.custom.custom_jvp",
+    "custom_vjp": "dovetail.core.ops.custom.custom_vjp",
     "debug_infs": "dovetail.core.base.config",
     "debug_nans": "dovetail.core.base.config",
     "default_backend": "dovetail.core.runtime.clients",
@@ -147,6 +156,7 @@ _NAMES = {
 _MODULES = (
     "ad_checkpoint",
     "custom_batching",
+    "custom_derivatives",
     "dlpack",
     "dtypes",
     "errors",
@@ -173,9 +183,14 @@ __all__ = [
     "checkpoint",
     "checkpoint_policies",
     "clear_caches",
+    "closure_convert",
     "config",
     "copy_to_host_async",
     "custom_batching",
+    "custom_derivatives",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
     "debug_infs",
     "debug_nans",
     "default_backend",

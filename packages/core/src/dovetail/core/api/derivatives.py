@@ -13,8 +13,8 @@ from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
 from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Literal
+from dovetail.core.ir.walk import dce, eval_jaxpr
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -206,6 +206,10 @@ def linearize(
     outs, program = linearize_flat(flat, leaves, varies, debug_info("linearize", fun, primals))
     result = flat.out_tree.unflatten(outs)
     in_avals = [aval_of(x).tangent() for x in leaves]
+    # It may be called many times; and what nothing uses may be what cannot be evaluated, such as
+    # the derivative of a custom_vjp function.
+    closed = program.closed
+    program.closed = ClosedJaxpr(dce(closed.jaxpr, instantiate=True)[0], closed.consts)
     linear = LinearFunction(program, tree, flat.out_tree, in_avals)
     return (result, linear, _released(flat.aux)) if has_aux else (result, linear)
 

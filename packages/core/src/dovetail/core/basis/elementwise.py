@@ -209,6 +209,12 @@ class Mul(Elementwise):
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
         if is_linear(x):
+            if is_linear(y):
+                raise TypeError(
+                    "a product of two values that both depend on a tangent cannot be transposed: "
+                    "it is not linear. A derivative rule (custom_jvp) must be linear in the "
+                    "tangents; a function for linear_transpose must be linear in its arguments"
+                )
             return (sum_to(self.bind(ct, y), x.shape), None)
         return (None, sum_to(self.bind(x, ct), y.shape))
 

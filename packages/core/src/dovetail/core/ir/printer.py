@@ -69,6 +69,8 @@ _WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
     },
     # What can fail would fill a page.
     "check": {"err_tree": lambda value: False},
+    "custom_jvp_call": {"num_consts": lambda value: False},
+    "custom_vjp_call": {"num_consts": lambda value: False},
     "scan": {"linear": any, "_split_transpose": bool},
 }
 _nothing_special: Final[dict[str, Callable[[Any], bool]]] = {}

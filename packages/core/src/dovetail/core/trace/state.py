@@ -17,6 +17,7 @@ from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
+    from dovetail.core.trace.live import LiveCall
     from dovetail.core.trace.primitive import Primitive
 
 Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
@@ -43,6 +44,11 @@ class Trace:
         """Apply `primitive`, or record its application."""
         raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")
 
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        """Apply a function that has rules of its own, or turn it into an equation; this trace is
+        the current one."""
+        return call.record(args)
+
     def describe(self, tracer: Any) -> str:
         """Where one of this trace's tracers came from, for messages."""
         return f"a value traced by {type(self).__name__}"
@@ -66,6 +72,9 @@ class EvaluationTrace(Trace):
             load_runtime()
         assert self.evaluator is not None
         return self.evaluator(primitive, args, params)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        return call.evaluate(args)
 
 
 def load_runtime() -> None:

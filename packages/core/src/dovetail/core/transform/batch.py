@@ -13,7 +13,12 @@ from dovetail.core.trace.state import Trace, set_trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
+    from dovetail.core.trace.live import LiveCall
     from dovetail.core.trace.primitive import Primitive
+
+
+#: For each value its batch dimension, or None.
+Dims = Sequence[int | None]
 
 
 @lru_cache(maxsize=4096)
@@ -77,6 +82,36 @@ class BatchTrace(Trace):
             ]
         return out if dim is None else BatchTracer(self, out, dim)
 
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        # Also where no argument has a batch dimension: the function may have captured a value that
+        # has one.
+        pairs = [self.split(arg) for arg in args]
+        parent = self.parent
+        assert parent is not None
+        with use_trace(parent):
+            batched = call.batched(self.run, self.size, [d for _, d in pairs])
+            outs = parent.process_live(batched, [v for v, _ in pairs])
+        return [BatchTracer(self, o, 0) for o in outs] if batched.is_batched else outs
+
+    def run(
+        self, function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims
+    ) -> tuple[list[Any], list[int | None]]:
+        """`batch_flat` with this batch, in the trace that is current now.
+
+        While this trace is in progress, it is this trace that `function` runs in, so that values of
+        it that `function` has captured have their batch dimension.
+        """
+        if self.finished:
+            return batch_flat(function, values, dims, self.size, self.axis_name)
+        parent, self.parent = self.parent, state.trace
+        try:
+            with use_trace(self):
+                results = function(*_with_dims(self, values, dims))
+        finally:
+            self.parent = parent
+        pairs = [self.split(r) for r in results]
+        return [v for v, _ in pairs], [d for _, d in pairs]
+
     def split(self, value: Any) -> tuple[Any, int | None]:
         """The value and batch dimension of a result."""
         if type(value) is BatchTracer and value._trace is self:
@@ -89,6 +124,10 @@ class BatchTrace(Trace):
         return f"a value vectorized by vmap over {self.size} elements"
 
 
+def _with_dims(trace: BatchTrace, values: Sequence[Any], dims: Dims) -> list[Any]:
+    return [v if d is None else BatchTracer(trace, v, d) for v, d in zip(values, dims, strict=True)]
+
+
 def batch_flat(
     function: Callable[..., Sequence[Any]],
     values: Sequence[Any],
@@ -99,9 +138,7 @@ def batch_flat(
     """Results of a function of flat arguments for each element of a batch, and their batch
     dimensions."""
     trace = BatchTrace(state.trace, size, axis_name)
-    arguments = [
-        v if d is None else BatchTracer(trace, v, d) for v, d in zip(values, dims, strict=True)
-    ]
+    arguments = _with_dims(trace, values, dims)
     try:
         with use_trace(trace):
             results = function(*arguments)

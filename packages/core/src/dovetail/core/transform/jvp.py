@@ -13,6 +13,7 @@ from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
 
 if TYPE_CHECKING:
+    from dovetail.core.trace.live import LiveCall
     from dovetail.core.trace.primitive import Primitive
 
 
@@ -75,8 +76,22 @@ class JVPTrace(Trace):
             ]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        pairs = [self.split(arg) for arg in args]
+        primals, tangents = [p for p, _ in pairs], [t for _, t in pairs]
+        parent = self.parent
+        assert parent is not None
+        with use_trace(parent):
+            if all(type(t) is Zero for t in tangents):
+                return parent.process_live(call, primals)
+            outs, out_tangents = call.differentiate(primals, tangents)
+        return [
+            o if type(t) is Zero else JVPTracer(self, o, t)
+            for o, t in zip(outs, out_tangents, strict=True)
+        ]
+
     def split(self, value: Any) -> tuple[Any, Any]:
-        """The primal and tangent of a result."""
+        """The primal and tangent of a value."""
         if type(value) is JVPTracer and value._trace is self:
             return value.primal, value.tangent
         return value, Zero.of(value)

@@ -21,6 +21,7 @@ from dovetail.core.transform.jvp import concrete_value
 from dovetail.core.transform.stage import StageTrace, StageTracer
 
 if TYPE_CHECKING:
+    from dovetail.core.trace.live import LiveCall
     from dovetail.core.trace.primitive import Primitive
 
 
@@ -60,6 +61,13 @@ class SplitTrace(Trace):
             return parent.process(primitive, args, params)
         finally:
             set_trace(self)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        recorded = any(type(a) is StageTracer and a._trace is self.recording for a in args)
+        trace = self.recording if recorded else self.parent
+        assert trace is not None
+        with use_trace(trace):
+            return trace.process_live(call, args)
 
 
 class LinearizeTrace(Trace):
@@ -124,6 +132,28 @@ class LinearizeTrace(Trace):
         set_trace(self.split)
         filled = [Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         return out, linear(*filled)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        mine = [type(arg) is LinearizeTracer and arg._trace is self for arg in args]
+        primals = [arg.primal if m else arg for arg, m in zip(args, mine, strict=True)]
+        parent = self.parent
+        assert parent is not None
+        if not any(mine):
+            with use_trace(parent):
+                return parent.process_live(call, primals)
+        with use_trace(self.split):
+            tangents = [a.tangent if m else Zero.of(a) for a, m in zip(args, mine, strict=True)]
+            outs, out_tangents = call.differentiate(primals, tangents)
+        for out in outs:
+            if type(out) is StageTracer and out._trace is self.recording:
+                raise TypeError(
+                    "a derivative rule has returned a primal result that depends on a tangent: "
+                    "primal results are computed from primals alone"
+                )
+        return [
+            o if type(t) is Zero else LinearizeTracer(self, o, t)
+            for o, t in zip(outs, out_tangents, strict=True)
+        ]
 
     def describe(self, tracer: Any) -> str:
         if isinstance(tracer.primal, Tracer):

@@ -99,7 +99,7 @@ class StageTrace(Trace):
             if value._trace is self:
                 var: Var = value.var
                 return var
-            if value._trace.finished:
+            if value._trace.finished or not self._is_inside(value._trace):
                 raise UnexpectedTracerError(value)
         known = self._constants.get(id(value))
         if known is not None:
@@ -123,6 +123,13 @@ class StageTrace(Trace):
         self.constvars.append(var)
         self.constants.append(constant)
         return var
+
+    def _is_inside(self, trace: Trace) -> bool:
+        """Whether this trace was begun, directly or not, while `trace` was the current one."""
+        outer: Trace | None = self.parent
+        while outer is not None and outer is not trace:
+            outer = outer.parent
+        return outer is trace
 
     def to_jaxpr(self, results: Iterable[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr that computes `results`, and the values of its constvars."""

@@ -1,0 +1,1 @@
+"""Functions of users that bring rules of their own: derivatives, transposes."""
