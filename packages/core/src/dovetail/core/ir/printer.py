@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.core.base import source
+from dovetail.core.base.limits import deeper
 from dovetail.core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -117,6 +118,7 @@ class _Options:
     use_color: bool = False
 
 
+@deeper()
 def print_jaxpr(
     jaxpr: Jaxpr | ClosedJaxpr,
     *,

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dovetail.core.base import config
+from dovetail.core.base.limits import deeper
 from dovetail.core.hlo.context import module_bytecode, module_text, stripped_bytecode
 from dovetail.core.hlo.mlir import Module
 from dovetail.core.hlo.module import ModuleBuilder, fit_for_symbols
-from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
-from dovetail.core.ir.walk import call_depth, dce, inline_single_calls
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
+from dovetail.core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail.core.lower.donation import Donation, match_donations
 from dovetail.core.lower.program import Program
 from dovetail.core.lower.rules import Rule
@@ -21,6 +22,9 @@ __all__ = ["LoweredModule", "lower_jaxpr"]
 
 #: The compiler is recursive over calls, and crashes from about two hundred nested ones on.
 _CALL_DEPTH_LIMIT: Final = 100
+#: The same of branches and loops, which cannot be taken out of one another.
+_CONTROL_DEPTH_LIMIT: Final = 128
+_CONTROL: Final = frozenset({"cond", "while", "scan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class LoweredModule:
 
 
 def lower_jaxpr(
+@deeper()
     closed_jaxpr: ClosedJaxpr,
     *,
     name: str,
@@ -125,6 +130,13 @@ def lower_jaxpr(
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
     if call_depth(jaxpr) > _CALL_DEPTH_LIMIT:
+    depth = _control_depth(jaxpr)
+    if depth > _CONTROL_DEPTH_LIMIT:
+        raise RecursionError(
+            f"{name} has branches and loops nested {depth} deep; the compiler takes at most "
+            f"{_CONTROL_DEPTH_LIMIT}. Make the nesting a loop of its own, for example a lax.scan "
+            "over what differs from level to level"
+        )
         closed = inline_single_calls(closed)
         jaxpr = closed.jaxpr
     platforms = tuple(platforms)
@@ -176,6 +188,29 @@ def lower_jaxpr(
 
 
 def _select(given: Sequence[Any] | None, kept: Sequence[bool], default: Any) -> list[Any]:
+def _control_depth(jaxpr: Jaxpr) -> int:
+    """How deep branches and loops are nested, through calls too."""
+    depths: dict[int, int] = {}
+    inside: dict[int, list[tuple[Jaxpr, int]]] = {}
+    todo = [jaxpr]
+    while todo:
+        current = todo[-1]
+        key = id(current)
+        if key not in inside:
+            inside[key] = [
+                (inner, eqn.primitive.name in _CONTROL)
+                for eqn in current.eqns
+                if eqn.params
+                for inner in jaxprs_in_params(eqn.params)
+            ]
+            todo.extend(inner for inner, _ in inside[key] if id(inner) not in depths)
+            continue
+        todo.pop()
+        if key not in depths:
+            depths[key] = max((depths[id(j)] + step for j, step in inside[key]), default=0)
+    return depths[id(jaxpr)]
+
+
     if given is None:
         return [default] * sum(kept)
     return [value for value, keep in zip(given, kept, strict=True) if keep]

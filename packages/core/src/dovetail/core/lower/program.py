@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail.core.base.limits import deeper
 from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.module import ModuleBuilder
@@ -75,7 +76,8 @@ class Program:
         if builder.equation is not None:
             builder.name_stack += f"{builder.equation.primitive.name}/{builder.scope}"
             builder.scope = ""
-        results = self.body(jaxpr, values)
+        with deeper():
+            results = self.body(jaxpr, values)
         for name, value in before.items():
             setattr(builder, name, value)
         return results

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.core.base import config
 from dovetail.core.base.errors import UnexpectedTracerError
+from dovetail.core.base.limits import enter_level, leave_level
 from dovetail.core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class use_trace:
     def __enter__(self) -> Trace:
         self.previous = state.trace
         set_trace(self.trace)
+        enter_level()
         return self.trace
 
     def __exit__(
@@ -126,3 +128,4 @@ class use_trace:
         traceback: TracebackType | None,
     ) -> None:
         set_trace(self.previous)
+        leave_level()
