@@ -86,8 +86,8 @@ def _raise_limit(depth: int) -> None:
         _present_limit = wanted
 
 
-# A recorded program has some five objects for each equation. Python goes through all that live again
-# whenever they have become a quarter more, to find no garbage: that takes as long as recording them.
+# A recorded program has some five objects for each equation. Python goes through all objects again
+# whenever they have become a quarter more, and finds no garbage, for as long as recording takes.
 _RARE: Final = 1000
 
 _tracing_threads = 0

@@ -83,8 +83,8 @@ class LoweredModule:
         return self._keys[0]
 
 
-def lower_jaxpr(
 @deeper()
+def lower_jaxpr(
     closed_jaxpr: ClosedJaxpr,
     *,
     name: str,
@@ -129,7 +129,6 @@ def lower_jaxpr(
     """
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
     closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
-    if call_depth(jaxpr) > _CALL_DEPTH_LIMIT:
     depth = _control_depth(jaxpr)
     if depth > _CONTROL_DEPTH_LIMIT:
         raise RecursionError(
@@ -137,6 +136,7 @@ def lower_jaxpr(
             f"{_CONTROL_DEPTH_LIMIT}. Make the nesting a loop of its own, for example a lax.scan "
             "over what differs from level to level"
         )
+    if call_depth(jaxpr) > _CALL_DEPTH_LIMIT:
         closed = inline_single_calls(closed)
         jaxpr = closed.jaxpr
     platforms = tuple(platforms)
@@ -187,7 +187,6 @@ def lower_jaxpr(
     )
 
 
-def _select(given: Sequence[Any] | None, kept: Sequence[bool], default: Any) -> list[Any]:
 def _control_depth(jaxpr: Jaxpr) -> int:
     """How deep branches and loops are nested, through calls too."""
     depths: dict[int, int] = {}
@@ -211,6 +210,7 @@ def _control_depth(jaxpr: Jaxpr) -> int:
     return depths[id(jaxpr)]
 
 
+def _select(given: Sequence[Any] | None, kept: Sequence[bool], default: Any) -> list[Any]:
     if given is None:
         return [default] * sum(kept)
     return [value for value, keep in zip(given, kept, strict=True) if keep]
