@@ -55,7 +55,8 @@ def jet(
         terms in the place of each array.
 
     Raises:
-        TypeError: `primals`, `series` and `fun` do not go together, or a term has another dtype.
+        TypeError: `primals`, `series` and `fun` do not go together, a term has another dtype, or
+            `fun` calls a function that has no derivative in forward mode (`custom_vjp`).
         ValueError: the sequences have different lengths, or a term has another shape.
 
     Example:

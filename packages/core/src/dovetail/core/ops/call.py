@@ -15,10 +15,9 @@ from dovetail.core.transform.derived import (
     linearization_of,
     opened,
     reference_of,
-    taylor_of,
+    taylor_of_call,
     transposition_of,
 )
-from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -95,14 +94,7 @@ class Jit(Primitive):
     def taylor(
         self, operands: Sequence[Any], results: Sequence[Any], *, jaxpr: ClosedJaxpr, name: str
     ) -> Callable[[int], Any]:
-        def truncated(order: int) -> list[list[Any]]:
-            terms = terms_of(operands, order)
-            derived, present_out = taylor_of(jaxpr, order, present_in(terms))
-            given = [t for found in terms for t in found if type(t) is not Zero]
-            outs = call(derived, [*(x[0] for x in operands), *given], name)
-            return by_order(outs, present_out)
-
-        return up_to(truncated)
+        return taylor_of_call(jaxpr, operands, lambda derived, args: call(derived, args, name))
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
         effects: Effects = params["jaxpr"].jaxpr.effects

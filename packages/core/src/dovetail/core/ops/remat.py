@@ -44,6 +44,7 @@ from dovetail.core.transform.derived import (
     opened,
     reference_of,
     remembered,
+    taylor_of_call,
     transposition_of,
 )
 
@@ -159,6 +160,23 @@ class Remat(Primitive):
                 for i, value in zip(chosen, held, strict=True):
                     operands[i] = value
         return context.inline_jaxpr(jaxpr, operands)
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        def call(derived: ClosedJaxpr, args: list[Any]) -> list[Any]:
+            count = len(operands)
+            held = _held(params["prevent_cse"], range(count), len(args) - count)
+            return _bind(derived, args, held, params)
+
+        return taylor_of_call(params["jaxpr"], operands, call)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        checked, error = checks.checked(params["jaxpr"])
+        held = _held(params["prevent_cse"], range(len(args)), 0)
+        outs = _bind(checked, args, held, params)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
 
 
 remat_p: Final = Remat()

@@ -21,7 +21,14 @@ from dovetail.core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.linearize import linearize_flat
 from dovetail.core.transform.stage import StageTracer, replace_constants, stage
-from dovetail.core.transform.taylor import taylor_flat
+from dovetail.core.transform.taylor import (
+    Series,
+    by_order,
+    present_in,
+    taylor_flat,
+    terms_of,
+    up_to,
+)
 from dovetail.core.transform.transposition import transpose_jaxpr
 
 #: For each argument or result, whether something holds for it.
@@ -181,6 +188,28 @@ def taylor_of(
     ]
     jaxpr = stage(function, [*closed.in_avals, *term_avals], derived_info(closed, "jet"))
     return jaxpr, present_out
+
+
+def taylor_of_call(
+    closed: ClosedJaxpr,
+    operands: Sequence[Series],
+    call: Callable[[ClosedJaxpr, list[Any]], list[Any]],
+) -> Callable[[int], list[Any]]:
+    """The rule `taylor` of a primitive that calls a jaxpr.
+
+    Args:
+        closed: the jaxpr.
+        operands: curves of its arguments.
+        call: calls another jaxpr in the same way. Its leading arguments are the primals.
+    """
+
+    def truncated(order: int) -> list[list[Any]]:
+        terms = terms_of(operands, order)
+        derived, present_out = taylor_of(closed, order, present_in(terms))
+        given = [t for found in terms for t in found if type(t) is not Zero]
+        return by_order(call(derived, [*(x[0] for x in operands), *given]), present_out)
+
+    return up_to(truncated)
 
 
 @remembered

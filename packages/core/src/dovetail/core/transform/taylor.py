@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dovetail.core.trace.primitive import Primitive
 
 Flags = tuple[bool, ...]
-#: Remembers the results of primitives applied to curves, with the operands, which stay alive.
+#: Remembers the results of primitives applied to curves, and keeps alive what keys are made of.
 Memory = dict[Any, tuple[Any, list[Any]]]
 
 
@@ -275,15 +275,17 @@ def tangent_program(
     """The tangent program of a primitive, staged once for the same types and parameters."""
     key = (primitive, avals, tuple(params.items()), varies, config.trace_key())
     try:
-        found = _programs.get(key)
+        known = _programs.get(key)
+        lasting = True
     except TypeError:  # a parameter that cannot be hashed
-        return _staged_program(primitive, avals, params, varies)
-    if found is None:
-        found = _staged_program(primitive, avals, params, varies)
-        if not any(isinstance(value, Tracer) for value in found.constants.values()):
-            if len(_programs) >= _MOST_PROGRAMS:
-                _programs.clear()
-            _programs[key] = found
+        known, lasting = None, False
+    if known is not None:
+        return known
+    found = _staged_program(primitive, avals, params, varies)
+    if lasting and not any(isinstance(value, Tracer) for value in found.constants.values()):
+        if len(_programs) >= _MOST_PROGRAMS:
+            _programs.clear()
+        _programs[key] = found
     return found
 
 
@@ -321,12 +323,15 @@ def expand(
     Returns:
         The results: a value, or a `Series` where one moves.
     """
+    places = tuple(map(id, operands))
     try:
-        key: Any = (primitive, tuple(map(id, operands)), tuple(params.items()))
-        if key in memory:
-            return memory[key][1]
+        key: Any = (primitive, places, tuple(params.items()))
+        known = memory.get(key)
     except TypeError:  # a parameter that cannot be hashed
-        key = object()
+        key = (primitive, places, tuple([(name, id(value)) for name, value in params.items()]))
+        known = memory.get(key)
+    if known is not None:
+        return known[1]
     moving = [i for i, x in enumerate(operands) if type(x) is Series]
     if not moving:
         out = primitive.bind(*operands, **params)
@@ -335,7 +340,7 @@ def expand(
         results = _by_rule(primitive, operands, params)
     else:
         results = _derived(primitive, operands, moving, params, memory)
-    memory[key] = (operands, results)
+    memory[key] = ((operands, params), results)
     return results
 
 
@@ -385,18 +390,23 @@ def _derived(
             return False
         return len(moving) == 1 or not program_of(moving).affine
 
+    primals = [_value(x) for x in firsts]
     if any(type(x) is Zero for x in firsts) and is_product():
-        results: list[Any] = [Zero(primitive.infer(avals, params))]
+        inferred = primitive.infer(avals, params)
+        results: list[Any] = [
+            Zero(a) for a in (inferred if primitive.multiple_results else [inferred])
+        ]
     else:
-        primals = [_value(x) for x in firsts]
         out = primitive.bind(*primals, **params)
         results = list(out) if primitive.multiple_results else [out]
     if isinstance(primitive, NoGradient):
         return results
     zeros = [r if type(r) is Zero else Zero.of(r) for r in results]
 
-    def applied(position_terms: dict[int, Any]) -> Any:
-        return primitive.bind(*[position_terms.get(i, x) for i, x in enumerate(operands)], **params)
+    def applied(changed: dict[int, Any]) -> Any:
+        """The only result, with some operands replaced."""
+        out = primitive.bind(*[changed.get(i, x) for i, x in enumerate(primals)], **params)
+        return out[0] if primitive.multiple_results else out
 
     def product_terms(order: int) -> list[Any]:
         total: Any = zeros[0]
@@ -435,7 +445,7 @@ def _derived(
                 side = add_tangents(side, part)
         if type(side) is Zero:
             return zeros
-        return [primitive.bind(*[side if i == own else x for i, x in enumerate(primals)], **params)]
+        return [applied({own: side})]
 
     derivatives: list[Any] = []
 
