@@ -22,6 +22,10 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "custom_vmap_call": "tests/unit/test_custom_batching.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",
+    "pure_callback": "tests/unit/test_callbacks.py",
+    "io_callback": "tests/unit/test_callbacks.py",
+    "debug_callback": "tests/unit/test_debug.py",
+    "debug_print": "tests/unit/test_debug.py",
     "offload": "tests/unit/test_remat.py",
     "remat2": "tests/unit/test_remat.py",
 }

@@ -11,9 +11,10 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
 if TYPE_CHECKING:
-    from dovetail import custom_batching as custom_batching
     from dovetail import ad_checkpoint as ad_checkpoint
+    from dovetail import custom_batching as custom_batching
     from dovetail import custom_derivatives as custom_derivatives
+    from dovetail import debug as debug
     from dovetail import dlpack as dlpack
     from dovetail import dtypes as dtypes
     from dovetail import errors as errors
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail.core.base.dtypes import float0 as float0
+    from dovetail.core.ops.callbacks.values import pure_callback as pure_callback
     from dovetail.core.ops.custom.custom_gradient import closure_convert as closure_convert
     from dovetail.core.ops.custom.custom_gradient import custom_gradient as custom_gradient
     from dovetail.core.ops.custom.custom_jvp import custom_jvp as custom_jvp
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from dovetail.core.runtime.clients import process_count as process_count
     from dovetail.core.runtime.clients import process_index as process_index
     from dovetail.core.runtime.clients import process_indices as process_indices
+    from dovetail.core.runtime.effects import effects_barrier as effects_barrier
     from dovetail.core.runtime.transfer import block_until_ready as block_until_ready
     from dovetail.core.runtime.transfer import copy_to_host_async as copy_to_host_async
     from dovetail.core.runtime.transfer import device_get as device_get
@@ -117,6 +120,7 @@ _NAMES = {
     "device_put": "dovetail.core.runtime.transfer",
     "devices": "dovetail.core.runtime.clients",
     "disable_jit": "dovetail.core.base.config",
+    "effects_barrier": "dovetail.core.runtime.effects",
     "enable_checks": "dovetail.core.base.config",
     "enable_x64": "dovetail.core.base.config",
     "ensure_compile_time_eval": "dovetail.core.api.inspection",
@@ -144,6 +148,7 @@ _NAMES = {
     "process_count": "dovetail.core.runtime.clients",
     "process_index": "dovetail.core.runtime.clients",
     "process_indices": "dovetail.core.runtime.clients",
+    "pure_callback": "dovetail.core.ops.callbacks.values",
     "remat": "dovetail.core.api.rematerialization:checkpoint",
     "threefry_partitionable": "dovetail.core.base.config",
     "typeof": "dovetail.core.api.inspection",
@@ -157,6 +162,7 @@ _MODULES = (
     "ad_checkpoint",
     "custom_batching",
     "custom_derivatives",
+    "debug",
     "dlpack",
     "dtypes",
     "errors",
@@ -191,6 +197,7 @@ __all__ = [
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "debug_infs",
     "debug_nans",
     "default_backend",
@@ -204,6 +211,7 @@ __all__ = [
     "disable_jit",
     "dlpack",
     "dtypes",
+    "effects_barrier",
     "enable_checks",
     "enable_x64",
     "ensure_compile_time_eval",
@@ -238,6 +246,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "pure_callback",
     "random",
     "remat",
     "sharding",

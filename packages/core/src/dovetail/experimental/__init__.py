@@ -1,3 +1,7 @@
 """What may still change: each module here is imported by its own name."""
 
-__all__ = ()
+from __future__ import annotations
+
+from dovetail.core.ops.callbacks.values import io_callback as io_callback
+
+__all__ = ["io_callback"]

@@ -575,6 +575,11 @@ trace_state: bindings.Config[Any] = bindings.Config(
 )
 """Set by the trace layer while a trace is current, to keep the C++ jit off its fast path."""
 
+callback_depth: bindings.Config[int] = bindings.Config(
+    "dovetail_callback_depth", 0, include_in_jit_key=True
+)
+"""How many callbacks this thread is in. A call in one must not wait for the call that called it."""
+
 post_hook: bindings.Config[Callable[..., None] | None] = bindings.Config("dovetail_post_hook", None)
 """Called after every call on the fast path: ``hook(function, args, kwargs, result)``."""
 

@@ -79,7 +79,7 @@ class Builder(CallBuilder):
         self.scope = ""
         #: Which of the platforms the program runs on, where there are several.
         self.platform_index: Value | None = None
-        self.host_callbacks: list[Callable[..., Any]] = []
+        self.host_callbacks: list[Any] = []
 
     # Jaxprs
 
@@ -172,11 +172,12 @@ class Builder(CallBuilder):
         finally:
             self.scope = before
 
-    def host_callback(self, function: Callable[..., Any]) -> int:
+    def host_callback(self, function: Any) -> int:
         """Register a Python function that the program calls back.
 
         Args:
-            function: takes NumPy arrays and returns a tuple of arrays.
+            function: takes NumPy arrays and returns a tuple of arrays; or a call that the runtime
+                knows how to make.
 
         Returns:
             Its index, for the ``backend_config`` of the custom call.

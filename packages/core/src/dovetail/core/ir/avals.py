@@ -160,6 +160,8 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token: Final = AbstractToken()
+runtime_token: Final = make_aval((0,), np.dtype(bool))
+"""The array that orders one program after another; it is there when a program has ended."""
 
 # Python scalars have the default dtype of their kind and are weakly typed.
 _of_type: Final[dict[type, Callable[[Any], AbstractValue]]] = {}

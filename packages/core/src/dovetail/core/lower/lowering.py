@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,8 +32,8 @@ class LoweredModule:
     """A program in StableHLO, and what has to be known to call it.
 
     The entry function takes, in this order: the index of the platform (with several platforms
-        only),
-    the hoisted constants, the arguments that were kept.
+    only), the hoisted constants, the arguments that were kept, a token (with ordered effects only).
+    It returns the results, and with effects that the host sees a token.
 
     Attributes:
         name: name of the program, such as ``jit_f``.
@@ -45,7 +45,8 @@ class LoweredModule:
         out_avals: avals of the results.
         effects: side effects.
         donation: what becomes of the donated arguments.
-        host_callbacks: Python functions that the program calls, for `compile_and_load`.
+        host_callbacks: what the program calls in Python: functions of NumPy arrays, or calls that
+            the runtime knows how to make.
     """
 
     name: str
@@ -57,7 +58,7 @@ class LoweredModule:
     out_avals: tuple[Any, ...]
     effects: Effects
     donation: Donation
-    host_callbacks: tuple[Callable[..., Any], ...]
+    host_callbacks: tuple[Any, ...]
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     def text(self, debug_info: bool = False) -> str:

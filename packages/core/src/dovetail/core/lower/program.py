@@ -14,7 +14,8 @@ from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.module import ModuleBuilder
 from dovetail.core.hlo.operations import Values, values_of
-from dovetail.core.ir.avals import abstract_token, aval_of, make_aval
+from dovetail.core.ir.avals import abstract_token, aval_of, make_aval, runtime_token
+from dovetail.core.ir.effects import host_effects
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, ordered_effects
 from dovetail.core.lower.constants import LargeConstants, host_value
 from dovetail.core.lower.rules import Rule, RuleTable, explain_failure
@@ -158,6 +159,9 @@ class Program:
     ) -> None:
         """Make the entry function.
 
+        Where the host sees effects it has a further result, the token that says that the program
+        has ended; where they are ordered, a further argument, the token of the program before.
+
         Args:
             closed: its body.
             arguments: attributes of each argument.
@@ -167,20 +171,27 @@ class Program:
         builder = self.builder
         types = builder.types
         leading = self.leading_avals(closed)
+        seen = host_effects(closed.effects)
+        given = [runtime_token] if seen else []
+        taken = [runtime_token] if ordered_effects(frozenset(seen)) else []
         block, function = self.module.function(
             self.module.unique_symbol("main"),
-            [types[a] for a in (*leading, *closed.in_avals)],
-            [types[a] for a in closed.out_avals],
+            [types[a] for a in (*leading, *closed.in_avals, *taken)],
+            [types[a] for a in (*closed.out_avals, *given)],
             public=True,
-            names=[*(None for _ in leading), *names],
+            names=[*(None for _ in leading), *names, *(None for _ in taken)],
         )
         if any(arguments):
-            function.attributes["arg_attrs"] = builder.array([*({} for _ in leading), *arguments])
+            function.attributes["arg_attrs"] = builder.array(
+                [*({} for _ in leading), *arguments, *({} for _ in taken)]
+            )
         if any(results):
-            function.attributes["res_attrs"] = builder.array(results)
+            function.attributes["res_attrs"] = builder.array([*results, *({} for _ in given)])
         with self.module.inside(block):
             values = self.bind_leading(closed, list(block.arguments))
-            builder.ops("func.return", self.body(closed, values), ())
+            outs = self.body(closed, values[: len(closed.in_avals)])
+            tokens = [builder.constant(np.zeros(0, bool), aval) for aval in given]
+            builder.ops("func.return", [*outs, *tokens], ())
 
     def emit_pending(self) -> None:
         """Make the bodies of the functions that are called; they may call further ones."""

@@ -258,7 +258,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             JaxRuntimeError: If its computation failed.
         """
         try:
-            self._buffer.block_until_ready()
+            buffers.wait(self._buffer)
         except JaxRuntimeError:
             self._check()
             raise

@@ -8,12 +8,20 @@ caller can write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from dovetail.core.base import caches
-from dovetail.core.base.bindings import _jax, host_copy, is_unreadable, result_handler, xla_client
+from dovetail.core.base.bindings import (
+    JaxRuntimeError,
+    _jax,
+    host_copy,
+    is_unreadable,
+    result_handler,
+    xla_client,
+)
+from dovetail.core.runtime.failures import original
 
 __all__ = [
     "Buffer",
@@ -26,6 +34,7 @@ __all__ = [
     "put_shared",
     "read",
     "rewrap",
+    "wait",
 ]
 
 Buffer = Any
@@ -107,7 +116,7 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     """
     # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for
     # first.
-    buffer.block_until_ready()
+    wait(buffer)
     kept = buffer._npy_value
     if kept is not None:
         known: np.ndarray[Any, Any] = kept
@@ -141,6 +150,28 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """Wait until buffers are computed.
 
     Raises:
-        JaxRuntimeError: If one of the computations failed.
+        JaxRuntimeError: If one of the computations failed; what a callback raised, if that is why.
     """
-    _batched_block(list(buffers))
+    try:
+        _batched_block(list(buffers))
+    except JaxRuntimeError as error:
+        _raise_cause(error)
+
+
+def wait(buffer: Buffer) -> None:
+    """Wait until a buffer is computed.
+
+    Raises:
+        JaxRuntimeError: If the computation failed; what a callback raised, if that is why.
+    """
+    try:
+        buffer.block_until_ready()
+    except JaxRuntimeError as error:
+        _raise_cause(error)
+
+
+def _raise_cause(error: BaseException) -> NoReturn:
+    cause = original(error)
+    if cause is error:
+        raise error
+    raise cause from None

@@ -22,6 +22,7 @@ from dovetail.core.base.bindings import JaxRuntimeError, xla_client
 from dovetail.core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail.core.plugins.manager import manager
 from dovetail.core.runtime import clients, disk_cache
+from dovetail.core.runtime.callbacks import on_host
 
 if TYPE_CHECKING:
     from dovetail.core.lower.lowering import LoweredModule
@@ -280,7 +281,7 @@ def _load_or_compile(
         module=module,
         devices=device_list,
         options=options,
-        host_callbacks=lowered.host_callbacks,
+        host_callbacks=tuple(map(on_host, lowered.host_callbacks)),
         name=lowered.name,
     )
     try:

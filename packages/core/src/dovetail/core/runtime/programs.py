@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dovetail.core.base import config, dtypes
-from dovetail.core.runtime import buffers, compilation
+from dovetail.core.base.bindings import JaxRuntimeError
+from dovetail.core.ir.avals import runtime_token
+from dovetail.core.ir.effects import host_effects
+from dovetail.core.ir.jaxpr import ordered_effects
+from dovetail.core.runtime import buffers, compilation, effects
 from dovetail.core.runtime.arguments import argument_buffer
 from dovetail.core.runtime.array import Array, KeyArray, wrap, wrap_value
+from dovetail.core.runtime.failures import original
 from dovetail.core.runtime.host import physical_aval
 
 if TYPE_CHECKING:
@@ -32,12 +38,16 @@ class LoadedProgram:
         constants: Buffers of the constants that it takes before its arguments.
         donated: Numbers of the function's arguments whose memory it takes.
         effects: Side effects.
+        calls_host: Whether it calls Python.
     """
 
     __slots__ = (
         "__weakref__",
         "_handlers",
         "_key_dtypes",
+        "_ordered",
+        "_seen",
+        "calls_host",
         "constants",
         "donated",
         "effects",
@@ -58,6 +68,10 @@ class LoadedProgram:
         self.kept = lowered.kept
         self.out_avals = lowered.out_avals
         self.effects = lowered.effects
+        self.calls_host = bool(lowered.host_callbacks)
+        seen = host_effects(lowered.effects)
+        self._seen = bool(seen)
+        self._ordered = bool(ordered_effects(frozenset(seen)))
         donation = lowered.donation
         self.donated = tuple(sorted((*donation.aliases, *donation.donors)))
         self.constants = [
@@ -91,9 +105,12 @@ class LoadedProgram:
             handlers = self._handlers[committed] = [
                 buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
             ]
-        results = self.executable.execute_sharded(
-            [*self.constants, *arguments] if self.constants else arguments
-        ).consume_with_handlers(handlers)
+        if self.constants:
+            arguments = [*self.constants, *arguments]
+        if self.calls_host or self._seen:
+            results = self._execute_with_effects(arguments, handlers)
+        else:
+            results = self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
         outs = [
             wrap(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
             for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
@@ -101,6 +118,25 @@ class LoadedProgram:
         if config.debug_nans.value or config.debug_infs.value:
             check_special_values(outs, self.name)
         return outs
+
+    def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
+        """Run a program that the host sees the effects of, or that calls Python."""
+        if self._seen:
+            handlers = [*handlers, buffers.handler(runtime_token, self.sharding, False)]
+        try:
+            with effects.ordering() if self._ordered else contextlib.nullcontext():
+                if self._ordered:
+                    arguments = [*arguments, effects.take_token(self.sharding)]
+                run = self.executable.execute_sharded(arguments)
+                results: list[Any] = run.consume_with_handlers(handlers)
+                if self._seen:
+                    effects.give_token(results.pop(), self._ordered)
+        except (JaxRuntimeError, ValueError) as error:
+            cause = original(error)
+            if cause is error:
+                raise
+            raise cause from None
+        return results
 
     def __call__(
         self,

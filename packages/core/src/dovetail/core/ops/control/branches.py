@@ -21,6 +21,7 @@ from dovetail.core.basis.structural import (
     to_front,
 )
 from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ir.effects import input_output
 from dovetail.core.ir.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -192,7 +193,7 @@ class Cond(Primitive):
             return batch_with_checks(
                 self, [index, *operands], [of_index, *dims], {"branches": branches}
             )
-        if ordered_effects(effects):
+        if ordered_effects(effects) or input_output(effects):
             raise NotImplementedError(
                 "vmap of lax.cond or lax.switch whose predicate is mapped runs all branches, and "
                 f"they have effects that would then happen for all: {sorted(map(str, effects))}"

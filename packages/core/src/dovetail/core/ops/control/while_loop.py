@@ -11,6 +11,7 @@ from dovetail.core.base import config, pytree
 from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.basis.structural import batch_size, instantiate, to_front
 from dovetail.core.ir.avals import make_aval
+from dovetail.core.ir.effects import input_output
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, ordered_effects
 from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail.core.ops.checks.error import avals_of, merged, settled, union
@@ -178,6 +179,12 @@ class While(Primitive):
             condition, (of_condition,) = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
             if of_condition is not None and has_checks(self.effects(**params)):
                 return batch_with_checks(self, args, dims, params)
+            if of_condition is not None and input_output(self.effects(**params)):
+                raise NotImplementedError(
+                    "vmap of lax.while_loop whose condition is mapped runs the body for all "
+                    "elements until the last one is done, and it has effects that would then "
+                    f"happen for all: {sorted(map(str, self.effects(**params)))}"
+                )
             if of_condition is not None:
                 # Elements that are done stay as they are, each for itself.
                 flags, at = [True] * len(carry), [0] * len(carry)
@@ -207,14 +214,32 @@ class While(Primitive):
         loop = Loop(**params)
         cond_consts, body_consts, carry = loop.split(values)
         _, _, avals = loop.split(context.avals_in)
-        effects = self.effects(**params)
-        return context.while_loop(
-            carry,
-            avals,
-            lambda *now: context.inline_jaxpr(loop.cond_jaxpr, [*cond_consts, *now]),
-            lambda *now: context.inline_jaxpr(loop.body_jaxpr, [*body_consts, *now]),
-            effects=ordered_effects(effects),
+        effects = ordered_effects(self.effects(**params))
+
+        def holds(*now: Any) -> list[Any]:
+            return context.inline_jaxpr(loop.cond_jaxpr, [*cond_consts, *now])
+
+        def turn(*now: Any) -> list[Any]:
+            return context.inline_jaxpr(loop.body_jaxpr, [*body_consts, *now])
+
+        if not ordered_effects(loop.cond_jaxpr.effects):
+            return context.while_loop(carry, avals, holds, turn, effects)
+
+        # The condition of a loop cannot give back a token: it is computed where it can, before the
+        # loop and at the end of each turn.
+        def turn_and_condition(_: Any, *now: Any) -> list[Any]:
+            after = turn(*now)
+            return [*holds(*after), *after]
+
+        first = holds(*carry)
+        _, *last = context.while_loop(
+            [*first, *carry],
+            [*loop.cond_jaxpr.out_avals, *avals],
+            lambda proceed, *_: proceed,
+            turn_and_condition,
+            effects,
         )
+        return last
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         loop = Loop(**params)
