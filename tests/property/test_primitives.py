@@ -22,6 +22,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "custom_vmap_call": "tests/unit/test_custom_batching.py",
     "rng_uniform": "tests/unit/test_backend_random.py",
     "jit": "tests/unit/test_jit.py",
+    "platform_index": "tests/unit/test_platform_dependent.py",
     "pure_callback": "tests/unit/test_callbacks.py",
     "io_callback": "tests/unit/test_callbacks.py",
     "debug_callback": "tests/unit/test_debug.py",
@@ -32,6 +33,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 
 # Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.
 ABSENT_RULES: dict[tuple[str, str], str] = {
+    ("platform_index", "batch"): "it has no operand that could be batched",
     ("rng_uniform", "reference"): "it gives other numbers each time",
     ("rng_uniform", "batch"): "a backend's generator takes one pair of bounds; keys are for this",
 }

@@ -42,6 +42,7 @@ _MODULES = {
     "dovetail.core.ops.control.branches": ("cond cond_p switch"),
     "dovetail.core.ops.control.linear_solve": ("custom_linear_solve linear_solve_p"),
     "dovetail.core.ops.control.loops": ("fori_loop map scan"),
+    "dovetail.core.ops.control.platforms": ("platform_dependent"),
     "dovetail.core.ops.control.root": ("custom_root"),
     "dovetail.core.ops.control.scan": ("scan_p"),
     "dovetail.core.ops.control.while_loop": ("while_loop while_p"),

@@ -95,6 +95,7 @@ from dovetail.core.ops.control.linear_solve import linear_solve_p as linear_solv
 from dovetail.core.ops.control.loops import fori_loop as fori_loop
 from dovetail.core.ops.control.loops import map as map
 from dovetail.core.ops.control.loops import scan as scan
+from dovetail.core.ops.control.platforms import platform_dependent as platform_dependent
 from dovetail.core.ops.control.root import custom_root as custom_root
 from dovetail.core.ops.control.scan import scan_p as scan_p
 from dovetail.core.ops.control.while_loop import while_loop as while_loop

@@ -9,6 +9,7 @@ from dovetail.core.base import source
 from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
+from dovetail.core.hlo.platform_choice import by_platform
 from dovetail.core.ir.jaxpr import JaxprEqn, ordered_effects
 from dovetail.core.plugins.manager import manager
 from dovetail.core.trace.primitive import Primitive
@@ -71,26 +72,13 @@ class RuleTable(dict[Primitive, Rule]):
         return found
 
     def _by_platform(self, primitive: Primitive) -> Rule:
-        rules = [self.for_platform(platform)[primitive] for platform in self._platforms]
+        rules = {platform: self.for_platform(platform)[primitive] for platform in self._platforms}
 
         def choose(context: Builder, *values: Value, **params: Any) -> list[Value]:
-            platforms, index = context.platforms, context.platform_index
-            assert index is not None
             assert context.equation is not None
-
-            def branch(platform: str, rule: Rule) -> Callable[[], Any]:
-                def lower_for_platform() -> Any:
-                    context.platforms = (platform,)
-                    try:
-                        return rule(context, *values, **params)
-                    finally:
-                        context.platforms = platforms
-
-                return lower_for_platform
-
-            return context.case(
-                index,
-                [branch(p, rule) for p, rule in zip(platforms, rules, strict=True)],
+            return by_platform(
+                context,
+                lambda platform: rules[platform](context, *values, **params),
                 context.avals_out,
                 ordered_effects(context.equation.effects),
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail.core.base import config, dtypes, pytree
+from dovetail.core.base.errors import MissingRuleError
 from dovetail.core.base.unspecified import UNSPECIFIED
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
 from dovetail.core.basis.operands import literal, literal_like
@@ -20,6 +21,7 @@ from dovetail.core.basis.structural import (
     is_linear,
     to_front,
 )
+from dovetail.core.hlo.platform_choice import by_platform
 from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.effects import input_output
 from dovetail.core.ir.jaxpr import (
@@ -71,17 +73,19 @@ if TYPE_CHECKING:
 
 _INDEX: Final = np.dtype(np.int32)
 Branches = tuple[ClosedJaxpr, ...]
+#: For each branch the platforms that it is for, or None for all others.
+Platforms = tuple[tuple[str, ...] | None, ...] | None
 
 
 class Cond(Primitive):
-    """Runs one of several jaxprs, chosen by a number."""
+    """Runs one of several jaxprs, chosen by a number, or by the platform where it runs."""
 
     name = "cond"
     multiple_results = True
     accepts_zeros = True
     has_effects = True
 
-    def abstract(self, index: Any, *avals: Any, branches: Branches) -> Any:
+    def abstract(self, index: Any, *avals: Any, branches: Branches, **platforms: Any) -> Any:
         if index.shape or index.dtype != _INDEX:
             raise TypeError(f"cond: the index must be a scalar int32, got {index}")
         for branch in branches:
@@ -96,21 +100,28 @@ class Cond(Primitive):
             for first, *same in zip(outs[0], *outs, strict=True)
         ]
 
-    def reference(self, index: Any, *args: Any, branches: Branches) -> Any:
+    def reference(self, index: Any, *args: Any, branches: Branches, **platforms: Any) -> Any:
         return reference_of(branches[int(np.clip(index, 0, len(branches) - 1))], args)
 
-    def effects(self, *avals: Any, branches: Branches) -> Effects:
+    def effects(self, *avals: Any, branches: Branches, **platforms: Any) -> Effects:
         return no_effects.union(*(branch.jaxpr.effects for branch in branches))
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        branches: Branches,
+        **platforms: Any,
     ) -> tuple[Any, Any]:
         index, *operands = primals
         tangents = tangents[1:]
         varies = tuple(type(t) is not Zero for t in tangents)
         forced = _union(jvp_of(branch, varies)[1] for branch in branches)
         derived = [jvp_of(branch, varies, forced)[0] for branch in branches]
-        outs = _bind(index, derived, [*operands, *(t for t in tangents if type(t) is not Zero)])
+        outs = _bind(
+            index, derived, [*operands, *(t for t in tangents if type(t) is not Zero)], **platforms
+        )
         count = len(forced)
         results, given = outs[:count], iter(outs[count:])
         return results, [
@@ -118,7 +129,12 @@ class Cond(Primitive):
         ]
 
     def linearize(
-        self, primals: Sequence[Any], nonzero: Sequence[bool], *, branches: Branches
+        self,
+        primals: Sequence[Any],
+        nonzero: Sequence[bool],
+        *,
+        branches: Branches,
+        **platforms: Any,
     ) -> tuple[Any, Callable[..., Any]]:
         index, *operands = primals
         varies = tuple(nonzero[1:])
@@ -131,7 +147,7 @@ class Cond(Primitive):
             _with_slots(part[0], count, tuple(slots), tuple(place))
             for part, place in zip(parts, places, strict=True)
         ]
-        outs = _bind(index, primal, operands)
+        outs = _bind(index, primal, operands, **platforms)
         results, kept = outs[:count], outs[count:]
         # Operands that a branch needs again are residuals of it too; none is given twice.
         needed = sorted({f for part in parts for f in part[2] if f is not None})
@@ -146,13 +162,13 @@ class Cond(Primitive):
 
         def tangent(*tangents: Any) -> list[Any]:
             given = [t for t, v in zip(tangents[1:], varies, strict=True) if v]
-            found = iter(_bind(index, linear, [*residuals, *given]))
+            found = iter(_bind(index, linear, [*residuals, *given], **platforms))
             return [next(found) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)]
 
         return results, tangent
 
     def transpose(
-        self, cotangent: Any, index: Any, *args: Any, branches: Branches
+        self, cotangent: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
     ) -> Sequence[Any]:
         linear = tuple(map(is_linear, args))
         given = tuple(type(ct) is not Zero for ct in cotangent)
@@ -160,12 +176,17 @@ class Cond(Primitive):
         derived = [transposition_of(branch, linear, given, forced)[0] for branch in branches]
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
-        results = iter(_bind(index, derived, [*operands, *cts]))
+        results = iter(_bind(index, derived, [*operands, *cts], **platforms))
         found = iter([next(results) if v else None for v in forced])
         return [None, *(next(found) if lin else None for lin in linear)]
 
     def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], *, branches: Branches
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        branches: Branches,
+        **platforms: Any,
     ) -> tuple[Any, Any]:
         size = batch_size(args, dims)
         (index, *operands), (of_index, *of_operands) = args, dims
@@ -176,7 +197,7 @@ class Cond(Primitive):
             [d is not None for d in batch_of(branch, size, at)[1]] for branch in branches
         )
         derived = [batch_of(branch, size, at, forced)[0] for branch in branches]
-        return _bind(index, derived, operands), [0 if b else None for b in forced]
+        return _bind(index, derived, operands, **platforms), [0 if b else None for b in forced]
 
     def _batch_of_choices(
         self,
@@ -211,16 +232,41 @@ class Cond(Primitive):
         outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
         return outs, [0] * len(outs)
 
-    def lower(self, context: Builder, index: Any, *values: Any, branches: Branches) -> Any:
+    def lower(
+        self,
+        context: Builder,
+        index: Any,
+        *values: Any,
+        branches: Branches,
+        branches_platforms: Platforms = None,
+    ) -> Any:
+        effects = ordered_effects(self.effects(branches=branches))
+        if branches_platforms is not None:
+            # A branch may be beyond what another platform can do: it is lowered for its own alone.
+            def of_platform(platform: str) -> list[Any]:
+                number = branch_of(platform, branches_platforms)
+                if number is None:
+                    raise MissingRuleError(
+                        f"lax.platform_dependent has no branch for the platform {platform!r} "
+                        f"(it has {platform_names(branches_platforms)}) and no default"
+                    )
+                return context.inline_jaxpr(branches[number], values)
+
+            return by_platform(context, of_platform, context.avals_out, effects)
         return context.case(
             index,
             [partial(context.inline_jaxpr, branch, values) for branch in branches],
             context.avals_out,
-            effects=ordered_effects(self.effects(branches=branches)),
+            effects=effects,
         )
 
     def taylor(
-        self, operands: Sequence[Any], results: Sequence[Any], *, branches: Branches
+        self,
+        operands: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        branches: Branches,
+        **platforms: Any,
     ) -> Callable[[int], Any]:
         index, *others = operands
 
@@ -231,13 +277,19 @@ class Cond(Primitive):
             forced = tuple(map(_union, zip(*found, strict=True)))
             derived = [taylor_of(branch, order, present, forced)[0] for branch in branches]
             given = [t for same in terms for t in same if type(t) is not Zero]
-            return by_order(_bind(index[0], derived, [*(x[0] for x in others), *given]), forced)
+            return by_order(
+                _bind(index[0], derived, [*(x[0] for x in others), *given], **platforms), forced
+            )
 
         return up_to(truncated)
 
-    def check(self, checks: Any, index: Any, *args: Any, branches: Branches) -> Any:
+    def check(
+        self, checks: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
+    ) -> Any:
         error = union([checks.checked(branch)[1] for branch in branches])
-        outs = _bind(index, [checks.checked(branch, error)[0] for branch in branches], args)
+        outs = _bind(
+            index, [checks.checked(branch, error)[0] for branch in branches], args, **platforms
+        )
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
@@ -245,12 +297,27 @@ class Cond(Primitive):
 cond_p: Final = Cond()
 
 
+def branch_of(platform: str, platforms: Platforms) -> int | None:
+    """The number of the branch that a platform runs, if there is one."""
+    for number, names in enumerate(platforms or ()):
+        if names is None or platform in names:
+            return number
+    return None
+
+
+def platform_names(platforms: Platforms) -> str:
+    """The platforms that branches are for."""
+    return ", ".join(name for names in platforms or () for name in names or ()) or "none"
+
+
 def _union(flags: Iterable[Sequence[bool]]) -> Flags:
     """What holds for a result of some branch."""
     return tuple([any(same) for same in zip(*flags, strict=True)])
 
 
-def _bind(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
+def _bind(
+    index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any], **platforms: Any
+) -> list[Any]:
     """Choose between jaxprs; their constants become leading operands, which all of them take."""
     parts = [opened(branch) for branch in branches]
     captured = list({id(value): value for _, values in parts for value in values}.values())
@@ -263,7 +330,9 @@ def _bind(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) 
         ]
     else:
         closed = [jaxpr for jaxpr, _ in parts]
-    results: list[Any] = cond_p.bind(index, *captured, *operands, branches=tuple(closed))
+    results: list[Any] = cond_p.bind(
+        index, *captured, *operands, branches=tuple(closed), **platforms
+    )
     return results
 
 
@@ -438,7 +507,7 @@ def cond(
         pred = ne(pred, literal_like(0, pred))
     index = convert_element_type(pred, _INDEX)
     functions = {"false_fun": false_fun, "true_fun": true_fun}
-    return _choose("lax.cond", index, functions, operands)
+    return choose("lax.cond", index, functions, operands)
 
 
 def switch(
@@ -492,12 +561,25 @@ def switch(
         return functions[number](*operands)
     index = convert_element_type(clamp(low, index, high), _INDEX)
     named_branches = {f"branches[{i}]": f for i, f in enumerate(functions)}
-    return _choose("lax.switch", index, named_branches, operands)
+    return choose("lax.switch", index, named_branches, operands)
 
 
-def _choose(
-    caller: str, index: Any, functions: Mapping[str, Callable[..., Any]], operands: tuple[Any, ...]
+def choose(
+    caller: str,
+    index: Any,
+    functions: Mapping[str, Callable[..., Any]],
+    operands: tuple[Any, ...],
+    **platforms: Any,
 ) -> Any:
+    """Run one of several functions of the user.
+
+    Args:
+        caller: the function of the API.
+        index: the number of the function.
+        functions: by what messages call them.
+        operands: arguments for all.
+        **platforms: `branches_platforms`, where the platform chooses.
+    """
     given = operands_of(operands, caller, "operands")
     bodies = {
         f"{argument} {named(function)}": stage_body(
@@ -513,7 +595,7 @@ def _choose(
         _with_leading(c, tuple([number[id(v)] for v in body.captured]), leading) if captured else c
         for c, body in zip(closed, bodies.values(), strict=True)
     ]
-    outs = _bind(index, branches, [*captured, *given.leaves])
+    outs = _bind(index, branches, [*captured, *given.leaves], **platforms)
     return pytree.unflatten(next(iter(bodies.values())).out_tree, outs)
 
 
