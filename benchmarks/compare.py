@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
-GROUPS = ("dispatch", "eager", "tracing", "lowering", "fresh")
+GROUPS = ("dispatch", "eager", "tracing", "lowering", "fresh", "loops")
 #: The most that a figure may be of JAX's, by the beginning of its name; the longest that fits
 # counts.
 BARS = {
@@ -40,6 +40,9 @@ BARS = {
     "trace: gradient": 0.4,
     "lower: ": 0.35,
     "jit(lambda)": 0.15,
+    "scan: gradient of 1,000 steps, trace and lower": 0.6,
+    "scan: gradient of 1,000 steps, run": 1.05,
+    "scan: gradient of 1,000 steps, bytes": 1.0,
 }
 STARTS = {
     "import of the NumPy API": "import {0}.numpy",
@@ -83,7 +86,10 @@ def group(name: str, python: str, framework: str, environment: dict[str, str]) -
     text = subprocess.run(
         command, check=True, env=environment, capture_output=True, text=True
     ).stdout
-    return {figure: (value, "us") for figure, value in json.loads(text).items()}
+    return {
+        figure: (value, "B" if figure.endswith("bytes") else "us")
+        for figure, value in json.loads(text).items()
+    }
 
 
 #: What is measured; of each first dovetail, then JAX, so that a machine that becomes slower or

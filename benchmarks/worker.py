@@ -194,6 +194,43 @@ def fresh() -> dict[str, float]:
     }
 
 
+def rnn_loss(parameters: Any, state: Any, inputs: Any) -> Any:
+    recurrent, weight, bias = parameters
+
+    def cell(state: Any, x: Any) -> Any:
+        state = jnp.tanh(state @ recurrent + x @ weight + bias)
+        return state, state
+
+    _, states = lax.scan(cell, state, inputs)
+    return jnp.mean(states**2)
+
+
+def loops() -> dict[str, float]:
+    gradient = dt.grad(rnn_loss)
+    numbers = np.random.default_rng(0)
+    shapes = [(32, 32), (16, 32), (32,), (8, 32), (1000, 8, 16)]
+    first, second, third, state, inputs = (
+        np.asarray(0.1 * numbers.normal(size=shape), np.float32) for shape in shapes
+    )
+    arguments = tree_map(jnp.asarray, ((first, second, third), state, inputs))
+
+    def staged() -> Any:
+        return dt.jit(lambda *a: gradient(*a)).trace(*arguments).lower()
+
+    compiled = staged().compile()
+
+    def run() -> None:
+        compiled(*arguments)[0].block_until_ready()
+
+    return {
+        "scan: gradient of 1,000 steps, trace and lower": once(staged),
+        "scan: gradient of 1,000 steps, run": once(run, 61),
+        "scan: gradient of 1,000 steps, bytes": float(
+            compiled.memory_analysis().temp_size_in_bytes
+        ),
+    }
+
+
 if __name__ == "__main__":
-    groups = {f.__name__: f for f in (dispatch, eager, tracing, lowering, fresh)}
+    groups = {f.__name__: f for f in (dispatch, eager, tracing, lowering, fresh, loops)}
     print(json.dumps(groups[GROUP]()))
