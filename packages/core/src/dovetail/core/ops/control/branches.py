@@ -225,7 +225,7 @@ class Cond(Primitive):
         results = []
         for i, branch in enumerate(branches):
             given = _guarded(branch, ne(index, literal(i, _INDEX)), operands, dims, size)
-            outs, found = batch_flat(function_of(branch), *zip(*given, strict=True), size)
+            outs, found = batch_flat(function_of(branch), *given, size)
             results.append([to_front(o, d, size) for o, d in zip(outs, found, strict=True)])
         if len(branches) == 2:
             index = ne(index, literal(0, _INDEX))
@@ -410,7 +410,7 @@ def _guarded(
     operands: Sequence[Any],
     dims: Sequence[int | None],
     size: int,
-) -> list[tuple[Any, int | None]]:
+) -> tuple[list[Any], list[int | None]]:
     """Operands of a branch with no derivative for the elements that do not choose it.
 
     Otherwise a derivative that is infinite where the branch does not apply, times the zero that
@@ -422,15 +422,20 @@ def _guarded(
         operands: of all branches.
         dims: their batch dimensions.
         size: of the batch.
+
+    Returns:
+        The operands and their batch dimensions.
     """
     used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    given: list[tuple[Any, int | None]] = []
+    given: list[Any] = []
+    places: list[int | None] = []
     for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
         if var in used and dtype_kind(var.aval.dtype) in ("f", "c"):
             x, dim = to_front(x, dim, size), 0
             x = chosen(elsewhere, x, stop_gradient_p.bind(x))
-        given.append((x, dim))
-    return given
+        given.append(x)
+        places.append(dim)
+    return given, places
 
 
 def chosen(which: Any, *cases: Any) -> Any:
