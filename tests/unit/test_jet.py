@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 
 import numpy as np
@@ -130,6 +131,63 @@ def test_eager_terms_are_those_of_compiled_programs(program):
 
     eager, compiled = run(X, SERIES), dt.jit(run)(X, SERIES)
     np.testing.assert_allclose([eager[0], *eager[1]], [compiled[0], *compiled[1]], rtol=1e-12)
+
+
+FUNCTIONS_WITH_EDGES = [
+    lambda x: x**2.0,
+    lambda x: x**3,
+    lambda x: x**2.5,
+    lambda x: (x + 2) ** x,
+    lambda x: x * jnp.log(x),
+    lambda x: jnp.arctan2(x, 1 + x),
+    lambda x: jnp.logaddexp(x, 0.0),
+    lambda x: jnp.prod(jnp.stack([x, x + 1, 0 * x])),
+    jnp.abs,
+    jnp.sqrt,
+    jnp.cbrt,
+    jnp.sinc,
+    dt.nn.relu,
+]
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0, -2.0])
+def test_at_edges(x):
+    """At zeros, poles and kinks there is what nested derivatives are, NaN and infinity included."""
+
+    @dt.jit
+    def both(x):
+        series = [1.0, 0.5, 0.25]
+        return [
+            ([value, *terms], nested(function, x, series))
+            for function in FUNCTIONS_WITH_EDGES
+            for value, terms in [jet(function, (x,), (series,))]
+        ]
+
+    for found, want in both(x):
+        np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10)
+
+
+def test_nothing_is_kept():
+    """Arrays are let go without the collector of cycles, which may run much later."""
+
+    def run():
+        jet(lambda x: jnp.tanh(jnp.sin(x) / x) @ jnp.cos(x), (jnp.asarray(X),), (SERIES,))
+
+    run()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(dt.live_arrays())
+        run()
+        assert len(dt.live_arrays()) == before
+    finally:
+        gc.enable()
+
+
+def test_no_tracer_leaks():
+    with dt.checking_leaks():
+        dt.jit(lambda x: jet(lambda y: jnp.sin(y) / y, (x,), ([1.0, 0.0],))[1])(2.0)
+        dt.grad(lambda x: jet(lambda y: jnp.sin(y) / y, (x,), ([1.0, 0.0],))[1][1])(2.0)
 
 
 def test_under_vmap():

@@ -64,6 +64,10 @@ class Series:
             self._terms[order] = self._find(order)
         return self._terms[order]
 
+    def forget(self) -> None:
+        """Let go of what further coefficients are computed from, which holds the series itself."""
+        del self._find
+
 
 def series_of(value: Any, terms: Sequence[Any] = ()) -> Series:
     """The curve through a value with the coefficients `terms`, and no further ones."""
@@ -590,7 +594,12 @@ class TaylorTrace(Trace):
         try:
             if not any(type(x) is Series for x in operands):
                 return parent.process(primitive, args, params)
-            results = [self._moving(r) for r in expand(primitive, operands, params, {})]
+            memory: Memory = {}
+            results = [self._moving(r) for r in expand(primitive, operands, params, memory)]
+            for _, found in memory.values():
+                for result in found:
+                    if type(result) is Series:
+                        result.forget()
         finally:
             set_trace(previous)
         return results if primitive.multiple_results else results[0]
