@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from dovetail.core.api.inspection import ShapeDtypeStruct, struct_of
@@ -11,6 +12,7 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.arguments import resolve_device
+from dovetail.core.runtime.compilation import serialized
 from dovetail.core.runtime.inspection import cost_of, hlo_of
 from dovetail.core.runtime.jit import Staged
 from dovetail.core.runtime.sharding import as_sharding
@@ -126,10 +128,33 @@ class Traced(Stage):
 
         Args:
             lowering_platforms: the platforms to lower for; by default the one that the program
-                would run on.
+                would run on. With several, the module takes as its first argument the number of
+                the one that it runs on. None of them has to be present.
+
+        Raises:
+            TypeError: `lowering_platforms` is no sequence of names.
+            ValueError: it is empty, or names a platform twice.
+            BackendUnavailableError: no backend of that name is installed.
         """
-        platforms = (self._platform(),) if lowering_platforms is None else lowering_platforms
-        return Lowered(self._staged, self._staged.lower(tuple(platforms)))
+        if lowering_platforms is None:
+            platforms: tuple[str, ...] = (self._platform(),)
+        else:
+            platforms = _checked_platforms(lowering_platforms)
+        return Lowered(self._staged, self._staged.lower(platforms))
+
+
+def _checked_platforms(platforms: Any) -> tuple[str, ...]:
+    given = tuple(platforms) if isinstance(platforms, (tuple, list)) else ()
+    if not isinstance(platforms, (tuple, list)) or not all(isinstance(p, str) for p in given):
+        raise TypeError(
+            "lowering_platforms is a sequence of names of platforms, such as ('cpu', 'cuda'); got "
+            f"{platforms!r:.80}"
+        )
+    if not given or len(set(given)) != len(given):
+        raise ValueError(
+            f"lowering_platforms names at least one platform, and each once; got {platforms!r:.80}"
+        )
+    return given
 
 
 class Lowered(Stage):
@@ -175,32 +200,45 @@ class Lowered(Stage):
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """Compile for the device that the program would run on.
 
+        Of a program lowered for several platforms, the form for that device's is compiled.
+
         Args:
             compiler_options: options of the compiler, by name.
 
         Raises:
             ValueError: there is no such option.
         """
-        staged = self._staged
+        staged, module = self._staged, self._module
         device = staged.options.device
+        if len(module.platforms) > 1:
+            default = clients.platform_of(device or clients.default_device())
+            chosen = default if default in module.platforms else module.platforms[0]
+            module = staged.lower((chosen,))
         if device is not None:
             sharding = as_sharding(device)
         else:
-            backend = clients.backend(self._module.platforms[0])
-            default = clients.default_device()
-            same = clients.platform_of(default) == self._module.platforms[0]
-            sharding = as_sharding(default if same else backend.local_devices()[0])
+            backend = clients.backend(module.platforms[0])
+            place = clients.default_device()
+            same = clients.platform_of(place) == module.platforms[0]
+            sharding = as_sharding(place if same else backend.local_devices()[0])
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
-        return Compiled(staged, staged.compile(self._module, sharding, options))
+        program = staged.compile(module, sharding, options)
+        write = partial(serialized, program.executable, module, sharding, options)
+        return Compiled(staged, program, module.hoisted, write)
 
 
 class Compiled(Stage):
     """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the
     function."""
 
-    def __init__(self, staged: Staged, program: Any) -> None:
+    def __init__(
+        self, staged: Staged, program: Any, constants: Sequence[Any], write: Callable[[], bytes]
+    ) -> None:
         super().__init__(staged)
         self._program = program
+        # For `serialize_executable`: what the program takes first, and its executable as bytes.
+        self._constants = constants
+        self._write = write
 
     def as_text(self) -> str:
         """The optimised program in XLA's language."""
@@ -246,10 +284,13 @@ class Compiled(Stage):
         name = staged.options.name
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != staged.in_tree:
+            difference = pytree.structure_difference(
+                staged.in_tree, tree, "the program", "the call"
+            )
             raise TypeError(
-                f"the compiled program of {name} takes arguments of the structure "
-                f"{staged.in_tree}, got {tree}; static arguments are left out, they are part of "
-                "the program"
+                f"the compiled program of {name} takes arguments of another structure, (args, "
+                f"kwargs):\n{difference}\nStatic arguments are left out: they are part of the "
+                "program"
             )
         check_array_leaves(leaves, lambda: staged.names, name)
         for leaf, expected, argument in zip(

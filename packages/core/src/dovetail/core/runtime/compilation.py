@@ -34,6 +34,7 @@ __all__ = [
     "compile_executable",
     "compile_options",
     "log_duration",
+    "serialized",
     "statistics",
 ]
 
@@ -272,8 +273,28 @@ def _load_or_compile(
         key = disk_cache.entry_key(lowered.key(), option_bytes, platform, client, device_list)
         executable = _load(cache, key, lowered.name, client, device_list, options)
         if executable is not None:
+            _read.add((lowered.key(), option_bytes))
             return executable
     start = time.perf_counter()
+    executable = _compile(lowered, platform, client, device_list, options, compiler_options)
+    seconds = time.perf_counter() - start
+    with _lock:
+        _statistics.compiled += 1
+        _statistics.compile_seconds += seconds
+    log_duration("compiled", lowered.name, seconds)
+    if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
+        cache.store(key, executable, lowered.name)
+    return executable
+
+
+def _compile(
+    lowered: LoweredModule,
+    platform: str,
+    client: Any,
+    device_list: Any,
+    options: Any,
+    compiler_options: CompilerOptions | None,
+) -> Any:
     module: Any = lowered.module if lowered.host_callbacks else lowered.bytecode()
     request = CompileRequest(
         platform=platform,
@@ -285,21 +306,45 @@ def _load_or_compile(
         name=lowered.name,
     )
     try:
-        executable = manager().compile(request)
+        return manager().compile(request)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
             raise ValueError(
                 f"compiler_options={dict(compiler_options or {})!r}: {error}"
             ) from error
         raise
-    seconds = time.perf_counter() - start
-    with _lock:
-        _statistics.compiled += 1
-        _statistics.compile_seconds += seconds
-    log_duration("compiled", lowered.name, seconds)
-    if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
-        cache.store(key, executable, lowered.name)
-    return executable
+
+
+# What was read from the cache on disk: XLA writes down its own executables only, of one that it has
+# read the code would be missing.
+_read: Final[set[tuple[bytes, bytes]]] = set()
+
+
+def serialized(
+    executable: Any,
+    lowered: LoweredModule,
+    sharding: Any,
+    compiler_options: CompilerOptions | None = None,
+) -> bytes:
+    """An executable as bytes; if it came from the cache on disk it is compiled anew for that.
+
+    Args:
+        executable: What `compile_executable` returned for the other arguments.
+        lowered: The module.
+        sharding: Where it runs.
+        compiler_options: The user's compiler options.
+
+    Raises:
+        JaxRuntimeError: The backend does not write executables down.
+    """
+    device_list = sharding._internal_device_list
+    client = sharding._device.client
+    platform = clients.platform_of(client)
+    options, option_bytes = compile_options(platform, tuple(device_list), compiler_options)
+    if (lowered.key(), option_bytes) in _read:
+        executable = _compile(lowered, platform, client, device_list, options, compiler_options)
+    written: bytes = executable.serialize()
+    return written
 
 
 def _load(

@@ -26,7 +26,7 @@ from typing import Any, Final
 from dovetail.core.base import caches, config
 from dovetail.core.base.errors import CompilationCacheWarning
 
-__all__ = ["DiskCache", "current", "default_folder", "entry_key"]
+__all__ = ["DiskCache", "current", "default_folder", "entry_key", "host_processor"]
 
 # Changed whenever files of an earlier dovetail must not be read any more.
 FORMAT: Final = 1
@@ -60,7 +60,7 @@ def default_folder() -> Path:
 
 
 @caches.lru_cache(maxsize=1)
-def _host_processor() -> str:
+def host_processor() -> str:
     """The processor's model and instruction sets: code for one CPU may not run on another."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -88,7 +88,7 @@ def _backend_fingerprint(platform: str, client: Any, device_list: Any) -> str:
         f"flags {os.environ.get('XLA_FLAGS', '')} {os.environ.get('LIBTPU_INIT_ARGS', '')}",
     ]
     if platform == "cpu":
-        parts.append(_host_processor())
+        parts.append(host_processor())
     return "\n".join(parts)
 
 

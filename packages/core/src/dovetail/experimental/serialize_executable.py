@@ -1,0 +1,8 @@
+"""Compiled programs as bytes, for another process on the same kind of machine."""
+
+from __future__ import annotations
+
+from dovetail.core.api.serialization import deserialize_and_load as deserialize_and_load
+from dovetail.core.api.serialization import serialize as serialize
+
+__all__ = ["deserialize_and_load", "serialize"]

@@ -1,0 +1,269 @@
+"""Compiling ahead of time: stages, calls of compiled programs, programs as bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax, stages
+from dovetail.core.api import serialization
+from dovetail.experimental import serialize_executable
+from dovetail.experimental.serialize_executable import deserialize_and_load, serialize
+
+F = np.float32
+W, Y = np.ones((2, 3), F), np.arange(3, dtype=F)
+
+
+def model(parameters: Any, y: Any) -> Any:
+    return {"product": parameters["w"] @ y, "sine": jnp.sin(y)}
+
+
+def struct(*shape: int, dtype: Any = F) -> dt.ShapeDtypeStruct:
+    return dt.ShapeDtypeStruct(shape, dtype)
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Any:
+    return dt.jit(model).lower({"w": struct(2, 3)}, struct(3)).compile()
+
+
+def test_the_names_of_stages() -> None:
+    assert set(stages.__all__) >= {"ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"}
+    traced = dt.jit(model).trace({"w": struct(2, 3)}, struct(3))
+    lowered = traced.lower()
+    done = lowered.compile()
+    for value, kind in (
+        (traced, stages.Traced),
+        (lowered, stages.Lowered),
+        (done, stages.Compiled),
+        (lowered.args_info[0][1], stages.ArgInfo),
+    ):
+        assert type(value) is kind
+    for stage in (traced, lowered, done):
+        assert stage.in_tree == dt.tree.structure((({"w": 0}, 0), {}))
+        assert stage.out_tree == dt.tree.structure({"product": 0, "sine": 0})
+        assert stage.out_info == {"product": struct(2), "sine": struct(3)}
+
+
+ABSTRACT: dict[str, Callable[[], Any]] = {
+    "struct": lambda: struct(3),
+    "aval": lambda: dt.typeof(Y),
+    "array": lambda: jnp.asarray(Y),
+    "numpy": lambda: Y,
+    "duck": lambda: type("Duck", (), {"shape": (3,), "dtype": np.dtype(F)})(),
+}
+
+
+@pytest.mark.parametrize("kind", ABSTRACT)
+def test_abstract_arguments(kind: str) -> None:
+    argument = ABSTRACT[kind]()
+    assert dt.eval_shape(jnp.sin, argument) == struct(3)
+    assert dt.jit(jnp.sin).eval_shape(argument) == struct(3)
+    assert str(dt.make_jaxpr(jnp.sin)(argument)) == str(dt.make_jaxpr(jnp.sin)(Y))
+    program = dt.jit(jnp.sin).trace(argument).lower().compile()
+    np.testing.assert_array_equal(program(Y), dt.jit(jnp.sin)(Y))
+
+
+WRONG_CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "too few": (lambda c: c({"w": W}), r"\[0\]:\n.*a tuple of length 2\n.*a tuple of length 1"),
+    "too many": (lambda c: c({"w": W}, Y, Y), r"\[0\]:\n.*length 2\n.*length 3"),
+    "key": (lambda c: c({"v": W}, Y), r"\[0\]\[0\]:\n.*keys \['w'\]\n.*keys \['v'\]"),
+    "kind": (lambda c: c([W], Y), r"\[0\]\[0\]:\n.*a dict .*\n.*a list of length 1"),
+    "keyword": (lambda c: c({"w": W}, y=Y), r"\[0\]:\n.*length 2\n.*length 1"),
+    "shape": (lambda c: c({"w": W}, np.ones(4, F)), r"f32\[3\] for its argument y, got f32\[4\]"),
+    "dtype": (
+        lambda c: c({"w": W.astype(np.int32)}, Y),
+        r"f32\[2,3\] for its argument parameters\['w'\], got i32\[2,3\]",
+    ),
+    "no array": (lambda c: c({"w": W}, "s"), "Argument y of model is 's'"),
+    "tracer": (lambda c: dt.grad(lambda y: c({"w": W}, y)["sine"].sum())(Y), "is a tracer"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CALLS)
+def test_wrong_calls(compiled: Any, case: str) -> None:
+    call, message = WRONG_CALLS[case]
+    with pytest.raises(TypeError, match=message):
+        call(compiled)
+
+
+def test_analyses(compiled: Any) -> None:
+    lowered = dt.jit(model).lower({"w": W}, Y)
+    for costs in (lowered.cost_analysis(), compiled.cost_analysis()):
+        assert costs["flops"] >= 12
+        assert costs["transcendentals"] == 3
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 9 * 4
+    assert memory.output_size_in_bytes >= 5 * 4
+
+
+PLATFORMS = [("cpu",), ("cuda",), ("tpu",), ("cpu", "cuda"), ("tpu", "cuda", "cpu")]
+
+
+@pytest.mark.parametrize("platforms", PLATFORMS, ids="-".join)
+def test_lowering_for_platforms(platforms: tuple[str, ...]) -> None:
+    def function(x: Any) -> Any:
+        return jnp.sort(jnp.sin(x))
+
+    lowered = dt.jit(function).lower(struct(5000), lowering_platforms=platforms)
+    text = lowered.as_text()
+    signature = next(line for line in text.splitlines() if "@main" in line)
+    assert ("tensor<i32>" in signature) == (len(platforms) > 1)
+    assert ("stablehlo.case" in text) == (len(platforms) > 1 and "cpu" in platforms)
+    if "cpu" in platforms:
+        x = np.linspace(0, 9, 5000, dtype=F)
+        np.testing.assert_array_equal(lowered.compile()(x), dt.jit(function)(x))
+
+
+BAD_PLATFORMS: list[tuple[Any, type[Exception], str]] = [
+    ("cpu", TypeError, "a sequence of names"),
+    (("cpu", 3), TypeError, "a sequence of names"),
+    ((), ValueError, "at least one platform"),
+    (("cpu", "cpu"), ValueError, "each once"),
+    (("abacus",), RuntimeError, "unknown platform 'abacus'"),
+]
+
+
+@pytest.mark.parametrize(("platforms", "kind", "message"), BAD_PLATFORMS)
+def test_bad_platforms(platforms: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        dt.jit(model).lower({"w": W}, Y, lowering_platforms=platforms)
+
+
+TABLE = np.arange(5000, dtype=F)
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "trees": (model, ({"w": W}, Y)),
+    "scalar": (lambda x: x * 2, (1.5,)),
+    "no result": (lambda x: None, (Y,)),
+    "unused argument": (lambda x, y: x + 1, (Y, W)),
+    "captured table": (lambda x: TABLE[:3] * x, (Y,)),
+    "empty": (lambda x: x, (np.ones((0, 2), F),)),
+    "bfloat16": (lambda x: x + x, (jnp.ones(3, jnp.bfloat16),)),
+    "complex": (lambda x: x * 1j, (Y,)),
+    "LAPACK": (lambda x: lax.linalg.cholesky(x), (np.eye(3, dtype=F) * 4,)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_round_trip(case: str) -> None:
+    function, arguments = CASES[case]
+    program = dt.jit(function).lower(*arguments).compile()
+    loaded = deserialize_and_load(*serialize(program))
+    again = deserialize_and_load(*serialize(loaded))
+    for other in (loaded, again):
+        assert type(other) is stages.Compiled
+        assert other.out_info == program.out_info
+        dt.tree.map(np.testing.assert_array_equal, other(*arguments), program(*arguments))
+
+
+def test_programs_out_of_the_cache_on_disk(tmp_path: Any) -> None:
+    def function(x: Any) -> Any:
+        return jnp.cos(x) * 3.25
+
+    names = {
+        "compilation_cache_dir": str(tmp_path / "cache"),
+        "persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: getattr(dt.config, name) for name in names}
+    try:
+        for name, value in names.items():
+            dt.config.update(name, value)
+        for _ in range(2):
+            dt.clear_caches()
+            program = dt.jit(function).lower(Y).compile()
+        parts = serialize(program)
+        for file in (tmp_path / "cache").iterdir():
+            file.unlink()
+        np.testing.assert_array_equal(deserialize_and_load(*parts)(Y), program(Y))
+    finally:
+        for name, value in before.items():
+            dt.config.update(name, value)
+
+
+def test_donation_survives() -> None:
+    program = dt.jit(lambda x: x + 1, donate_argnums=0).lower(Y).compile()
+    loaded = deserialize_and_load(*serialize(program))
+    x = jnp.asarray(Y)
+    np.testing.assert_array_equal(loaded(x), Y + 1)
+    assert x.is_deleted()
+
+
+def test_another_process(tmp_path: Any) -> None:
+    program = dt.jit(lambda x: {"y": jnp.sin(x)}).lower(struct(3)).compile()
+    file = tmp_path / "program"
+    file.write_bytes(serialize(program)[0])
+    code = (
+        "import sys, dovetail as dt, numpy as np\n"
+        "from dovetail.experimental.serialize_executable import deserialize_and_load\n"
+        "trees = dt.tree.structure(((0,), {})), dt.tree.structure({'y': 0})\n"
+        "loaded = deserialize_and_load(open(sys.argv[1], 'rb').read(), *trees)\n"
+        "print(np.asarray(loaded(np.arange(3, dtype='f4'))['y']).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
+    )
+    np.testing.assert_allclose(json.loads(done.stdout), np.sin(Y), rtol=1e-6)
+
+
+DAMAGE: dict[str, tuple[Callable[[bytes], Any], type[Exception], str]] = {
+    "empty": (lambda b: b"", ValueError, "no serialized program"),
+    "foreign": (lambda b: b"\x80\x04 a pickle" * 9, ValueError, "no serialized program"),
+    "text": (lambda b: "program", TypeError, "takes the bytes"),
+    "format": (lambda b: b[:18] + b"\x09" + b[19:], ValueError, "another version"),
+    "cut": (lambda b: b[:-1], ValueError, "damaged"),
+    "cut in the header": (lambda b: b[:30], ValueError, "damaged"),
+    "longer": (lambda b: b + b"\n", ValueError, "damaged"),
+    "a bit": (lambda b: b[:-50] + bytes([b[-50] ^ 1]) + b[-49:], ValueError, "damaged"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damaged_payloads(compiled: Any, case: str) -> None:
+    change, kind, message = DAMAGE[case]
+    payload, *trees = serialize(compiled)
+    with pytest.raises(kind, match=message):
+        deserialize_and_load(change(payload), *trees)
+
+
+@pytest.mark.parametrize(
+    "fact", ["dovetail", "jaxlib", "platform", "runtime", "device", "processor"]
+)
+def test_other_surroundings(compiled: Any, fact: str, monkeypatch: Any) -> None:
+    facts = serialization._facts(dt.devices()[0])
+    other = {**facts, fact: "cuda" if fact == "platform" else "something else"}
+    with monkeypatch.context() as patch:
+        patch.setattr(serialization, "_facts", lambda device: other)
+        payload, *trees = serialize(compiled)
+    if fact == "platform":
+        with pytest.raises(RuntimeError, match="platform 'cuda' cannot run"):
+            deserialize_and_load(payload, *trees)
+    with pytest.raises(ValueError, match=r"the serialized program is for .*, here is"):
+        deserialize_and_load(payload, *trees, backend="cpu")
+
+
+def test_misuse(compiled: Any) -> None:
+    payload, in_tree, out_tree = serialize(compiled)
+    with pytest.raises(TypeError, match="serialize takes a compiled program"):
+        serialize(dt.jit(model))  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"out_tree of .* has 3 leaves, the program of model has 2"
+    ):
+        deserialize_and_load(payload, in_tree, dt.tree.structure([1, 2, 3]))
+    with pytest.raises(TypeError, match=r"in_tree of .* is a tree definition"):
+        deserialize_and_load(payload, 3, out_tree)
+    with pytest.raises(ValueError, match="a sequence of one device"):
+        deserialize_and_load(payload, in_tree, out_tree, execution_devices=[])
+    loaded = deserialize_and_load(
+        payload, in_tree, out_tree, execution_devices=dt.devices("cpu")[:1]
+    )
+    with pytest.raises(TypeError, match=r"argument parameters\['w'\], got"):
+        loaded({"w": Y}, Y)
+    assert serialize_executable.__all__ == ["deserialize_and_load", "serialize"]
