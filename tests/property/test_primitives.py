@@ -27,6 +27,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "io_callback": "tests/unit/test_callbacks.py",
     "debug_callback": "tests/unit/test_debug.py",
     "debug_print": "tests/unit/test_debug.py",
+    "while": "tests/unit/test_while_loop.py",  # its samples have no derivatives
     "offload": "tests/unit/test_remat.py",
     "remat2": "tests/unit/test_remat.py",
 }

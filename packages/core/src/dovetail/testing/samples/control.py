@@ -1,0 +1,97 @@
+"""Samples of branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.api.inspection import make_jaxpr
+from dovetail.core.base.config import enable_x64
+from dovetail.core.ops.arithmetic import add, mul
+from dovetail.core.ops.comparison import lt
+from dovetail.core.ops.trigonometric import sin
+from dovetail.testing.sample import Sample
+
+INDEX = np.dtype(np.int32)
+XS = np.array([[0.5, -1.25], [2.0, 0.75], [-0.5, 1.5]])
+FIRST = np.array([0.25, -0.75])
+
+
+def _jaxpr(function: Callable[..., Any], *examples: Any) -> Any:
+    with enable_x64(True):
+        return make_jaxpr(function)(*examples)
+
+
+def branches() -> list[Sample]:
+    """Chosen by each number, with operands that only some branches use."""
+    x, y = FIRST, np.array([1.5, 0.5])
+    cases = tuple(
+        _jaxpr(f, x, y)
+        for f in (
+            lambda x, y: (sin(x), mul(x, y)),
+            lambda x, y: (mul(x, x), x),
+            lambda x, y: (y, sin(mul(y, y))),
+        )
+    )
+    linear = tuple(_jaxpr(f, x) for f in (lambda x: (mul(x, 3.0),), lambda x: (add(x, x),)))
+    return [
+        *(Sample((INDEX.type(i), x, y), {"branches": cases}, vary=_next_choice) for i in range(3)),
+        Sample((INDEX.type(1), x), {"branches": linear}, linear=(1,), vary=_next_choice),
+    ]
+
+
+def _next_choice(x: np.ndarray[Any, Any], index: int) -> np.ndarray[Any, Any]:
+    if x.dtype == INDEX:
+        return np.asarray((x + index) % 2, INDEX)
+    return np.roll(x, index)
+
+
+def scans() -> list[Sample]:
+    """With constants, elements, results; backwards; unrolled with a remainder; of no elements."""
+    body = _jaxpr(lambda c, h, x: (sin(add(mul(h, c), x)), mul(h, x)), FIRST, FIRST, XS[0])
+    sums = _jaxpr(lambda h, x: (add(h, mul(x, 2.0)), h), FIRST, XS[0])
+    made = []
+    for reverse, unroll, xs in ((False, 1, XS), (True, 1, XS), (True, 2, XS), (False, 3, XS[:0])):
+        shared = {
+            "length": len(xs),
+            "reverse": reverse,
+            "num_carry": 1,
+            "unroll": unroll,
+            "_split_transpose": False,
+        }
+        made += [
+            Sample(
+                (np.array([0.5, 1.5]), FIRST, xs),
+                {"jaxpr": body, "num_consts": 1, "linear": (False,) * 3, **shared},
+                absolute=8,  # a rounding in one turn is an error in all that follow
+            ),
+            Sample(
+                (FIRST, xs),
+                {"jaxpr": sums, "num_consts": 0, "linear": (False,) * 2, **shared},
+                linear=(0, 1),
+            ),
+        ]
+    return made
+
+
+def whiles() -> list[Sample]:
+    """With constants of the condition and of the body, and for no turn at all.
+
+    They have no derivative in reverse mode, so that none is compared.
+    """
+    condition = _jaxpr(lambda n, i, x: (lt(i, n),), INDEX.type(0), INDEX.type(0), FIRST)
+    body = _jaxpr(
+        lambda c, i, x: (add(i, INDEX.type(1)), sin(mul(x, c))), FIRST, INDEX.type(0), FIRST
+    )
+    params = {"cond_jaxpr": condition, "body_jaxpr": body, "cond_nconsts": 1, "body_nconsts": 1}
+    return [
+        Sample(
+            (INDEX.type(n), np.array([1.5, 0.5]), INDEX.type(0), FIRST), params, differentiable=()
+        )
+        for n in (0, 1, 3)
+    ]
+
+
+SAMPLES: dict[str, list[Sample]] = {"cond": branches(), "scan": scans(), "while": whiles()}
