@@ -331,7 +331,7 @@ def test_jaxpr():
 MISTAKES = {
     "vector": (lambda: checkify.check(X > 0, "no"), TypeError, "scalar bool.*\\.all\\(\\)"),
     "integer": (lambda: checkify.check(1, "no"), TypeError, "scalar bool, got i32"),
-    "message": (lambda: checkify.check(True, 3), TypeError, "msg must be a string, got int"),
+    "message": (lambda: checkify.check(True, 3), TypeError, "message must be a string, got int"),
     "bad format": (lambda: checkify.check(True, "a { b"), ValueError, "no format string"),
     "no such name": (lambda: checkify.check(True, "{y}", x=1), ValueError, "add y="),
     "too few": (lambda: checkify.check(True, "{} {}", 1), ValueError, "number 1, and 1 are"),
@@ -339,7 +339,7 @@ MISTAKES = {
     "key": (
         lambda: checkify.check(True, "{x}", x=dt.random.key(0)),
         TypeError,
-        r"arrays of numbers, and \['x'\]",
+        r"arrays of numbers, and the value\['x'\]",
     ),
     "function": (lambda: checkify.checkify(3), TypeError, "checkify takes a function"),
     "errors": (lambda: checkify.checkify(abs, "nan"), TypeError, "checkify.user_checks"),

@@ -58,6 +58,24 @@ def nested(x):
     return lax.fori_loop(0, 3, turn, x)
 
 
+@dt.custom_jvp
+def custom_forward(x):
+    return positive(x)
+
+
+@custom_forward.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return custom_forward(x), t * 100
+
+
+@dt.custom_vjp
+def custom_backward(x):
+    return positive(x)
+
+
+custom_backward.defvjp(lambda x: (custom_backward(x), x), lambda x, ct: (ct * 100,))
+
 # Function, argument that is fine, argument that is not, and the message.
 PROGRAMS = {
     "plain": (positive, 1.0, -1.0, "-1.0"),
@@ -121,6 +139,21 @@ PROGRAMS = {
         1.0,
         "0.0",
     ),
+    "checkpoint": (dt.checkpoint(positive), 1.0, -1.0, "-1.0"),
+    "grad of checkpoint": (dt.grad(dt.checkpoint(positive)), 1.0, -1.0, "-1.0"),
+    "custom_jvp": (custom_forward, 1.0, -1.0, "-1.0"),
+    "jit of custom_jvp": (dt.jit(custom_forward), 1.0, -1.0, "-1.0"),
+    "grad of custom_jvp": (dt.grad(custom_forward), 1.0, -1.0, "-1.0"),
+    "vmap of custom_jvp": (
+        lambda x: dt.vmap(custom_forward)(x - jnp.arange(3.0)).sum(),
+        5.0,
+        1.0,
+        "0.0",
+    ),
+    "custom_vjp": (custom_backward, 1.0, -1.0, "-1.0"),
+    "jit of custom_vjp": (dt.jit(custom_backward), 1.0, -1.0, "-1.0"),
+    "grad of custom_vjp": (dt.grad(custom_backward), 1.0, -1.0, "-1.0"),
+    "grad of jit of custom_vjp": (dt.grad(dt.jit(custom_backward)), 1.0, -1.0, "-1.0"),
     "checkify": (
         lambda x: checkify.check_error(checkify.checkify(positive)(x)[0]) or x,
         1.0,
@@ -184,6 +217,20 @@ def test_derivatives_of_a_checked_function_are_those_of_the_function():
         with dt.disable_jit():
             np.testing.assert_allclose(value, function(jnp.array(fine)), rtol=1e-6)
             np.testing.assert_allclose(slope, dt.grad(function)(fine), rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [custom_forward, custom_backward], ids=["jvp", "vjp"])
+@pytest.mark.parametrize("inner", [lambda f: f, dt.jit], ids=["live", "jit"])
+@pytest.mark.parametrize("outer", [lambda f: f, dt.jit], ids=["eager", "jit"])
+def test_derivatives_of_a_checked_function_follow_its_own_rule(function, inner, outer):
+    checked = checkify.checkify(inner(function))
+    run = outer(dt.value_and_grad(lambda x: checked(x)[::-1], has_aux=True))
+    (value, error), slope = run(jnp.array(1.0))
+    assert (float(value), float(slope), error.get()) == (0.0, 100.0, None)
+    (_, error), _ = run(jnp.array(-1.0))
+    assert message(error) == "-1.0"
+    error, _ = outer(dt.vmap(checked))(jnp.array([1.0, -1.0]))
+    assert "at mapped index 1: -1.0" in error.get()
 
 
 def test_the_first_failure_in_time_is_reported():

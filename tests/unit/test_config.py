@@ -54,6 +54,7 @@ DEFAULTS = {
     "threefry_partitionable": True,
     "debug_nans": False,
     "debug_infs": False,
+    "debug_checks": True,
     "check_tracer_leaks": False,
     "enable_checks": False,
     "log_compiles": False,

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import check_tracer_leaks as check_tracer_leaks
     from dovetail.core.base.config import check_tracer_leaks as checking_leaks
     from dovetail.core.base.config import config as config
+    from dovetail.core.base.config import debug_checks as debug_checks
     from dovetail.core.base.config import debug_infs as debug_infs
     from dovetail.core.base.config import debug_nans as debug_nans
     from dovetail.core.base.config import default_device as default_device
@@ -109,6 +110,7 @@ _NAMES = {
     "custom_gradient": "dovetail.core.ops.custom.custom_gradient",
     "custom_jvp": "dovetail.core.ops.custom.custom_jvp",
     "custom_vjp": "dovetail.core.ops.custom.custom_vjp",
+    "debug_checks": "dovetail.core.base.config",
     "debug_infs": "dovetail.core.base.config",
     "debug_nans": "dovetail.core.base.config",
     "default_backend": "dovetail.core.runtime.clients",
@@ -198,6 +200,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_checks",
     "debug_infs",
     "debug_nans",
     "default_backend",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dovetail.core.ir.effects import DebugEffect as DebugEffect
 from dovetail.core.ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from dovetail.core.ops.callbacks.breakpoints import breakpoint as breakpoint
+from dovetail.core.ops.callbacks.checks import check as check
 from dovetail.core.ops.callbacks.debugging import callback as callback
 from dovetail.core.ops.callbacks.debugging import log as log
 from dovetail.core.ops.callbacks.debugging import print as print
 
-__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "log", "print"]
+__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "check", "log", "print"]

@@ -6,24 +6,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-import numpy as np
-
-from dovetail.core.base import pytree
-from dovetail.core.base.source import describe
-from dovetail.core.basis.elementwise import dtype_kind
-from dovetail.core.basis.operands import operand
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.bitwise import not_p
-from dovetail.core.ops.checks.checking import Categories, run_checked, strong_avals
-from dovetail.core.ops.checks.error import Error, raise_error, single
+from dovetail.core.ops.checks.checking import Categories, error_of_user, run_checked
+from dovetail.core.ops.checks.error import Error, raise_error
 from dovetail.core.ops.checks.failures import (
     DivisionByZeroError,
     FailedCheckError,
-    Failure,
     JaxException,
     NaNError,
     OOBError,
-    check_fields,
 )
 from dovetail.core.transform.flattening import check_callable, name_of
 
@@ -125,26 +115,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         >>> from dovetail.experimental import checkify
         >>> checkify.check(1 < 2, "{} is not less than {}", 1, 2)
     """
-    pred = operand(pred, "check", "pred")
-    aval = aval_of(pred)
-    if aval.shape or aval.dtype != np.bool_:
-        raise TypeError(
-            f"check: pred must be a scalar bool, got {aval.short_name()}; write a comparison, and "
-            "combine the elements of an array with .all() or .any()"
-        )
-    if not isinstance(msg, str):
-        raise TypeError(f"check: msg must be a string, got {type(msg).__name__}")
-    check_fields(msg, fmt_args, fmt_kwargs)
-    pairs, tree = pytree.flatten_with_path((fmt_args, fmt_kwargs))
-    values = [operand(v, "check", f"the value{pytree.keystr(path[1:])}") for path, v in pairs]
-    for (path, _), value in zip(pairs, values, strict=True):
-        if not dtype_kind(aval_of(value).dtype):
-            raise TypeError(
-                f"check: values for the message must be arrays of numbers, and "
-                f"{pytree.keystr(path[1:])} is {aval_of(value).short_name()}"
-            )
-    failure = Failure(FailedCheckError, msg, describe(), tree, strong_avals(values))
-    raise_error(single(not_p.bind(pred), failure, values), debug)
+    raise_error(error_of_user("check", pred, msg, fmt_args, fmt_kwargs), debug)
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:

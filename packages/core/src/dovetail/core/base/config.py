@@ -499,6 +499,13 @@ debug_infs = Option(
     "Check every result for infinities, and name the operation that made the first one.",
     affects_tracing=True,
 )
+debug_checks = Option(
+    "debug_checks",
+    BOOL,
+    True,
+    "Run the checks of dovetail.debug.check; off, they are no part of programs.",
+    affects_tracing=True,
+)
 check_tracer_leaks = Option(
     "check_tracer_leaks",
     BOOL,
@@ -578,7 +585,11 @@ trace_state: bindings.Config[Any] = bindings.Config(
 callback_depth: bindings.Config[int] = bindings.Config(
     "dovetail_callback_depth", 0, include_in_jit_key=True
 )
-"""How many callbacks this thread is in. A call in one must not wait for the call that called it."""
+"""Which of the callbacks that run now this thread is in, 0 for none.
+
+A call in a callback must not wait for the call around it, as the C++ jit has calls of one signature
+do while the first of them is being served.
+"""
 
 post_hook: bindings.Config[Callable[..., None] | None] = bindings.Config("dovetail_post_hook", None)
 """Called after every call on the fast path: ``hook(function, args, kwargs, result)``."""

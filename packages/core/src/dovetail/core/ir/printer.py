@@ -70,6 +70,7 @@ _WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
     },
     # What can fail would fill a page.
     "check": {"err_tree": lambda value: False},
+    "debug_check": {"err_tree": lambda value: False, "debug": lambda value: False},
     "custom_jvp_call": {"num_consts": lambda value: False},
     "custom_vjp_call": {"num_consts": lambda value: False},
     "scan": {"linear": any, "_split_transpose": bool},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,20 +10,21 @@ import numpy as np
 from dovetail.core.base import pytree
 from dovetail.core.base.source import describe
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail.core.basis.operands import literal, literal_like
+from dovetail.core.basis.operands import literal, literal_like, operand
 from dovetail.core.basis.structural import batch_size, reshape
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Literal
 from dovetail.core.ops.arithmetic import abs_p, rem_p
-from dovetail.core.ops.bitwise import or_p
+from dovetail.core.ops.bitwise import not_p, or_p
 from dovetail.core.ops.checks.error import (
     CheckEffect,
     Error,
-    check_p,
     init_error,
     merged,
+    raise_again,
     settled,
     single,
+    within,
 )
 from dovetail.core.ops.checks.failures import (
     DivisionByZeroError,
@@ -33,13 +34,15 @@ from dovetail.core.ops.checks.failures import (
     JaxException,
     NaNError,
     OOBError,
+    check_fields,
 )
 from dovetail.core.ops.comparison import eq_p, gt_p, lt_p, ne_p
 from dovetail.core.ops.dynamic_slicing import dynamic_index_in_dim
 from dovetail.core.ops.extrema import min_p
 from dovetail.core.ops.reduction import argmax, reduce_or
+from dovetail.core.trace.live import LiveCall
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.state import Trace, set_trace, state
+from dovetail.core.trace.state import Trace, evaluation_trace, set_trace, state
 from dovetail.core.transform.batch import batch_flat
 from dovetail.core.transform.derived import derived_info, remembered
 from dovetail.core.transform.stage import stage
@@ -147,6 +150,10 @@ class CheckTrace(Trace):
                 self._no_special(primitive, result)
         return out
 
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        # The rules of the function are for who differentiates or batches around this trace.
+        return call.evaluate(args) if self.parent is evaluation_trace else call.record(args)
+
     def evaluate(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """Apply the equations of a jaxpr, in the trace in which this one computes.
 
@@ -184,6 +191,21 @@ class CheckTrace(Trace):
     def found(self, tree: Any, leaves: Sequence[Any]) -> None:
         """Take over the error that a checked jaxpr returned."""
         self.error = merged(self.error, tree.unflatten(leaves))
+
+    def with_leaves(
+        self, tree: Any, function: Callable[..., Any], *args: Any
+    ) -> tuple[list[Any], Any]:
+        """The leaves of what the checks of a call find, and its result.
+
+        Failures for which the error has no room, since only a rule can fail so, are let go.
+
+        Args:
+            tree: the structure of the error.
+            function: what is called, in the trace that is current then.
+            *args: its arguments.
+        """
+        error, out = run_checked(function, self.categories, args, {})
+        return settled(within(error, tree), tree), out
 
     def raised(self, error: Error) -> None:
         """Take over an error that the user's code raises, if that is looked for."""
@@ -266,6 +288,50 @@ class CheckTrace(Trace):
         return "a value of a function under checkify"
 
 
+def error_of_user(
+    caller: str,
+    pred: Any,
+    message: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    raises: type[Exception] | None = None,
+) -> Error:
+    """The error that a user's check is.
+
+    Args:
+        caller: the function of the API.
+        pred: what must hold.
+        message: a format string.
+        args: values for it.
+        kwargs: values for it, by name.
+        raises: the type of what it raises, if that is its own.
+
+    Raises:
+        TypeError: `pred` is no scalar bool, `message` no string, or a value no array of numbers.
+        ValueError: the message is no format string, or has a field without a value.
+    """
+    pred = operand(pred, caller, "pred")
+    aval = aval_of(pred)
+    if aval.shape or aval.dtype != np.bool_:
+        raise TypeError(
+            f"{caller}: the condition must be a scalar bool, got {aval.short_name()}; write a "
+            "comparison, and combine the elements of an array with .all() or .any()"
+        )
+    check_fields(caller, message, args, kwargs)
+    pairs, tree = pytree.flatten_with_path((tuple(args), dict(kwargs)))
+    names = [f"the value{pytree.keystr(path[1:])}" for path, _ in pairs]
+    values = [operand(v, caller, name) for (_, v), name in zip(pairs, names, strict=True)]
+    for name, value in zip(names, values, strict=True):
+        if not dtype_kind(aval_of(value).dtype):
+            raise TypeError(
+                f"{caller}: values for the message must be arrays of numbers, and {name} is "
+                f"{aval_of(value).short_name()}"
+            )
+    avals = strong_avals(values)
+    failure = Failure(FailedCheckError, message, describe(), tree, avals, None, raises)
+    return single(not_p.bind(pred), failure, values)
+
+
 def strong_avals(values: Sequence[Any]) -> tuple[Any, ...]:
     """Avals of values, which are not weakly typed."""
     return tuple([make_aval(aval.shape, aval.dtype) for aval in map(aval_of, values)])
@@ -338,23 +404,14 @@ def batch_with_checks(
     is. So what they find becomes a result, of which each element has its own, and the first one
     that failed is raised afterwards.
     """
-    trees = []
+    effects = primitive.effects(*map(aval_of, args), **params)
+    debug = all(e.debug for e in effects if type(e) is CheckEffect)
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Any) -> Any:
         checks = CheckTrace(state.trace, frozenset({FailedCheckError}))
         outs = primitive.check(checks, *args, **params)
         checks.finished = True
-        leaves, tree = pytree.flatten(checks.error)
-        trees.append(tree)
-        return [*leaves, *outs]
+        raise_again(checks.error, debug)
+        return outs
 
-    outs, out_dims = batch_flat(function, args, dims, batch_size(args, dims))
-    (tree,) = trees
-    effects = primitive.effects(*map(aval_of, args), **params)
-    debug = all(e.debug for e in effects if type(e) is CheckEffect)
-    count = tree.num_leaves
-    if any(d is not None for d in out_dims[:count]):
-        check_p.batch(outs[:count], out_dims[:count], err_tree=tree, debug=debug)
-    else:
-        check_p.bind(*outs[:count], err_tree=tree, debug=debug)
-    return outs[count:], out_dims[count:]
+    return batch_flat(function, args, dims, batch_size(args, dims))

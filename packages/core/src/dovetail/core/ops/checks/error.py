@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from dovetail.core.base import pytree
 from dovetail.core.base.node_types import register_pytree_node_class
+from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import batch_size, full, to_front
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import Effects, Literal
-from dovetail.core.ops.bitwise import or_p
+from dovetail.core.ops.bitwise import and_p, or_p
 from dovetail.core.ops.checks.failures import (
     BatchedError,
     Failure,
     JaxException,
-    JaxRuntimeError,
 )
+from dovetail.core.ops.comparison import eq_p
 from dovetail.core.ops.conversion import stop_gradient
 from dovetail.core.ops.dynamic_slicing import dynamic_index_in_dim
 from dovetail.core.ops.reduction import argmax
 from dovetail.core.ops.selection import select_n_p
-from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.primitive import Primitive, primitive
 from dovetail.core.trace.tracer import Tracer
 
 #: Shapes and dtypes of the values that are recorded with a failure.
@@ -125,14 +127,15 @@ class Error:
         """Raise if a check failed; while being traced, a check that fails where this one did.
 
         Raises:
-            JaxRuntimeError: with the message of the failure.
+            JaxRuntimeError: with the message of the failure; for a failed `dovetail.debug.check`
+                what that raises.
         """
         if isinstance(self._pred, Tracer):
             raise_error(self)
             return
         exception = self.get_exception()
         if exception is not None:
-            raise JaxRuntimeError(str(exception)) from exception
+            raise exception.raises(str(exception))
 
     def __repr__(self) -> str:
         if isinstance(self._pred, Tracer):
@@ -212,6 +215,25 @@ def avals_of(tree: Any) -> list[Any]:
         return []
     slots = [make_aval(*part) for slot in template._payload for part in slot]
     return [make_aval((), np.dtype(bool)), make_aval((), _INT32), *slots]
+
+
+def within(error: Error, tree: Any) -> Error:
+    """An error without the failures that one with another structure cannot be."""
+    known = _template(tree)._metadata
+    codes = error._metadata.keys() & known.keys()
+    if len(codes) == len(error._metadata):
+        return error
+    if not codes:
+        return init_error
+    pred = and_p.bind(error._pred, _is_one_of(error._code, codes))
+    metadata = {code: error._metadata[code] for code in codes}
+    slots = set(map(slot_of, metadata.values()))
+    payload = {slot: values for slot, values in error._payload.items() if slot in slots}
+    return Error(pred, error._code, metadata, payload)
+
+
+def _is_one_of(code: Any, codes: Iterable[int]) -> Any:
+    return reduce(or_p.bind, [eq_p.bind(code, literal(c, _INT32)) for c in codes])
 
 
 def settled(error: Error, tree: Any) -> list[Any]:
@@ -329,3 +351,23 @@ def raise_error(error: Error, debug: bool = False) -> None:
         first = argmax(leaves[0].any(tuple(range(1, leaves[0].ndim))), 0, _INT32)
         leaves = [dynamic_index_in_dim(leaf, first, 0, keepdims=False) for leaf in leaves]
     check_p.bind(*leaves, err_tree=tree, debug=debug)
+
+
+def raise_again(error: Error, debug: bool) -> None:
+    """Raise what checks have found, each failure as the function does that found it.
+
+    Args:
+        error: the error.
+        debug: whether the failures of `checkify.check` are to be seen under `checkify` alone.
+    """
+    leaves, tree = pytree.flatten(error)
+    failures = error._metadata.values()
+    for raising in (False, True):
+        codes = [f.code for f in failures if (f.raises is not None) is raising]
+        if not codes:
+            continue
+        pred = leaves[0]
+        if len(codes) < len(failures):
+            pred = and_p.bind(pred, _is_one_of(error._code, codes))
+        raises = primitive("debug_check") if raising else check_p
+        raises.bind(pred, *leaves[1:], err_tree=tree, debug=debug and not raising)

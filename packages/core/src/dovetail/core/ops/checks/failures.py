@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -22,7 +22,10 @@ class JaxException(Exception):
 
     Attributes:
         place: the line of the user's code, like ``train.py:12 (loss)``.
+        raises: the type of what is raised for it.
     """
+
+    raises: type[Exception] = JaxRuntimeError
 
     def __init__(self, message: str, place: str) -> None:
         super().__init__(message)
@@ -31,7 +34,10 @@ class JaxException(Exception):
     @classmethod
     def of(cls, failure: Failure, values: Sequence[Any]) -> JaxException:
         """The exception for a failure, from the values that were recorded with it."""
-        return cls(cls.describe(failure, values), failure.place)
+        exception = cls(cls.describe(failure, values), failure.place)
+        if failure.raises is not None:
+            exception.raises = failure.raises
+        return exception
 
     @classmethod
     def describe(cls, failure: Failure, values: Sequence[Any]) -> str:
@@ -88,7 +94,9 @@ class BatchedError(JaxException):
             f"at mapped index {', '.join(map(str, index))}: {error}"
             for index, error in errors.items()
         ]
-        super().__init__("\n".join(lines), next(iter(errors.values())).place)
+        first = next(iter(errors.values()))
+        super().__init__("\n".join(lines), first.place)
+        self.raises = first.raises
         self.errors = errors
 
 
@@ -129,6 +137,7 @@ class Failure:
         tree: the structure of the values that are recorded when it happens.
         avals: of these values.
         details: what else the text needs.
+        raises: the type of what is raised; a check with a type is `debug.check`.
     """
 
     category: type[JaxException]
@@ -137,6 +146,7 @@ class Failure:
     tree: Any = None
     avals: tuple[Any, ...] = ()
     details: Any = None
+    raises: type[Exception] | None = None
 
     @property
     def code(self) -> int:
@@ -156,17 +166,20 @@ _numbers: Final = count()
 caches.register(_codes.clear)
 
 
-def check_fields(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def check_fields(caller: str, message: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise unless a message has a value for each of its fields.
 
     Raises:
+        TypeError: the message is no string.
         ValueError: there is none for one of them, or the message is no format string.
     """
+    if not isinstance(message, str):
+        raise TypeError(f"{caller}: the message must be a string, got {type(message).__name__}")
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(message) if name is not None]
     except ValueError as error:
         raise ValueError(
-            f"check: the message {message!r} is no format string ({error}); write {{{{ and }}}} "
+            f"{caller}: the message {message!r} is no format string ({error}); write {{{{ and }}}} "
             "for braces that are part of the text"
         ) from None
     numbered = count()
@@ -174,11 +187,11 @@ def check_fields(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> N
         root = field.split(".")[0].split("[")[0] or str(next(numbered))
         if root.isdecimal() and int(root) >= len(args):
             raise ValueError(
-                f"check: the message {message!r} has a field for the value number {root}, and "
+                f"{caller}: the message {message!r} has a field for the value number {root}, and "
                 f"{len(args)} are given by position"
             )
         if not root.isdecimal() and root not in kwargs:
             raise ValueError(
-                f"check: the message {message!r} has the field {{{field}}}, and no value of that "
-                f"name is given; add {root}=..."
+                f"{caller}: the message {message!r} has the field {{{field}}}, and no value of "
+                f"that name is given; add {root}=..."
             )

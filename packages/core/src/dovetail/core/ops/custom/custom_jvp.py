@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from dovetail.core.base import pytree
@@ -30,7 +30,7 @@ from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
-from dovetail.core.transform.derived import batch_of, close, reference_of
+from dovetail.core.transform.derived import batch_of, close, opened, reference_of
 from dovetail.core.transform.flattening import check_callable, name_of
 from dovetail.core.transform.stage import stage
 
@@ -96,6 +96,28 @@ class CustomCall(Primitive):
         """The results; only the function is compiled, whatever its rules are."""
         return jit_p.bind(*args, jaxpr=call_jaxpr, name=name)
 
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        checked, error = checks.checked(params["call_jaxpr"])
+        if checked is params["call_jaxpr"]:
+            return self.bind(*args, **params)
+        params["call_jaxpr"], captured = opened(checked)
+        params["num_consts"] += len(captured)
+        self.check_rule(partial(checks.with_leaves, error), params)
+        outs = self.bind(*captured, *args, **params)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
+    def check_rule(
+        self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
+    ) -> None:
+        """Have the rule in parameters return the leaves of an error as leading results.
+
+        Args:
+            with_leaves: from the rule and its arguments to leaves and what the rule returns.
+            params: the parameters, which are changed.
+        """
+        raise NotImplementedError
+
     def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
         """Put the function for a batch into parameters."""
         batch = Batch.of_arguments(batch_size(args, dims), dims)
@@ -139,6 +161,17 @@ class CustomJVPCall(CustomCall):
         **params: Any,
     ) -> tuple[Any, Any]:
         return jvp(*split_captured(name, num_consts, primals, tangents))
+
+    def check_rule(
+        self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
+    ) -> None:
+        rule = params["jvp"]
+
+        def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            leaves, (outs, out_tangents) = with_leaves(rule, primals, tangents)
+            return [*leaves, *outs], [*map(Zero.of, leaves), *out_tangents]
+
+        params["jvp"] = NamedRule(rule.__name__, run)
 
     def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
         batch = self.batched_params(args, dims, params)

@@ -200,6 +200,20 @@ class CustomVJPCall(CustomCall):
             return outs, [Zero.of(o) for o in outs]
         return differentiate(fwd.rule, name, bwd.__name__, *args)
 
+    def check_rule(
+        self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
+    ) -> None:
+        fwd = params["fwd"]
+
+        def run(
+            primals: Sequence[Any], perturbed: Sequence[bool]
+        ) -> tuple[list[Any], list[Any], Backward]:
+            leaves, (outs, residuals, backward) = with_leaves(fwd.rule, primals, perturbed)
+            count = len(leaves)
+            return [*leaves, *outs], residuals, lambda res, cts: backward(res, cts[count:])
+
+        params["fwd"] = NamedRule(fwd.__name__, run)
+
     def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
         batch = self.batched_params(args, dims, params)
         fwd = params["fwd"]
