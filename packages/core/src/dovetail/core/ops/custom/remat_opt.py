@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.basis.structural import batch_size
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
@@ -149,12 +150,17 @@ def call_forward(
     avals = [aval_of(p) for p in primals]
     info = function.debug_info()
     closed, captured = close(stage(forward, avals, info))
-    known: list[ClosedJaxpr] = []
+    known: list[ClosedJaxpr | None] = []
 
     def thunk() -> ClosedJaxpr | None:
         if not known:
-            known.append(stage(function, avals, info))
-        return None if known[0].consts else known[0]
+            try:
+                found = stage(function, avals, info)
+            except UnexpectedTracerError:  # it captured what is no longer there
+                known.append(None)
+            else:
+                known.append(None if found.consts else found)
+        return known[0]
 
     values: list[Any] = remat_opt_p.bind(
         *captured,
