@@ -349,6 +349,7 @@ ERRORS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("tangent tree", lambda: dt.jvp(jnp.sin, (1.0,), (1.0, 2.0)), TypeError, "same structure"),
     ("primals", lambda: dt.jvp(jnp.sin, 1.0, 1.0), TypeError, "tuples or lists"),
     ("int tangent", lambda: dt.jvp(lambda n: n, (1,), (1,)), TypeError, "float0"),
+    ("int linear", lambda: dt.linearize(lambda n: n * 2.0, 1)[1](1), ValueError, "float0"),
     (
         "cotangent tree",
         lambda: dt.vjp(lambda x: (x, x), 1.0)[1](1.0),

@@ -155,7 +155,7 @@ class LinearFunction:
         checked = []
         for i, (aval, leaf) in enumerate(zip(self.in_avals, leaves, strict=True)):
             leaf = _typed(leaf, aval)
-            found = aval_of(leaf) if aval.dtype != dtypes.float0 else aval
+            found = aval_of(leaf)
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
                     f"tangent number {i} of a linearized function must be {aval.short_name()}, "
@@ -271,7 +271,9 @@ class Pullback:
                     f"type of the result, got {found.short_name()}"
                 )
         flat = pull_back(static.program, self.residuals, leaves, static.in_avals)
-        result: tuple[Any, ...] = static.in_tree.unflatten([instantiate(ct) for ct in flat])
+        result: tuple[Any, ...] = static.in_tree.unflatten(
+            [_like(instantiate(ct), a) for ct, a in zip(flat, static.in_avals, strict=True)]
+        )
         return result
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.core.api.derivatives import jvp, vjp
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import dtypes, pytree
-from dovetail.core.basis.elementwise import dtype_kind
+from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
 from dovetail.core.basis.structural import full, reshape
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.transform.flattening import (
@@ -35,7 +35,7 @@ def jacfwd(
         fun: function of arrays and pytrees of them.
         argnums: which positional arguments to differentiate.
         has_aux: whether `fun` returns a pair ``(result, auxiliary data)``.
-        holomorphic: whether `fun` is holomorphic; then arguments must be complex.
+        holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
 
     Returns:
         A function of the same arguments. For every leaf of the result it returns the tree of the
@@ -61,18 +61,20 @@ def jacfwd(
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
-        def push(*tangents: Any) -> Any:
-            result, tangent, *aux = jvp(function, chosen, tree.unflatten(tangents), has_aux=has_aux)
-            columns = pytree.map(_solid, tangent, result)
-            return (columns, *aux) if has_aux else columns
+        function.__name__ = name_of(fun)  # what messages call it
+        # Auxiliary data depends on no tangent: it need not be arrays that can be vectorized.
+        aux: list[Any] = []
 
-        basis = _standard_basis(leaves)
-        if has_aux:
-            columns, aux = vmap(push, out_axes=(-1, None))(*basis)
-        else:
-            columns = vmap(push, out_axes=-1)(*basis)
+        def push(*tangents: Any) -> Any:
+            result, tangent, *aux[:] = jvp(
+                function, chosen, tree.unflatten(tangents), has_aux=has_aux
+            )
+            _check_results(pytree.leaves(result), fun, "jacfwd", "c" if holomorphic else "iufc")
+            return pytree.map(_solid, tangent, result)
+
+        columns = vmap(push, out_axes=-1)(*_standard_basis(leaves))
         jacobian = pytree.map(lambda c: _split_axis(c, leaves, tree, -1, argnums), columns)
-        return (jacobian, aux) if has_aux else jacobian
+        return (jacobian, *aux) if has_aux else jacobian
 
     return jacfwd_fun
 
@@ -116,24 +118,13 @@ def jacrev(
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
+        function.__name__ = name_of(fun)  # what messages call it
         if has_aux:
             result, pullback, aux = vjp(function, *chosen, has_aux=True)
         else:
             result, pullback = vjp(function, *chosen)
         outs, out_tree = pytree.flatten(result)
-        for out in outs:
-            kind = dtype_kind(aval_of(out).dtype)
-            if kind not in ("c" if holomorphic else "f"):
-                raise TypeError(
-                    f"jacrev of {name_of(fun)} requires "
-                    f"{'complex' if holomorphic else 'real floating-point'} results, got "
-                    f"{aval_of(out).dtype}"
-                    + (
-                        "; for holomorphic functions pass holomorphic=True, for others use vjp"
-                        if kind == "c"
-                        else ""
-                    )
-                )
+        _check_results(outs, fun, "jacrev", "c" if holomorphic else "f")
 
         def pull(*cotangents: Any) -> Any:
             return pytree.map(_solid, pullback(out_tree.unflatten(cotangents)), chosen)
@@ -208,6 +199,22 @@ def _check_dtypes(chosen: Any, fun: Any, name: str, kinds: str) -> None:
             )
 
 
+def _check_results(outs: Sequence[Any], fun: Any, name: str, kinds: str) -> None:
+    wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "numeric")
+    for out in outs:
+        dtype = aval_of(out).dtype
+        kind = dtype_kind(dtype)
+        if not kind or kind not in kinds:
+            raise TypeError(
+                f"{name} of {name_of(fun)} requires {wanted} results, got {dtype}"
+                + (
+                    "; for holomorphic functions pass holomorphic=True, for others use vjp"
+                    if kind == "c"
+                    else ""
+                )
+            )
+
+
 def _solid(tangent: Any, value: Any) -> Any:
     """A tangent or cotangent as a part of a Jacobian: zeros of integers are such, not float0."""
     if aval_of(tangent).dtype != dtypes.float0:
@@ -229,7 +236,9 @@ def _standard_basis(leaves: Any) -> list[Any]:
             basis.append(np.zeros((total, *aval.shape), dtypes.float0))
         else:
             unit = np.eye(total, aval.size, k=-start, dtype=bool).astype(aval.dtype)
-            basis.append(unit.reshape(total, *aval.shape))
+            unit = unit.reshape(total, *aval.shape)
+            weak = tangent.weak_type
+            basis.append(convert_element_type(unit, aval.dtype, True) if weak else unit)
         start += aval.size
     return basis
 
