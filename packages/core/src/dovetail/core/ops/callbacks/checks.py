@@ -107,7 +107,7 @@ def check(
         >>> try:
         ...     root(-4.0).block_until_ready()
         ... except ArithmeticError as error:
-        ...     print(str(error)[:16])
+        ...     print(str(error)[:15])
         no root of -4.0
     """
     if not config.debug_checks.value:
