@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -497,6 +498,29 @@ class TestCallbacksThatCompute:
 
         assert float(factorial(np.float32(6))) == 720.0
         assert float(factorial(np.float32(5))) == 120.0
+
+    def test_a_program_that_calls_itself_on_the_threads_of_the_runtime(self) -> None:
+        # Large enough not to run on the thread that calls; each level holds one thread.
+        code = (
+            "import dovetail as dt, dovetail.numpy as jnp\n"
+            "from dovetail import lax\n"
+            "type_of_x = dt.ShapeDtypeStruct((1500, 1500), jnp.float32)\n"
+            "def callback(x):\n"
+            "    return f(x + 1) if x[0, 0] < 2 else jnp.sqrt(x) ** 2 @ jnp.eye(1500)\n"
+            "@dt.jit\n"
+            "def f(x):\n"
+            "    turn = lambda i, x: dt.pure_callback(callback, type_of_x, x)\n"
+            "    return lax.fori_loop(0, 1, turn, x)\n"
+            "print([round(float(f(jnp.zeros((1500, 1500)))[0, 0])) for _ in range(2)])\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=os.environ | {"PJRT_NPROC": "5"},
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[2, 2]\n", "")
 
     def test_ordered_calls_in_ordered_calls(self) -> None:
         seen: list[str] = []

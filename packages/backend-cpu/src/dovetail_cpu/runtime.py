@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from jaxlib import xla_client
@@ -11,6 +13,9 @@ from jaxlib import xla_client
 from dovetail.extend import Client
 
 OPTIONS: Final = ("asynchronous", "num_devices", "retained_memory")
+
+# Where XLA reads how many threads its pools have; it takes the number of processors otherwise.
+_POOL_SIZE: Final = ("PJRT_NPROC", "NPROC")
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -48,8 +53,28 @@ def make_client(options: Mapping[str, object]) -> Client:
         raise kind(f"cpu option retained_memory must be a number of bytes, got {retained!r}")
     if retained:
         keep_freed_memory(retained)
-    client: Client = xla_client.make_cpu_client(asynchronous=asynchronous, num_devices=num_devices)
+    with at_least_two_threads():
+        client: Client = xla_client.make_cpu_client(
+            asynchronous=asynchronous, num_devices=num_devices
+        )
     return client
+
+
+@contextlib.contextmanager
+def at_least_two_threads() -> Iterator[None]:
+    """Have XLA make a pool of two threads where there is one processor.
+
+    A callback can hold the only thread of a pool; a program that it runs would then wait for ever.
+    """
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    if processors > 1 or any(name in os.environ for name in _POOL_SIZE):
+        yield
+        return
+    os.environ[_POOL_SIZE[0]] = "2"
+    try:
+        yield
+    finally:
+        del os.environ[_POOL_SIZE[0]]
 
 
 def keep_freed_memory(limit: int) -> None:

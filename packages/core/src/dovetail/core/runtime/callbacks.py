@@ -7,6 +7,7 @@ must not wait for the call that called it: see `config.callback_depth`.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ _NARROW: Final = {
     np.dtype(np.uint64): np.dtype(np.uint32),
     np.dtype(np.complex128): np.dtype(np.complex64),
 }
+_lock: Final = threading.Lock()
+_active: Final[set[int]] = set()
 _SCALARS: Final = {
     bool: np.bool_,
     int: np.integer,
@@ -56,8 +59,12 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
         # A token arrives, and is given back, as None.
         tokens = (None,) if call.ordered else ()
         depth = config.callback_depth
-        before = depth.value
-        depth.set_local(before + 1)
+        before = depth.get_local()
+        # A callback in a callback can be on another thread, so that the number is the process's.
+        with _lock:
+            number = max(_active, default=0) + 1
+            _active.add(number)
+        depth.set_local(number)
         try:
             place = _host_place()
             with use_trace(evaluation_trace), _on_host_device(place):
@@ -70,6 +77,8 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
             raise keep(error) from None
         finally:
             depth.set_local(before)
+            with _lock:
+                _active.remove(number)
 
     return run
 
