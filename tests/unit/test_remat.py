@@ -49,6 +49,20 @@ def looped(x: Any) -> Any:
     return carry + ys.sum()
 
 
+def looped_names(x: Any) -> Any:
+    def inner(carry: Any, element: Any) -> Any:
+        carry = checkpoint_name(jnp.cos(carry * element), "z")
+        return carry, carry * x
+
+    def body(carry: Any, element: Any) -> Any:
+        y = checkpoint_name(dt.jit(jnp.sin)(MATRIX @ carry[0]), "y")
+        z, zs = lax.scan(inner, y * element, jnp.arange(2.0))
+        return (y + z, carry[1] + 1), (y, jnp.exp(zs), z * element)
+
+    (carry, _), ys = lax.scan(body, (x, 0), jnp.arange(1.0, 4.0), reverse=True)
+    return carry + sum(y.sum() for y in ys)
+
+
 def branching(x: Any) -> Any:
     return lax.cond(jnp.sum(x) > 0, lambda v: jnp.sin(v) * v, jnp.cos, x)
 
@@ -76,6 +90,7 @@ FUNCTIONS: dict[str, Function] = {
     "named": named,
     "jit": lambda x: dt.jit(jnp.sin)(dt.jit(named)(x)),
     "scan": looped,
+    "scan of names": looped_names,
     "scan of checkpoint": lambda x: lax.scan(
         dt.checkpoint(lambda c, e: (jnp.sin(c) * e, jnp.cos(c))), x, jnp.arange(1.0, 4.0)
     )[0],
@@ -182,7 +197,9 @@ class TestCheckpointLeavesAFunctionWhatItIs:
     @pytest.mark.parametrize(
         "law", ["value", "linearize", "jit of grad", "Hessian", "vmap of grad"]
     )
-    @pytest.mark.parametrize("name", ["named", "jit", "scan", "nested", "cond", "closing"])
+    @pytest.mark.parametrize(
+        "name", ["named", "jit", "scan", "scan of names", "nested", "cond", "closing"]
+    )
     def test_for_every_policy(self, name: str, law: str, policy: str) -> None:
         f = FUNCTIONS[name]
         transform = LAWS[law]

@@ -146,6 +146,35 @@ class TestSavedResiduals:
             assert set(saved(f, *args)) <= set(saved(plain, *args))
 
     @pytest.mark.parametrize(
+        ("policy", "expected"),
+        [
+            (None, []),
+            (checkpoint_policies.dots_saveable, ["f32[5,3] output of scan"]),
+            (checkpoint_policies.save_only_these_names("y"), ["f32[5,3] output of scan"]),
+            (checkpoint_policies.save_only_these_names("z"), []),
+            (
+                checkpoint_policies.save_anything_except_these_names("y"),
+                ["f32[5,3] output of scan"] * 2,
+            ),
+            (checkpoint_policies.everything_saveable, ["f32[5,3] output of scan"] * 2),
+            (
+                checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
+                ["f32[5,3] kept in the memory 'pinned_host'"],
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("wrap", [lambda f: f, dt.jit], ids=["plain", "jit"])
+    def test_policies_see_into_loops(self, wrap: Any, policy: Any, expected: list[str]) -> None:
+        def f(w: Any, x: Any) -> Any:
+            def body(c: Any, _: Any) -> Any:
+                return checkpoint_name(layer(w, c), "y"), None
+
+            return lax.scan(wrap(body), x, None, length=5)[0]
+
+        found = saved(dt.checkpoint(f, policy=policy), jnp.ones((3, 3)), ARRAY)
+        assert [line for line in found if "argument" not in line] == expected
+
+    @pytest.mark.parametrize(
         ("function", "args", "expected"),
         [
             (lambda x: jnp.sin(x) * 3, (1.0,), ["f32[] output of cos"]),

@@ -27,13 +27,12 @@ from dovetail.core.ir.walk import (
     dce,
     dce_rules,
     eval_jaxpr,
-    inline_calls,
-    is_call,
     rename,
     substitute,
 )
 from dovetail.core.ops.naming import as_array, name_p, offload_p
-from dovetail.core.ops.remat_policies import AnythingExcept, Offloadable, Policy, answer_of
+from dovetail.core.ops.remat_policies import Offloadable, Policy
+from dovetail.core.ops.remat_split import split, with_calls_written_out
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import (
@@ -153,7 +152,8 @@ class Remat(Primitive):
     ) -> Any:
         operands = list(values)
         if differentiated:
-            chosen = held_operands(prevent_cse, len(operands))
+            every = [prevent_cse] * len(operands) if isinstance(prevent_cse, bool) else prevent_cse
+            chosen = [i for i, prevent in enumerate(every) if prevent]
             if chosen:
                 avals = [context.avals_in[i] for i in chosen]
                 held = context.optimization_barrier([operands[i] for i in chosen], avals)
@@ -180,13 +180,6 @@ class Remat(Primitive):
 
 
 remat_p: Final = Remat()
-
-
-def held_operands(prevent_cse: bool | Flags, count: int) -> list[int]:
-    """Numbers of the operands that the compiler must not look through."""
-    if isinstance(prevent_cse, bool):
-        return list(range(count)) if prevent_cse else []
-    return [i for i, prevent in enumerate(prevent_cse) if prevent]
 
 
 def _held(prevent_cse: bool | Flags, numbers: Sequence[int], new: int) -> bool | Flags:
@@ -226,22 +219,16 @@ class _Plan(NamedTuple):
     varies_out: list[bool]
 
 
-def _is_first_call(eqn: JaxprEqn) -> bool:
-    first = eqn.primitive is remat_p and not eqn.params["differentiated"]
-    return first or is_call(eqn)
-
-
 @remembered
 def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Plan:
     primal, linear, forwarded, varies_out = linearization_of(closed, varies)
     if policy is not None:
-        # The policy is asked about operations, wherever they stand.
-        primal = inline_calls(primal, is_call=_is_first_call)
+        primal = with_calls_written_out(primal)
     jaxpr = primal.jaxpr
     many = len(varies_out)
     computed = iter(jaxpr.outvars[many:])
     residuals = [next(computed) if f is None else jaxpr.invars[f] for f in forwarded]
-    saved, again = _split(jaxpr, residuals, policy)
+    saved, again, eqns = split(jaxpr, residuals, policy)
 
     # The linear program: the operations done again, then those on tangents.
     count = len(residuals)
@@ -292,7 +279,7 @@ def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Plan:
     keeping = closed
     if saved:
         keeping = ClosedJaxpr(
-            dce(jaxpr.replace(outvars=outvars, eqns=[*jaxpr.eqns, *extra]), None, True)[0],
+            dce(jaxpr.replace(outvars=outvars, eqns=[*eqns, *extra]), None, True)[0],
             primal.consts,
         )
     return _Plan(
@@ -302,40 +289,6 @@ def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Plan:
         places,
         varies_out,
     )
-
-
-def _split(
-    jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None
-) -> tuple[dict[Var, Any], list[JaxprEqn]]:
-    """Which values to save, and which equations to do again, so that the residuals are there.
-
-    Returns:
-        What is saved, with the answer of the policy; and the equations.
-    """
-    # What a policy excludes by name, it excludes before the name is given too.
-    excluded: set[Any] = set()
-    names = policy.names if isinstance(policy, AnythingExcept) else frozenset()
-    for eqn in reversed(jaxpr.eqns) if names else ():
-        if eqn.primitive is name_p and (eqn.params["name"] in names or eqn.outvars[0] in excluded):
-            excluded.update(v for v in eqn.invars if type(v) is not Literal)
-    needed: set[Any] = {v for v in residuals if type(v) is not Literal}
-    saved: dict[Var, Any] = {}
-    again: list[JaxprEqn] = []
-    for eqn in reversed(jaxpr.eqns):
-        wanted = [v for v in eqn.outvars if v in needed]
-        if not wanted:
-            continue
-        # What has effects is not done twice.
-        answer = bool(eqn.effects) or answer_of(
-            policy, eqn.primitive, [v.aval for v in eqn.invars], eqn.params
-        )
-        if answer and (eqn.effects or excluded.isdisjoint(wanted)):
-            saved.update(dict.fromkeys(reversed(wanted), answer))
-        else:
-            again.append(eqn)
-            needed.update(v for v in eqn.invars if type(v) is not Literal)
-    again.reverse()
-    return dict(reversed(saved.items())), again
 
 
 def origin(jaxpr: Jaxpr, var: Any) -> str:

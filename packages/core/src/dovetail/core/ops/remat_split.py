@@ -1,0 +1,172 @@
+"""What a checkpointed function keeps, and what it computes again, as its policy decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dovetail.core.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+)
+from dovetail.core.ir.walk import all_equations, inline_calls, is_call, jaxprs_in_params, rename
+from dovetail.core.ops.control.scan import Loop, scan_p
+from dovetail.core.ops.naming import name_p
+from dovetail.core.ops.remat_policies import AnythingExcept, Policy, answer_of
+
+
+class Split(NamedTuple):
+    """How residuals come about.
+
+    Attributes:
+        saved: what is kept, with the answer of the policy.
+        again: the equations that compute the residuals from arguments and what is kept.
+        eqns: all equations, those of loops with further results, which are kept.
+    """
+
+    saved: dict[Var, Any]
+    again: list[JaxprEqn]
+    eqns: list[JaxprEqn]
+
+
+def with_calls_written_out(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr whose calls, and first computations of checkpointed functions, stand in place.
+
+    So a policy is asked about operations, wherever they stand.
+    """
+    return inline_calls(closed, is_call=_is_first_call)
+
+
+def _is_first_call(eqn: JaxprEqn) -> bool:
+    return is_call(eqn) or eqn.params.get("differentiated") is False
+
+
+def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> Split:
+    """Divide the computation of residuals into what is kept and what is done again.
+
+    Args:
+        jaxpr: from arguments to residuals, among others.
+        residuals: some of its variables, and literals.
+        policy: says what becomes of the results of an operation.
+    """
+    excluded = _excluded(jaxpr, policy)
+    needed: set[Any] = {v for v in residuals if type(v) is not Literal}
+    saved: dict[Var, Any] = {}
+    again: list[JaxprEqn] = []
+    eqns: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        eqns.append(eqn)
+        wanted = [v for v in eqn.outvars if v in needed]
+        if not wanted:
+            continue
+        # What has effects is not done twice.
+        answer = bool(eqn.effects) or _answer(policy, eqn)
+        if answer and (eqn.effects or excluded.isdisjoint(wanted)):
+            saved.update(dict.fromkeys(reversed(wanted), answer))
+            continue
+        inside = _split_scan(eqn, wanted, policy)
+        if inside is not None:
+            saved.update(reversed(inside.saved.items()))
+            eqns[-1:] = inside.eqns
+        repeated = [eqn] if inside is None else inside.again
+        again += repeated
+        needed.update(v for e in repeated for v in e.invars if type(v) is not Literal)
+    return Split(dict(reversed(saved.items())), again[::-1], eqns[::-1])
+
+
+def _excluded(jaxpr: Jaxpr, policy: Policy | None) -> set[Any]:
+    """What a policy excludes by name, which it excludes before the name is given too."""
+    excluded: set[Any] = set()
+    if isinstance(policy, AnythingExcept):
+        for eqn in reversed(jaxpr.eqns):
+            if eqn.primitive is name_p and (
+                eqn.params["name"] in policy.names or eqn.outvars[0] in excluded
+            ):
+                excluded.update(v for v in eqn.invars if type(v) is not Literal)
+    return excluded
+
+
+def _answer(policy: Policy | None, eqn: JaxprEqn) -> Any:
+    if isinstance(policy, AnythingExcept) and any(
+        inner.primitive is name_p and inner.params["name"] in policy.names
+        for body in jaxprs_in_params(eqn.params)
+        for inner in all_equations(body)
+    ):
+        return False
+    return answer_of(policy, eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
+
+
+def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None) -> Split | None:
+    """Divide a loop into one that keeps something of each turn and one that uses it.
+
+    Returns:
+        None where nothing of it is to be kept, or where it is no loop.
+    """
+    if eqn.primitive is not scan_p or policy is None:
+        return None
+    loop = Loop.of(dict(eqn.params))
+    body = with_calls_written_out(loop.jaxpr).jaxpr
+    invars, outvars = body.invars, body.outvars
+    first, carried = loop.num_consts, loop.num_carry
+    numbers = {i for i, v in enumerate(eqn.outvars) if v in wanted}
+    while True:
+        residuals = [outvars[i] for i in sorted(numbers)]
+        inside = split(body, residuals, policy)
+        used: set[Any] = {v for e in inside.again for v in e.invars if type(v) is not Literal}
+        used.update(v for v in residuals if type(v) is not Literal)
+        # What is carried into a turn is computed by the turn before.
+        more = {i for i in range(carried) if invars[first + i] in used} - numbers
+        if not more:
+            break
+        numbers |= more
+    if not inside.saved:
+        return None
+
+    # The first loop stacks what is kept.
+    stacks: dict[Var, Var] = {}
+    results, kept = list(eqn.outvars), list(outvars)
+    places = {v: i for i, v in reversed(list(enumerate(outvars))) if i >= carried}
+    for v in inside.saved:
+        place = places.get(v)
+        if place is None or type(results[place]) is DropVar:
+            stacks[v] = Var(v.aval.update(shape=(loop.length, *v.aval.shape)))
+            results.append(stacks[v])
+            kept.append(v)
+        else:
+            stacks[v] = results[place]
+    stacking = body.replace(outvars=kept, eqns=inside.eqns)
+    saved = {stacks[v]: answer for v, answer in inside.saved.items()}
+    params = {**eqn.params, "jaxpr": ClosedJaxpr(stacking, [])}
+    stacked = eqn.replace(outvars=results, params=params)
+
+    # The second loop computes the rest.
+    carry = [i for i in sorted(numbers) if i < carried]
+    ys = [i for i in sorted(numbers) if i >= carried and outvars[i] not in inside.saved]
+    if not carry and not ys:
+        return Split(saved, [], [stacked])
+    consts = [i for i in range(first) if invars[i] in used]
+    xs = [i for i in range(first + carried, len(invars)) if invars[i] in used]
+    taken = [v for v in inside.saved if v in used]
+    operands = [*consts, *(first + i for i in carry), *xs]
+    info = body.debug_info
+    rest = Jaxpr(
+        [],
+        [*(invars[i] for i in operands), *taken],
+        [outvars[i] for i in (*carry, *ys)],
+        inside.again,
+        no_effects,
+        None if info is None else DebugInfo(info.traced_for, info.function, info.location),
+    )
+    again = loop._replace(
+        jaxpr=ClosedJaxpr(rename(rest), []), num_consts=len(consts), num_carry=len(carry)
+    )
+    given = [*(eqn.invars[i] for i in operands), *(stacks[v] for v in taken)]
+    made = [eqn.outvars[i] for i in (*carry, *ys)]
+    repeated = JaxprEqn(given, made, scan_p, again.params(len(given)), no_effects, eqn.traceback)
+    return Split(saved, [repeated], [stacked])
