@@ -135,26 +135,27 @@ def described(function: Callable[..., Any]) -> str:
 class UserFunction(FlatFunction):
     """A user's function of flat leaves, for one call of it.
 
+    It holds none of the leaves: recorded rules hold on to it.
+
     Args:
         signature: of the function.
-        args: the arguments of the call, by position.
+        in_tree: the structure of the arguments that are differentiated.
+        fixed: the arguments that are not, with their numbers.
 
     Attributes:
-        leaves: of the arguments that are differentiated.
-        fixed: the arguments that are not, with their numbers.
         out_avals: of the results, after a call.
     """
 
-    __slots__ = ("_dynamic", "fixed", "leaves", "out_avals", "signature")
+    __slots__ = ("fixed", "out_avals", "signature")
 
-    def __init__(self, signature: Signature, args: tuple[Any, ...]) -> None:
-        nondiff = signature.nondiff
+    def __init__(
+        self, signature: Signature, in_tree: Any, fixed: Sequence[tuple[int, Any]]
+    ) -> None:
         user = signature.function
         self.signature = signature
-        self.fixed = [(i, args[i]) for i in nondiff if i < len(args)]
-        if self.fixed:
-            dynamic = tuple([a for i, a in enumerate(args) if i not in nondiff])
-            positions = [i for i in range(len(args)) if i not in nondiff]
+        self.fixed = fixed
+        self.out_avals: list[Any] | None = None
+        if fixed:
 
             @wraps(user)
             def merged(*given: Any) -> Any:
@@ -162,19 +163,32 @@ class UserFunction(FlatFunction):
 
             function: Callable[..., Any] = merged
         else:
-            dynamic, positions, function = args, [*range(len(args))], user
-        self.leaves, in_tree = pytree.flatten(dynamic)
+            function = user
         super().__init__(function, in_tree)
-        self._dynamic = (dynamic, positions)
-        self.out_avals: list[Any] | None = None
-        check_array_leaves(
-            self.leaves, self.names_of_leaves, f"{signature.decorator} function {name_of(user)}"
-        )
+
+    @classmethod
+    def of_call(cls, signature: Signature, args: tuple[Any, ...]) -> tuple[UserFunction, list[Any]]:
+        """The function for a call, and the leaves of the arguments that are differentiated.
+
+        Raises:
+            NonArrayArgumentError: a leaf is not an array.
+        """
+        nondiff = signature.nondiff
+        fixed = [(i, args[i]) for i in nondiff if i < len(args)]
+        if fixed:
+            args = tuple([a for i, a in enumerate(args) if i not in nondiff])
+        leaves, in_tree = pytree.flatten(args)
+        function = cls(signature, in_tree, fixed)
+        context = f"{signature.decorator} function {name_of(signature.function)}"
+        check_array_leaves(leaves, function.names_of_leaves, context)
+        return function, leaves
 
     def names_of_leaves(self) -> tuple[str, ...]:
         """Names of the leaves for messages."""
-        dynamic, positions = self._dynamic
-        return leaf_names(self.signature.function, dynamic, None, positions)
+        args = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
+        fixed = {i for i, _ in self.fixed}
+        positions = [i for i in range(len(args) + len(fixed)) if i not in fixed]
+        return leaf_names(self.signature.function, args, None, positions)
 
     def merged(self, given: Sequence[Any]) -> list[Any]:
         """Arguments that are differentiated, and those that are not in their places."""

@@ -425,10 +425,10 @@ class custom_jvp(Generic[R]):
             args = tuple(
                 [_stopped(a) if i in self.nondiff_argnums else a for i, a in enumerate(args)]
             )
-        function = UserFunction(self._signature, args)
+        function, leaves = UserFunction.of_call(self._signature, args)
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
         call = _JVPCall(function, rule, function.debug_info, self.symbolic_zeros)
-        outs = state.trace.process_live(call, function.leaves)
+        outs = state.trace.process_live(call, leaves)
         result: R = function.out_tree.unflatten(outs)
         return result
 

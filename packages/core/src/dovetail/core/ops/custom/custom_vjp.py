@@ -522,7 +522,7 @@ class custom_vjp(Generic[R]):
         for i in self.nondiff_argnums:
             if i < len(args):
                 self._check_not_traced(i, args[i])
-        function = UserFunction(self._signature, args)
+        function, leaves = UserFunction.of_call(self._signature, args)
         forward = _forward_of(
             function, self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat
         )
@@ -533,7 +533,7 @@ class custom_vjp(Generic[R]):
             function.debug_info,
             self.symbolic_zeros,
         )
-        outs = state.trace.process_live(call, function.leaves)
+        outs = state.trace.process_live(call, leaves)
         result: R = function.out_tree.unflatten(outs)
         return result
 
