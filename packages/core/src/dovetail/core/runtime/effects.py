@@ -94,9 +94,11 @@ def effects_barrier() -> None:
 
     Example:
         >>> import dovetail as dt
-        >>> dt.jit(lambda x: dt.debug.print("x is {}", x))(1)
+        >>> seen = []
+        >>> dt.jit(lambda x: dt.debug.callback(lambda x: seen.append(int(x)), x))(1)
         >>> dt.effects_barrier()
-        x is 1
+        >>> seen
+        [1]
     """
     if config.callback_depth.value:
         return  # the program that called this is not over before this is

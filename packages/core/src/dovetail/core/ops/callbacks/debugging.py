@@ -177,13 +177,13 @@ def callback(
 
     Example:
         >>> import dovetail as dt
+        >>> seen = []
         >>> @dt.jit
         ... def double(x):
-        ...     dt.debug.callback(lambda x: print("seen", x), x)
+        ...     dt.debug.callback(lambda x: seen.append(float(x)), x)
         ...     return 2 * x
-        >>> double(1.5).block_until_ready()
-        seen 1.5
-        Array(3., dtype=float32, weak_type=True)
+        >>> float(double(1.5)), dt.effects_barrier(), seen
+        (3.0, None, [1.5])
     """
     if callback is None:
         if args or kwargs:
