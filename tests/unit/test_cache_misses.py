@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
 
 F = np.float32
 
@@ -27,12 +29,12 @@ CHANGES = {
     "static value": (
         lambda f: f(F(1), flag=1),
         lambda f: f(F(1), flag=2),
-        r"the static argument 'flag' is 2; it was 1$",
+        r"the static argument 'flag' is 2; it was 1\. .*that takes many values dynamic$",
     ),
     "static argument": (
         lambda f: f(F(1)),
         lambda f: f(F(1), flag=2),
-        r"the static argument 'flag' is 2$",
+        r"the static argument 'flag' is 2\. .*dynamic$",
     ),
     "option": (
         lambda f: f(F(1)),
@@ -54,12 +56,17 @@ def test_reasons(caplog, before, after, expected):
         before(f)
         after(f)
         after(f)
-    first, second = caplog.messages
-    assert re.match(
-        r"tracing <lambda>, called at .*test_cache_misses.py:\d+ .*: it was not called before",
-        first,
-    )
+    traced = [text for text in caplog.messages if text.startswith("tracing")]
+    compiled = [text for text in caplog.messages if text.startswith("compiling")]
+    first, second = traced
+    place = r"<lambda>, called at .*test_cache_misses.py:\d+ .*, took \d+\.\d ms: "
+    assert re.match("tracing " + place + "it was (not called before|made anew)", first)
+    assert re.match("tracing " + place, second)
     assert re.search(expected, second)
+    assert "To avoid it, " in second
+    assert len(compiled) == 2
+    for text in compiled:
+        assert re.match("compiling " + place + "there was no program for these arguments on", text)
 
 
 def test_the_nearest_signature_is_named(caplog):
@@ -69,8 +76,79 @@ def test_the_nearest_signature_is_named(caplog):
         f(np.ones(4, F), np.ones(5, F))
         with dt.explain_cache_misses(True):
             f(np.ones(4, F), np.ones(6, F))
-    (message,) = caplog.messages
-    assert message.endswith("y is f32[6]; it was f32[5] (nearest of 2 earlier signatures)")
+    message, _ = caplog.messages
+    assert message.endswith(
+        "y is f32[6]; it was f32[5] (nearest of 2 earlier signatures). To avoid it, pad arrays to "
+        "one shape, or to few"
+    )
+
+
+def test_functions_made_anew(caplog):
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            dt.jit(lambda x: x - 3)(F(1))
+    first, second = [text for text in caplog.messages if text.startswith("tracing <lambda>")]
+    assert "it was not called before" in first
+    assert "it was made anew, and another function of the same code was traced before" in second
+
+
+EAGER = {
+    "operator": (lambda x: x + x, "tracing add, ", "compiling add, "),
+    "function": (lambda x: jnp.tanh(x), "tracing tanh, ", "compiling tanh, "),
+    "operation": (lambda x: lax.cbrt(x), None, "compiling the operation cbrt, "),
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_eager_operations(caplog, name):
+    call, traced, compiled = EAGER[name]
+    x = jnp.ones((3, 7), F)
+    dt.clear_caches()
+    with dt.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        call(x)
+        call(x)
+    for beginning in filter(None, (traced, compiled)):
+        (text,) = [text for text in caplog.messages if text.startswith(beginning)]
+        assert re.search(r"called at test_cache_misses\.py:\d+ .*, took \d+\.\d ms: ", text)
+
+
+def _in_context(f, x):
+    with dt.no_tracing(True):
+        return f(x)
+
+
+WITHOUT_TRACING = {
+    "context": lambda f: lambda x: _in_context(f, x),
+    "decorator": dt.no_tracing(True),
+}
+
+
+@pytest.mark.parametrize("way", WITHOUT_TRACING)
+def test_no_tracing(way):
+    @dt.jit
+    def step(x):
+        return x * 2
+
+    run = WITHOUT_TRACING[way](lambda x: step(x))
+    with pytest.raises(RuntimeError, match=r"step, called at .*no_tracing forbids it: it was"):
+        run(np.ones(3, F))
+    step(np.ones(3, F))
+    np.testing.assert_array_equal(run(np.ones(3, F)), np.full(3, 2, F))
+    with pytest.raises(RuntimeError, match=r"x is f32\[4\]; it was f32\[3\]\. To avoid it, pad"):
+        run(np.ones(4, F))
+    np.testing.assert_array_equal(step(np.ones(4, F)), np.full(4, 2, F))
+
+
+def test_no_tracing_by_option():
+    f = dt.jit(lambda x: x * 3)
+    f(F(1))
+    dt.config.update("no_tracing", True)
+    try:
+        f(F(2))
+        with pytest.raises(RuntimeError, match=r"x is i32\[\]; .*convert arrays to one dtype"):
+            f(np.int32(2))
+    finally:
+        dt.config.update("no_tracing", False)
 
 
 def test_nothing_is_said_otherwise(caplog):

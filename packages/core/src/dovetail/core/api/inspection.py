@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.ir.avals import ShapedArray, aval_of
-from dovetail.core.trace.state import evaluation_trace, use_trace
+from dovetail.core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
 from dovetail.core.transform.flattening import (
     FlatFunction,
     abstract_leaves,
@@ -134,6 +134,8 @@ def typeof(x: Any) -> Any:
 def ensure_compile_time_eval() -> Iterator[None]:
     """Evaluate operations on known values at once, also inside of a traced function.
 
+    Operations on values that are being traced are traced as ever.
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -145,7 +147,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
         >>> float(f(2.0))
         6.0
     """
-    with use_trace(evaluation_trace):
+    present = state.trace
+    known = evaluation_trace if present.parent is None else KnownValuesTrace(present)
+    with use_trace(known):
         yield
 
 

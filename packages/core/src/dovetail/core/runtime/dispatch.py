@@ -23,6 +23,7 @@ from dovetail.core.runtime.arguments import from_foreign as from_foreign
 from dovetail.core.runtime.arguments import literal_value
 from dovetail.core.runtime.arguments import resolve_device as resolve_device
 from dovetail.core.runtime.array import Array
+from dovetail.core.runtime.cache_misses import log_compiled
 from dovetail.core.runtime.fastpath import FastpathData as FastpathData
 from dovetail.core.runtime.fastpath import fastpath as fastpath
 from dovetail.core.runtime.fastpath import pjit_function as pjit_function
@@ -95,7 +96,12 @@ def _primitive_program(
     effects = primitive.effects(*avals, **params.params)
     eqn = JaxprEqn(invars, outvars, primitive, params.params, effects, get_traceback())
     jaxpr = Jaxpr([], invars, outvars, [eqn], effects, DebugInfo("evaluation", primitive.name))
-    return compile_jaxpr(ClosedJaxpr(jaxpr, []), sharding, name=primitive.name)
+    start = time.perf_counter()
+    program = compile_jaxpr(ClosedJaxpr(jaxpr, []), sharding, name=primitive.name)
+    operands = ", ".join(aval.short_name() for aval in avals)
+    seconds = time.perf_counter() - start
+    log_compiled(f"the operation {primitive.name}", f"({operands})", sharding._device, seconds)
+    return program
 
 
 class _Params:

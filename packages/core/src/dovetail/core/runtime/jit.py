@@ -24,7 +24,7 @@ from dovetail.core.runtime import clients, compilation
 from dovetail.core.runtime.arguments import from_foreign, resolve_device
 from dovetail.core.runtime.array import Array
 from dovetail.core.runtime.buffers import is_buffer
-from dovetail.core.runtime.cache_misses import Signature, explain
+from dovetail.core.runtime.cache_misses import Signature, log_compiled, miss
 from dovetail.core.runtime.donation import donating
 from dovetail.core.runtime.fastpath import fastpath, pjit_function
 from dovetail.core.runtime.programs import LoadedProgram, compile_module
@@ -168,6 +168,12 @@ class Staged:
             compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
             found = self.compile(lowered, sharding, dict(self.options.compiler_options))
             self.programs[sharding] = found
+            log_compiled(
+                self.options.name,
+                "these arguments",
+                sharding._device,
+                time.perf_counter() - start,
+            )
         return found
 
     def result(self, outs: list[Any]) -> Any:
@@ -311,9 +317,12 @@ class JitFunction:
             known = self._own
         found = known.get(key)
         if found is None:
-            if config.explain_cache_misses.value:
-                explain(self.options.name, key, known.keys(), self._leaf_names(parts))
-            found = self._stage(parts, avals)
+            names = self._leaf_names(parts)
+            missed = miss(self.options.name, self.function, key, known.keys(), names)
+            start = time.perf_counter()
+            found = self._stage(parts, avals, names)
+            if missed is not None:
+                missed.log(time.perf_counter() - start)
             # A captured tracer belongs to one trace of the caller; the next call may capture
             # another.
             if not any(isinstance(c, Tracer) for c in found.closed.consts):
@@ -339,8 +348,7 @@ class JitFunction:
     def _leaf_names(self, parts: Call) -> tuple[str, ...]:
         return leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
 
-    def _stage(self, parts: Call, avals: Sequence[Any]) -> Staged:
-        names = self._leaf_names(parts)
+    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> Staged:
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
         flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
         start = time.perf_counter()

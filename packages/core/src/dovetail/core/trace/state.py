@@ -78,6 +78,25 @@ class EvaluationTrace(Trace):
         return call.evaluate(args)
 
 
+class KnownValuesTrace(Trace):
+    """Evaluates what is known, and leaves what is traced to the trace around it."""
+
+    __slots__ = ()
+
+    def _chosen(self, args: Sequence[Any]) -> Trace:
+        assert self.parent is not None
+        traced = any(isinstance(arg, Tracer) for arg in args)
+        return self.parent if traced else evaluation_trace
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        with use_trace(self._chosen(args)) as trace:
+            return trace.process(primitive, args, params)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        with use_trace(self._chosen(args)) as trace:
+            return trace.process_live(call, args)
+
+
 def load_runtime() -> None:
     """Import the layer that evaluates; it calls `set_evaluator`."""
     import dovetail.core.runtime.dispatch  # noqa: F401  # deferred: loaded by the first evaluation
