@@ -59,6 +59,7 @@ DEFAULTS = {
     "enable_checks": False,
     "log_compiles": False,
     "explain_cache_misses": False,
+    "no_tracing": False,
     "compilation_cache_dir": None,
     "enable_compilation_cache": True,
     "compilation_cache_max_size": 1 << 30,

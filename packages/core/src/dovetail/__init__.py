@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import explain_cache_misses as explain_cache_misses
     from dovetail.core.base.config import legacy_prng_key as legacy_prng_key
     from dovetail.core.base.config import log_compiles as log_compiles
+    from dovetail.core.base.config import no_tracing as no_tracing
     from dovetail.core.base.config import numpy_dtype_promotion as numpy_dtype_promotion
     from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
@@ -144,6 +145,7 @@ _NAMES = {
     "local_devices": "dovetail.core.runtime.clients",
     "log_compiles": "dovetail.core.base.config",
     "make_jaxpr": "dovetail.core.api.inspection",
+    "no_tracing": "dovetail.core.base.config",
     "numpy_dtype_promotion": "dovetail.core.base.config",
     "numpy_rank_promotion": "dovetail.core.base.config",
     "print_environment_info": "dovetail.core.api.environment",
@@ -242,6 +244,7 @@ __all__ = [
     "log_compiles",
     "make_jaxpr",
     "nn",
+    "no_tracing",
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",

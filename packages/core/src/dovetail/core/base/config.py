@@ -536,7 +536,13 @@ explain_cache_misses = Option(
     "explain_cache_misses",
     BOOL,
     False,
-    "Log why a call of a jit-compiled function had to be traced again.",
+    "Log why a function had to be traced or a program compiled, and what to change.",
+)
+no_tracing = Option(
+    "no_tracing",
+    BOOL,
+    False,
+    "Refuse to trace a jit-compiled function: every call must be one that was made before.",
 )
 captured_constants_warn_bytes = Option(
     "captured_constants_warn_bytes",
