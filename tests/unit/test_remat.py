@@ -332,6 +332,48 @@ class TestStaticArguments:
         assert [float(f(1.0, n)) for n in (1, True, 1.0)] == [3.0, 2.0, 3.0]
 
 
+@dt.custom_vjp
+def tripled(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+tripled.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (3.0 * ct * jnp.cos(x),))
+
+
+@dt.custom_jvp
+def sevenfold(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+sevenfold.defjvp(lambda primals, tangents: (sevenfold(*primals), 7.0 * tangents[0]))
+
+
+class TestWithOtherRules:
+    @pytest.mark.parametrize("policy", ["none", "everything", "types", "only y"])
+    @pytest.mark.parametrize("law", ["value", "grad", "jit of grad", "vmap of grad", "third order"])
+    @pytest.mark.parametrize("rule", [tripled, sevenfold])
+    def test_derivatives_of_ones_own(self, rule: Function, law: str, policy: str) -> None:
+        f = lambda x: rule(checkpoint_name(rule(x) * x, "y")) * x
+        x: Any = ARRAY
+        transform = LAWS[law]
+        if law == "third order":  # the rule of `tripled` is for reverse mode only
+            transform, x = lambda g: dt.grad(dt.grad(dt.grad(g))), 0.3
+        check_equal(transform(dt.checkpoint(f, policy=POLICIES[policy]))(x), transform(f)(x))
+
+    @pytest.mark.parametrize("policy", ["none", "everything", "types"])
+    def test_effects_happen_once(self, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+        def f(x: Any) -> Any:
+            y = jnp.sin(x)
+            dt.debug.print("y={:.2f}", y)
+            return jnp.sin(y)
+
+        g = dt.checkpoint(f, policy=POLICIES[policy])
+        for run in (g, dt.grad(g), dt.jit(dt.grad(g)), dt.jit(dt.value_and_grad(g))):
+            dt.block_until_ready(run(1.0))
+            dt.effects_barrier()
+            assert capsys.readouterr().out == "y=0.84\n"
+
+
 class TestProgram:
     def test_printed_form(self) -> None:
         f = dt.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=checkpoint_policies.dots_saveable)
