@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
-GROUPS = ("dispatch", "eager", "tracing", "lowering", "fresh", "loops")
+GROUPS = ("dispatch", "eager", "tracing", "size", "lowering", "fresh", "loops")
 #: The most that a figure may be of JAX's, by the beginning of its name; the longest that fits
 # counts.
 BARS = {
@@ -37,6 +37,7 @@ BARS = {
     "jnp.zeros": 0.3,
     "jnp.array": 0.3,
     "trace: 1,000": 0.3,
+    "trace: 10": 0.4,
     "trace: gradient": 0.4,
     "lower: ": 0.35,
     "jit(lambda)": 0.15,

@@ -165,6 +165,26 @@ def tracing() -> dict[str, float]:
     return found
 
 
+def size() -> dict[str, float]:
+    """Programs of ten times the equations; the time should be ten times as long."""
+    vector = np.ones(8, np.float32)
+
+    def chain(count: int) -> Callable[[Any], Any]:
+        def function(x: Any) -> Any:
+            for _ in range(count // 2):
+                x = lax.mul(lax.sin(x), 2.0)
+            return x
+
+        return function
+
+    return {
+        f"trace: {count:,} equations in a row": once(
+            lambda count=count: dt.make_jaxpr(chain(count))(vector), 3
+        )
+        for count in (10_000, 100_000)
+    }
+
+
 def lowering() -> dict[str, float]:
     found = {}
     for name, (function, arguments) in programs().items():
@@ -232,5 +252,5 @@ def loops() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    groups = {f.__name__: f for f in (dispatch, eager, tracing, lowering, fresh, loops)}
+    groups = {f.__name__: f for f in (dispatch, eager, tracing, size, lowering, fresh, loops)}
     print(json.dumps(groups[GROUP]()))
