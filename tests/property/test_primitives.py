@@ -26,6 +26,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "rng_uniform": "tests/unit/test_backend_random.py",
     "linear_call": "tests/unit/test_custom_jvp.py",
     "remat_opt": "tests/unit/test_custom_vjp.py",
+    "check": "tests/unit/test_checkify.py",
+    "debug_check": "tests/unit/test_debug_check.py",
     "jit": "tests/unit/test_jit.py",
     "platform_index": "tests/unit/test_platform_dependent.py",
     "pure_callback": "tests/unit/test_callbacks.py",

@@ -76,8 +76,8 @@ def check(
     reported), `grad` and `jvp`, and in the bodies of branches and loops, whose checks speak only of
     the elements whose turn it is. Nothing has to be wrapped; under
     `dovetail.experimental.checkify` the failure becomes part of the result, as that of any check.
-    Called eagerly it raises at once. A compiled program that fails raises where its results are
-    first needed, or at `dovetail.effects_barrier`; its results are lost.
+    Called eagerly it raises at once. A compiled program that fails raises at the latest where its
+    results are first needed, or at `dovetail.effects_barrier`; they are lost.
 
     With the option ``debug_checks`` off it does nothing, and compiles to nothing. While it is on, a
     program with a check is called through Python, which takes some microseconds more.
