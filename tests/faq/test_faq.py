@@ -16,6 +16,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, nn
 from dovetail.core.base.bindings import JAXLIB_VERSION
+from dovetail.experimental import io_callback
 from dovetail_cuda.runtime import client_options
 
 HEADINGS = (
@@ -397,6 +398,21 @@ class TestConvertATracerToANumPyArray:
         assert "the argument x" in text
         with pytest.raises(dt.errors.TracerIntegerConversionError, match="static_argnums"):
             dt.jit(lambda n: jnp.zeros(range(n)))(3)
+
+    def test_values_at_run_time(self, capsys: pytest.CaptureFixture[str]) -> None:
+        kept: list[Any] = []
+
+        @dt.jit
+        def f(x: Any) -> Any:
+            dt.debug.print("x is {x}", x=x)
+            written = io_callback(lambda x: kept.append(np.asarray(x).tolist()), None, x)
+            assert written is None
+            return dt.pure_callback(np.sin, dt.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+        np.testing.assert_allclose(f(jnp.arange(2.0)), np.sin([0.0, 1.0]), rtol=1e-6)
+        dt.effects_barrier()
+        assert capsys.readouterr().out == "x is [0. 1.]\n"
+        assert kept == [[0.0, 1.0]]
 
     def test_leaked_tracers(self) -> None:
         leaked: list[Any] = []

@@ -8,11 +8,12 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail.experimental.jet import jet
 
 Function = Callable[[Any], Any]
 #: A program is a tuple of steps; a step is the name of an operation, its number, and programs.
@@ -26,7 +27,7 @@ NUMBERS = np.linspace(-0.9, 0.8, 8)
 def run(program: tuple[Step, ...], x: Any) -> Any:
     """Apply a program to a vector. All operations are smooth and keep values small."""
     for name, number, parts in program:
-        x = OPERATIONS[name](x, number, parts)
+        x = (OPERATIONS | BACKWARD)[name](x, number, parts)
     return x
 
 
@@ -51,7 +52,8 @@ def _scan(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
 
 def _branch(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
     first, second = (lambda y, p=p: run(p, y) for p in parts)
-    return lax.cond(jnp.sum(lax.stop_gradient(x)) > NUMBERS[number] * 4, first, second, x)
+    # No jumps, which differences would meet: x decides nothing, and yet has to be known.
+    return lax.cond(NUMBERS[number] > 0.0 * x[0], first, second, x)
 
 
 def _mapped(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
@@ -59,9 +61,43 @@ def _mapped(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
     return jnp.sum(dt.vmap(lambda row: run(parts[0], row), out_axes=number % 2)(rows), axis=0) / 3
 
 
+def _saved_little(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
+    policy = dt.checkpoint_policies.dots_saveable if number % 2 else None
+    return dt.checkpoint(lambda y: run(parts[0], y) * y, policy=policy)(x)
+
+
+@dt.custom_jvp
+def _cubed(x: Any) -> Any:
+    return x**3 * 0.5
+
+
+@_cubed.defjvp
+def _cubed_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return _cubed(x), 1.5 * x**2 * t
+
+
+@dt.custom_vjp
+def _softened(x: Any, y: Any) -> Any:
+    return jnp.tanh(x * y)
+
+
+def _softened_forward(x: Any, y: Any) -> Any:
+    return _softened(x, y), (x, y)
+
+
+def _softened_backward(residuals: Any, ct: Any) -> Any:
+    x, y = residuals
+    slope = ct * (1.0 - jnp.tanh(x * y) ** 2)
+    return slope * y, slope * x
+
+
+_softened.defvjp(_softened_forward, _softened_backward)
+
+
 def _counted(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
-    """A while loop that is not differentiated: how often it runs depends on values."""
-    start = lax.stop_gradient(jnp.abs(x[0]) + 0.5)
+    """A while loop that is not differentiated."""
+    start = 0.5 + 0.0 * lax.stop_gradient(x[0])
     _, turns = lax.while_loop(
         lambda s: s[0] < 2.0 + number, lambda s: (s[0] * 1.7, s[1] + 1), (start, 0)
     )
@@ -85,17 +121,24 @@ OPERATIONS: dict[str, Callable[[Any, int, tuple[Any, ...]], Any]] = {
     "branch": _branch,
     "mapped": _mapped,
     "while": _counted,
+    "checkpoint": _saved_little,
+    "custom_jvp": lambda x, n, _: _cubed(x + NUMBERS[n]),
 }
-PARTS = {"call": 1, "loop": 1, "scan": 1, "branch": 2, "mapped": 1}
+PARTS = {"call": 1, "loop": 1, "scan": 1, "branch": 2, "mapped": 1, "checkpoint": 1}
+#: Without derivatives in forward mode.
+BACKWARD: dict[str, Callable[[Any, int, tuple[Any, ...]], Any]] = {
+    "custom_vjp": lambda x, n, _: _softened(x, NUMBERS[n] + x[::-1]),
+}
 
 
 @st.composite
-def programs(draw: Any, depth: int = 2, most: int = 4) -> tuple[Step, ...]:
-    """Programs whose control flow is nested up to `depth`."""
-    names = sorted(OPERATIONS.keys() - (PARTS.keys() if depth == 0 else ()))
+def programs(draw: Any, depth: int = 2, most: int = 4, backward: bool = False) -> tuple[Step, ...]:
+    """Programs whose control flow is nested up to `depth`, for reverse mode alone or for both."""
+    known = OPERATIONS | BACKWARD if backward else OPERATIONS
+    names = sorted(known.keys() - (PARTS.keys() if depth == 0 else ()))
     steps = []
     for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=most)):
-        parts = tuple(draw(programs(depth - 1, 2)) for _ in range(PARTS.get(name, 0)))
+        parts = tuple(draw(programs(depth - 1, 2, backward)) for _ in range(PARTS.get(name, 0)))
         steps.append((name, draw(st.integers(0, 7)), parts))
     return tuple(steps)
 
@@ -159,7 +202,11 @@ def close(got: Any, want: Any, order: int) -> None:
 
 
 several = settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+    phases=[Phase.generate],  # a smaller example takes many minutes to find
 )
 
 
@@ -223,3 +270,38 @@ def test_pairs_and_triples(program: tuple[Step, ...], names: list[str]) -> None:
         order += bool(kind)
         function = transform(function)
     close(function(POINT), exact(POINT), order)
+
+
+@several
+@given(programs(backward=True))
+def test_rules_for_reverse_mode(program: tuple[Step, ...]) -> None:
+    def f(x: Any) -> Any:
+        return run(program, x)
+
+    want = MATHEMATICS["backward"](dt.jit(f))(POINT)
+    for transform in (_gradient, _vjp, lambda f: dt.jit(_gradient(f)), lambda f: _vjp(_vmap(f))):
+        close(transform(f)(POINT), want, 1)
+
+
+@several
+@given(programs())
+def test_checkpoint_changes_nothing(program: tuple[Step, ...]) -> None:
+    def f(x: Any) -> Any:
+        return run(program, x)
+
+    saved = dt.checkpoint(f)
+    close(saved(POINT), f(POINT), 0)
+    close(_gradient(saved)(POINT), _gradient(f)(POINT), 0)
+    close(_jvp(_gradient(saved))(POINT), _jvp(_gradient(f))(POINT), 0)
+
+
+@several
+@given(programs())
+def test_the_first_coefficients_of_jet_are_derivatives(program: tuple[Step, ...]) -> None:
+    def f(x: Any) -> Any:
+        return run(program, x)
+
+    value, (first, second) = jet(f, (POINT,), ((DIRECTION, np.zeros(SIZE)),))
+    close(value, f(POINT), 0)
+    close(first, _jvp(f)(POINT), 0)
+    close(second, _jvp(_jvp(f))(POINT), 0)
