@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -443,3 +445,32 @@ class TestClosureConvert:
         converted, _ = dt.closure_convert(lambda x: x, 1.0)
         with pytest.raises(TypeError, match=message):
             converted(*args)
+
+
+class TestWhatIsKept:
+    """Rules stand in jaxprs; neither these nor any cache keep more than rules have captured."""
+
+    @pytest.mark.parametrize("wrap", [lambda f: f, dt.jit, dt.vmap, lambda f: dt.jit(dt.vmap(f))])
+    def test_no_tracers(self, wrap: Any) -> None:
+        x = jnp.ones(2)
+        f = make(jnp.sin, lambda x: (jnp.sin(x), x), lambda x, ct: (ct * jnp.cos(x),))
+        with dt.checking_leaks():
+            gradient = dt.jit(dt.grad(lambda x: wrap(lambda x: f(x))(x).sum()))(x)
+        np.testing.assert_allclose(gradient, np.cos(x), rtol=1e-6)
+
+    @pytest.mark.parametrize("transform", [dt.jit, dt.grad, lambda f: dt.grad(dt.jit(f))])
+    def test_captured_arrays_are_released(self, transform: Any) -> None:
+        def run() -> weakref.ref[Any]:
+            big = jnp.ones(3)
+            f = make(
+                lambda x: (x * big).sum(),
+                lambda x: ((x * big).sum(), None),
+                lambda kept, ct: (ct * big,),
+            )
+            transform(lambda x: f(x))(jnp.ones(3))
+            return weakref.ref(big)
+
+        released = run()
+        for _ in range(2):
+            gc.collect()
+        assert released() is None

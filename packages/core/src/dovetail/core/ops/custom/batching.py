@@ -84,13 +84,14 @@ def batched_backward(
             ct if n or out_dim is None else Zero(unbatched_aval(ct.aval, out_dim))
             for ct, n in zip(cotangents, nonzero, strict=True)
         ]
-        found: list[Any] = []
+        found: list[Zero | None] = []
 
         def flat(*values: Any) -> list[Any]:
             given = iter(values[count:])
             cts = [next(given) if n else z for z, n in zip(zeros, nonzero, strict=True)]
-            found[:] = backward(values[:count], cts)
-            return [ct for ct in found if type(ct) is not Zero]
+            results = backward(values[:count], cts)
+            found[:] = [ct if type(ct) is Zero else None for ct in results]
+            return [ct for ct in results if type(ct) is not Zero]
 
         given = [ct for ct, n in zip(cotangents, nonzero, strict=True) if n]
         results, dims = batch.run(
@@ -99,7 +100,7 @@ def batched_backward(
         pairs = iter(zip(results, dims, strict=True))
         placed = []
         for ct, in_dim in zip(found, in_dims, strict=True):
-            if type(ct) is Zero:
+            if ct is not None:
                 aval = ct.aval
                 if in_dim is not None:
                     shape = (*aval.shape[:in_dim], batch.size, *aval.shape[in_dim:])
