@@ -144,3 +144,17 @@ def test_operands_are_repeated() -> None:
 @pytest.mark.parametrize("name", ["cbrt", "sin"])
 def test_every_accuracy_that_can_be_asked_for(name: str, accuracy: Any) -> None:
     assert errors(name, np.linspace(-5, 5, 4096, dtype=np.float32), accuracy=accuracy).max() < 2
+
+
+def test_chains_are_not_fused_and_share_their_code() -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(8):
+            x = lax.sin(x)
+        return x
+
+    lowered = dovetail.jit(chain).lower(np.linspace(-1, 1, 4096, dtype=np.float32))
+    text = lowered.as_text()
+    assert text.count("call @sin(") == 8
+    assert text.count("func.func") == 2
+    compiled = lowered.compile().as_text()
+    assert compiled.count(" multiply(") <= 8 * text.count("stablehlo.multiply")

@@ -140,11 +140,17 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
                 or not (accuracy is None or getattr(accuracy, "name", "") == "DEFAULT")
             ):
                 return NotImplemented
-            operands = [
-                Term(context, value, out).to(FLOAT32)
-                for value in context.broadcast_operands(values, out)
-            ]
-            return formula(*operands).to(out.dtype).value
+
+            def body(*arguments: Any) -> Any:
+                operands = [Term(context, value, out).to(FLOAT32) for value in arguments]
+                return formula(*operands).to(out.dtype).value
+
+            # Fused with what uses it, it would be computed anew for each use, in chains of such
+            # functions very often.
+            (result,) = context.outlined(
+                body, context.broadcast_operands(values, out), [out], primitive, cache_key=primitive
+            )
+            return result
 
         return formula
 

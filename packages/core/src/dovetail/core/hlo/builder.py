@@ -38,8 +38,9 @@ class JaxprLowering(Protocol):
         values: Sequence[Value],
         outs: Sequence[Any],
         name: str,
+        cache_key: Hashable,
     ) -> list[Value]:
-        """Call a new function of the module that the compiler does not inline."""
+        """Call a function of the module that the compiler does not inline, made on first use."""
 
     def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
         """The jaxpr of a Python function."""
@@ -122,6 +123,7 @@ class Builder(CallBuilder):
         values: Sequence[Value],
         outs: Sequence[Any],
         name: str,
+        cache_key: Hashable = None,
     ) -> list[Value]:
         """Put operations into a function of their own, which the compiler does not inline.
 
@@ -133,11 +135,13 @@ class Builder(CallBuilder):
             values: its arguments.
             outs: avals of its results.
             name: what the function is called; numbers are added to make it unique.
+            cache_key: equal keys say that bodies do the same on values of the same types, so that
+                one function is enough; None for a function of its own.
 
         Returns:
             The results.
         """
-        return self.lowering.outline(self, body, values, outs, name)
+        return self.lowering.outline(self, body, values, outs, name, cache_key)
 
     def lower_function(self, function: Callable[..., Any], avals: Sequence[Any]) -> Any:
         """Turn a Python function of arrays into a function of values.

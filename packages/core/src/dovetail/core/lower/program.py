@@ -67,6 +67,8 @@ class Program:
         self.large = LargeConstants(closed, constants_threshold)
         self.pending: deque[_Function] = deque()
         self.functions: dict[Hashable, _Function] = {}
+        # Symbols of outlined functions that several operations share.
+        self.outlined: dict[Hashable, str] = {}
         # Large constants among the arguments of the function being made, by identity.
         self.constants: dict[int, Value] = {}
 
@@ -127,12 +129,19 @@ class Program:
         values: Sequence[Value],
         outs: Sequence[Any],
         name: str,
+        cache_key: Hashable,
     ) -> list[Value]:
-        symbol = self.module.unique_symbol(name)
         types = builder.types
-        block, _ = self.module.function(symbol, [v.type for v in values], [types[o] for o in outs])
-        with self.module.inside(block):
-            builder.ops("func.return", values_of(body(*block.arguments)), ())
+        arguments = [v.type for v in values]
+        key = None if cache_key is None else (cache_key, *map(str, arguments))
+        symbol = None if key is None else self.outlined.get(key)
+        if symbol is None:
+            symbol = self.module.unique_symbol(name)
+            block, _ = self.module.function(symbol, arguments, [types[o] for o in outs])
+            with self.module.inside(block):
+                builder.ops("func.return", values_of(body(*block.arguments)), ())
+            if key is not None:
+                self.outlined[key] = symbol
         results = builder.call(symbol, values, outs)
         # XLA's own name for this wish.
         results[0].owner.attributes["mhlo.frontend_attributes"] = builder.dictionary(
