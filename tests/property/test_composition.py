@@ -15,6 +15,8 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.experimental.jet import jet
 
+pytestmark = pytest.mark.laws
+
 Function = Callable[[Any], Any]
 #: A program is a tuple of steps; a step is the name of an operation, its number, and programs.
 Step = tuple[str, int, tuple[Any, ...]]

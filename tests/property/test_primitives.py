@@ -33,6 +33,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "pure_callback": "tests/unit/test_callbacks.py",
     "io_callback": "tests/unit/test_callbacks.py",
     "debug_callback": "tests/unit/test_debug.py",
+    "device_put": "tests/unit/test_transfer.py",
     "debug_print": "tests/unit/test_debug.py",
     "while": "tests/unit/test_while_loop.py",  # its samples have no derivatives
     "offload": "tests/unit/test_remat.py",

@@ -10,6 +10,8 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.experimental import checkify
 
+pytestmark = pytest.mark.laws
+
 
 def positive(x):
     """Fails with its argument as the whole message."""

@@ -14,6 +14,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, tree_util
 
+pytestmark = pytest.mark.laws
+
 tree_map = tree_util.tree_map
 
 

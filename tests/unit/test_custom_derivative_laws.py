@@ -14,6 +14,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 
+pytestmark = pytest.mark.laws
+
 Function = Callable[[Any, Any], Any]
 
 #: By what the rules here multiply the true derivative, so that their use shows.

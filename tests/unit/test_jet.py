@@ -14,6 +14,8 @@ from dovetail import lax
 from dovetail.core.ir.walk import count_equations
 from dovetail.experimental.jet import jet
 
+pytestmark = pytest.mark.laws
+
 X = np.array([0.7, -0.3, 1.2])
 SERIES = [np.array([1.0, 2.0, -1.0]), np.array([0.5, 0.0, 1.0]), np.array([0.3, 1.0, 0.2])]
 

@@ -14,6 +14,8 @@ from dovetail.testing.checks import apply, smooth_samples
 from dovetail.testing.numerics import far, is_inexact, random_like
 from dovetail.testing.samples import all_samples, defined_primitives
 
+pytestmark = pytest.mark.laws
+
 NAMES = sorted(name for name in all_samples() if not defined_primitives()[name].no_derivative)
 
 

@@ -29,6 +29,8 @@ from dovetail.core.ops.contraction import dot_general_p
 from dovetail.core.ops.convolution import conv_general_dilated_p
 from dovetail.core.ops.trigonometric import cos_p, sin_p
 
+pytestmark = pytest.mark.laws
+
 Function = Callable[..., Any]
 
 MATRIX = np.linspace(-0.5, 0.7, 9, dtype=np.float32).reshape(3, 3)
