@@ -17,24 +17,28 @@ if TYPE_CHECKING:
     from dovetail.core.trace.primitive import Primitive
 
 
-def concrete_value(value: Any) -> Any:
-    """The array behind a primal value, or None where it is abstract."""
-    return value.concrete() if isinstance(value, Tracer) else value
+class PrimalTracer(Tracer):
+    """A primal value, and beside it what a differentiating trace knows of how it moves."""
 
+    __slots__ = ("primal",)
 
-class JVPTracer(Tracer):
-    """A primal value and its tangent."""
-
-    __slots__ = ("primal", "tangent")
-
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+    def __init__(self, trace: Trace, primal: Any) -> None:
         self._trace = trace
         self.aval = aval_of(primal)
         self.primal = primal
-        self.tangent = tangent
 
     def concrete(self) -> Any:
-        return concrete_value(self.primal)
+        return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
+
+
+class JVPTracer(PrimalTracer):
+    """A primal value and its tangent."""
+
+    __slots__ = ("tangent",)
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+        super().__init__(trace, primal)
+        self.tangent = tangent
 
 
 class JVPTrace(Trace):

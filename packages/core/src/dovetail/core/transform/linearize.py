@@ -17,7 +17,7 @@ from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.trace.state import Trace, set_trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
-from dovetail.core.transform.jvp import concrete_value
+from dovetail.core.transform.jvp import PrimalTracer
 from dovetail.core.transform.stage import StageTrace, StageTracer
 
 if TYPE_CHECKING:
@@ -25,19 +25,14 @@ if TYPE_CHECKING:
     from dovetail.core.trace.primitive import Primitive
 
 
-class LinearizeTracer(Tracer):
+class LinearizeTracer(PrimalTracer):
     """A primal value and the variable that stands for its tangent."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("tangent",)
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
-        self._trace = trace
-        self.aval = aval_of(primal)
-        self.primal = primal
+        super().__init__(trace, primal)
         self.tangent = tangent
-
-    def concrete(self) -> Any:
-        return concrete_value(self.primal)
 
 
 class SplitTrace(Trace):

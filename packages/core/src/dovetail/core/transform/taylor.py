@@ -33,7 +33,7 @@ from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn, Literal
 from dovetail.core.trace.state import Trace, set_trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
-from dovetail.core.transform.jvp import concrete_value
+from dovetail.core.transform.jvp import PrimalTracer
 from dovetail.core.transform.stage import stage
 
 if TYPE_CHECKING:
@@ -556,19 +556,14 @@ def by_order(outs: Sequence[Any], present: Sequence[Flags]) -> list[list[Any]]:
     return [list(results), *(list(same) for same in zip(*terms, strict=True))]
 
 
-class TaylorTracer(Tracer):
+class TaylorTracer(PrimalTracer):
     """A value and the coefficients of the curve through it."""
 
-    __slots__ = ("primal", "series")
+    __slots__ = ("series",)
 
     def __init__(self, trace: TaylorTrace, primal: Any, series: Series) -> None:
-        self._trace = trace
-        self.aval = aval_of(primal)
-        self.primal = primal
+        super().__init__(trace, primal)
         self.series = series
-
-    def concrete(self) -> Any:
-        return concrete_value(self.primal)
 
 
 class TaylorTrace(Trace):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -37,25 +37,22 @@ _VMAP_METHODS: Final = (
 )
 
 
-class PureCallback(Primitive):
-    """The results of a Python function that does nothing else than to return them."""
+class ValueCallback(Primitive):
+    """The results of a Python function, of which nothing else is known.
 
-    name = "pure_callback"
+    Attributes:
+        way_out: what messages say to do where a derivative is asked for.
+    """
+
     multiple_results = True
     no_derivative = "nothing is known of a Python function but its results"
+    way_out: ClassVar[str]
 
-    def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **_: Any) -> Any:
+    def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
         """A plain call: outside of programs there is nothing to compile."""
-        return call_now(self.name, callback, args, result_avals, False)
+        return call_now(self.name, callback, args, result_avals, params.get("ordered", False))
 
-    def abstract(
-        self,
-        *avals: Any,
-        callback: FlatCallback,
-        result_avals: tuple[Any, ...],
-        sharding: Any,
-        vmap_method: str | None,
-    ) -> Any:
+    def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
         return list(result_avals)
 
     def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
@@ -63,11 +60,19 @@ class PureCallback(Primitive):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> NoReturn:
         raise ValueError(
-            f"pure_callback has no derivative: dovetail cannot see into "
+            f"{self.name} has no derivative: dovetail cannot see into "
             f"{params['callback'].place} (called at {describe()}). Give the function that calls "
-            "it a rule with dovetail.custom_jvp or dovetail.custom_vjp, or keep it out of what is "
-            "differentiated with dovetail.lax.stop_gradient around its arguments"
+            f"it a rule with dovetail.custom_jvp or dovetail.custom_vjp, or {self.way_out}"
         )
+
+
+class PureCallback(ValueCallback):
+    """The results of a Python function that does nothing else than to return them."""
+
+    name = "pure_callback"
+    way_out = (
+        "keep it out of what is differentiated with dovetail.lax.stop_gradient around its arguments"
+    )
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
@@ -109,40 +114,12 @@ def _with_leading_one(x: Any) -> Any:
     return broadcast_in_dim(x, (1, *shape), tuple(range(1, len(shape) + 1)))
 
 
-class IOCallback(Primitive):
+class IOCallback(ValueCallback):
     """The results of a Python function that reads, writes, or remembers something."""
 
     name = "io_callback"
-    multiple_results = True
     has_effects = True
-    no_derivative = "nothing is known of a Python function but its results"
-
-    def evaluate(
-        self, *args: Any, callback: FlatCallback, result_avals: Any, ordered: bool, sharding: Any
-    ) -> Any:
-        """A plain call: outside of programs there is nothing to compile."""
-        return call_now(self.name, callback, args, result_avals, ordered)
-
-    def abstract(
-        self,
-        *avals: Any,
-        callback: FlatCallback,
-        ordered: bool,
-        result_avals: tuple[Any, ...],
-        sharding: Any,
-    ) -> Any:
-        return list(result_avals)
-
-    def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
-        return callback.called_on(args)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> NoReturn:
-        raise ValueError(
-            "io_callback has no derivative: dovetail cannot see into "
-            f"{params['callback'].place} (called at {describe()}). Give the function that calls "
-            "it a rule with dovetail.custom_jvp or dovetail.custom_vjp, or pass its arguments "
-            "through dovetail.lax.stop_gradient"
-        )
+    way_out = "pass its arguments through dovetail.lax.stop_gradient"
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any

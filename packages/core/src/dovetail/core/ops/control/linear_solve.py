@@ -12,14 +12,13 @@ from dovetail.core.basis.structural import batch_size, full, instantiate, is_lin
 from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
 from dovetail.core.ops.control.bodies import Body, same_type
-from dovetail.core.ops.control.vector_functions import Vector
+from dovetail.core.ops.control.vector_functions import Vector, bind_functions, split_operands
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import (
     batch_of,
     close,
     function_of,
-    opened,
     reference_of,
     transposition_of,
 )
@@ -67,25 +66,12 @@ class _System(NamedTuple):
 
     def split(self, values: Sequence[Any]) -> tuple[_LinearSolveTuple, list[Any]]:
         """The operands that each function has for itself, and the right-hand side."""
-        parts = []
-        start = 0
-        for length in self.const_lengths:
-            parts.append(list(values[start : start + length]))
-            start += length
-        return _LinearSolveTuple(*parts), list(values[start:])
+        return split_operands(_LinearSolveTuple, self.const_lengths, values)
 
 
 def _bind(consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    """Solve a system; what its jaxprs captured becomes leading operands."""
-    parts = [(None, []) if jaxpr is None else opened(jaxpr) for jaxpr in jaxprs]
-    operands = [[*captured, *own] for (_, captured), own in zip(parts, consts, strict=True)]
-    outs: list[Any] = linear_solve_p.bind(
-        *(value for own in operands for value in own),
-        *b,
-        const_lengths=_LinearSolveTuple(*map(len, operands)),
-        jaxprs=_LinearSolveTuple(*(jaxpr for jaxpr, _ in parts)),
-    )
-    return outs
+    """Solve a system."""
+    return bind_functions(linear_solve_p, _LinearSolveTuple, consts, jaxprs, b)
 
 
 class CustomLinearSolve(Primitive):

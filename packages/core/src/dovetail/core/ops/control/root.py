@@ -11,10 +11,10 @@ from dovetail.core.basis.structural import batch_size, instantiate, to_front
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail.core.ir.walk import eval_jaxpr
 from dovetail.core.ops.control.bodies import same_type
-from dovetail.core.ops.control.vector_functions import Vector
+from dovetail.core.ops.control.vector_functions import Vector, bind_functions, split_operands
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
-from dovetail.core.transform.derived import batch_of, function_of, opened, reference_of
+from dovetail.core.transform.derived import batch_of, function_of, reference_of
 from dovetail.core.transform.flattening import check_callable, name_of
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.linearize import linearize_flat
@@ -54,26 +54,14 @@ class _Equation(NamedTuple):
 
     def split(self, values: Sequence[Any]) -> tuple[RootTuple, list[Any]]:
         """The operands that each function has for itself, and the first guess."""
-        parts = []
-        start = 0
-        for length in self.const_lengths:
-            parts.append(list(values[start : start + length]))
-            start += length
-        return RootTuple(*parts), list(values[start:])
+        return split_operands(RootTuple, self.const_lengths, values)
 
 
 def _bind(
     consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], guess: Sequence[Any]
 ) -> list[Any]:
-    parts = [(None, []) if jaxpr is None else opened(jaxpr) for jaxpr in jaxprs]
-    operands = [[*captured, *own] for (_, captured), own in zip(parts, consts, strict=True)]
-    outs: list[Any] = custom_root_p.bind(
-        *(value for own in operands for value in own),
-        *guess,
-        const_lengths=RootTuple(*map(len, operands)),
-        jaxprs=RootTuple(*(jaxpr for jaxpr, _ in parts)),
-    )
-    return outs
+    """Solve an equation."""
+    return bind_functions(custom_root_p, RootTuple, consts, jaxprs, guess)
 
 
 class CustomRoot(Primitive):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import DebugInfo
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type
-from dovetail.core.transform.derived import close
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.transform.derived import close, opened
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail.core.transform.stage import stage
+
+P = TypeVar("P")
 
 
 class Vector(NamedTuple):
@@ -149,3 +152,46 @@ class Vector(NamedTuple):
 def _placed(function: Callable[..., Any]) -> str:
     place = location_of(function)
     return f"{name_of(function)}{f' ({place})' if place else ''}"
+
+
+def split_operands(
+    kind: Callable[..., P], lengths: Sequence[int], values: Sequence[Any]
+) -> tuple[P, list[Any]]:
+    """The operands that each function of an equation has for itself, and the rest.
+
+    Args:
+        kind: what to put the former into, one for each function.
+        lengths: how many each function has.
+        values: all operands.
+    """
+    left = iter(values)
+    own = [[next(left) for _ in range(length)] for length in lengths]
+    return kind(*own), list(left)
+
+
+def bind_functions(
+    primitive: Primitive,
+    kind: Callable[..., Any],
+    consts: Sequence[Sequence[Any]],
+    jaxprs: Sequence[ClosedJaxpr | None],
+    vector: Sequence[Any],
+) -> list[Any]:
+    """Apply the primitive of an equation; what its jaxprs captured becomes leading operands.
+
+    Args:
+        primitive: with the parameters ``const_lengths`` and ``jaxprs``, and operands that
+            `split_operands` takes apart.
+        kind: what to put these parameters into.
+        consts: for each function the operands that it has for itself.
+        jaxprs: the functions; None where one is not known.
+        vector: the operands that follow.
+    """
+    parts = [(None, []) if jaxpr is None else opened(jaxpr) for jaxpr in jaxprs]
+    operands = [[*captured, *own] for (_, captured), own in zip(parts, consts, strict=True)]
+    outs: list[Any] = primitive.bind(
+        *(value for own in operands for value in own),
+        *vector,
+        const_lengths=kind(*map(len, operands)),
+        jaxprs=kind(*(jaxpr for jaxpr, _ in parts)),
+    )
+    return outs

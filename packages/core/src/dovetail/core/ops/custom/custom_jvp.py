@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from dovetail.core.base import pytree
 from dovetail.core.base.errors import UnexpectedTracerError
@@ -184,19 +184,29 @@ class CustomJVPCall(CustomCall):
 custom_jvp_call_p: Final = CustomJVPCall()
 
 
-class _JVPCall(LiveCall):
-    """A call of a `custom_jvp` function."""
+class CustomLiveCall(LiveCall):
+    """A call of a function with rules of its own, before it is staged.
+
+    Args:
+        function: of flat arguments.
+        rules: those of `function`, under the names of the parameters of the staged call.
+        info: what messages say of the function.
+        symbolic_zeros: whether the rules are given zeros as such.
+        batch: the batch that function and rules are for, if any.
+    """
+
+    primitive: ClassVar[CustomCall]
 
     def __init__(
         self,
         function: Callable[..., list[Any]],
-        rule: NamedRule,
+        rules: Mapping[str, NamedRule],
         info: Callable[[], DebugInfo],
         symbolic_zeros: bool,
         batch: Batch | None = None,
     ) -> None:
         self.function = function
-        self.rule = rule
+        self.rules = rules
         self.info = info
         self.symbolic_zeros = symbolic_zeros
         self.batch = batch
@@ -208,36 +218,50 @@ class _JVPCall(LiveCall):
     def evaluate(self, args: Sequence[Any]) -> list[Any]:
         return self.function(*args)
 
-    def differentiate(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        outs, out_tangents = self.rule(primals, tangents)
-        return outs, out_tangents
+    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
+        """The rules for every element of a batch."""
+        raise NotImplementedError
 
     def batched(self, run: Run, size: int, dims: Dims) -> LiveCall:
         batch = Batch(run, size, dims)
-        rule = NamedRule(self.rule.__name__, batched_rule(self.rule, batch))
-        function = batched_function(self.function, batch)
-        return _JVPCall(function, rule, self.info, self.symbolic_zeros, batch)
+        function = self.function
+
+        def of_batch(*args: Any) -> list[Any]:
+            return batch.results(*batch.run(function, args, batch.dims))
+
+        return type(self)(
+            of_batch, self.batched_rules(batch), self.info, self.symbolic_zeros, batch
+        )
 
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
         closed, captured = close(stage(self.function, [aval_of(a) for a in args], info))
-        outs: list[Any] = custom_jvp_call_p.bind(
+        outs: list[Any] = self.primitive.bind(
             *captured,
             *args,
             name=info.function,
             call_jaxpr=closed,
-            jvp=self.rule,
             num_consts=len(captured),
             symbolic_zeros=self.symbolic_zeros,
+            **self.rules,
         )
         return outs
 
 
-def batched_function(function: Callable[..., list[Any]], batch: Batch) -> Callable[..., list[Any]]:
-    """A function for every element of a batch."""
-    return lambda *args: batch.results(*batch.run(function, args, batch.dims))
+class _JVPCall(CustomLiveCall):
+    """A call of a `custom_jvp` function."""
+
+    primitive = custom_jvp_call_p
+
+    def differentiate(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        outs, out_tangents = self.rules["jvp"](primals, tangents)
+        return outs, out_tangents
+
+    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
+        rule = self.rules["jvp"]
+        return {"jvp": NamedRule(rule.__name__, batched_rule(rule, batch))}
 
 
 def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: bool) -> NamedRule:
@@ -427,7 +451,7 @@ class custom_jvp(Generic[R]):
             )
         function, leaves = UserFunction.of_call(self._signature, args)
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
-        call = _JVPCall(function, rule, function.debug_info, self.symbolic_zeros)
+        call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
         outs = state.trace.process_live(call, leaves)
         result: R = function.out_tree.unflatten(outs)
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
@@ -11,7 +11,7 @@ from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import batch_size, is_linear
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import DebugInfo, Literal
+from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops.custom.arguments import (
     Signature,
     UserFunction,
@@ -23,21 +23,19 @@ from dovetail.core.ops.custom.arguments import (
 from dovetail.core.ops.custom.batching import Backward, Batch, batched_backward, with_zeros
 from dovetail.core.ops.custom.custom_jvp import (
     CustomCall,
+    CustomLiveCall,
     NamedRule,
-    batched_function,
     split_captured,
 )
 from dovetail.core.ops.custom.remat_opt import call_forward
 from dovetail.core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
-from dovetail.core.trace.live import Dims, LiveCall, Run
+from dovetail.core.trace.live import Dims
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batched_aval
-from dovetail.core.transform.derived import close
 from dovetail.core.transform.flattening import check_array_leaves, check_callable, name_of
-from dovetail.core.transform.stage import stage
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -225,58 +223,23 @@ class CustomVJPCall(CustomCall):
 custom_vjp_call_p: Final = CustomVJPCall()
 
 
-class _VJPCall(LiveCall):
+class _VJPCall(CustomLiveCall):
     """A call of a `custom_vjp` function."""
 
-    def __init__(
-        self,
-        function: Callable[..., list[Any]],
-        fwd: NamedRule,
-        bwd: NamedRule,
-        info: Callable[[], DebugInfo],
-        symbolic_zeros: bool,
-        batch: Batch | None = None,
-    ) -> None:
-        self.function = function
-        self.fwd = fwd
-        self.bwd = bwd
-        self.info = info
-        self.symbolic_zeros = symbolic_zeros
-        self.batch = batch
-
-    @property
-    def is_batched(self) -> bool | None:
-        return None if self.batch is None else self.batch.is_batched
-
-    def evaluate(self, args: Sequence[Any]) -> list[Any]:
-        return self.function(*args)
+    primitive = custom_vjp_call_p
 
     def differentiate(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        name = self.info().function
-        return differentiate(self.fwd.rule, name, self.bwd.__name__, primals, tangents)
+        fwd, bwd = self.rules["fwd"], self.rules["bwd"]
+        return differentiate(fwd.rule, self.info().function, bwd.__name__, primals, tangents)
 
-    def batched(self, run: Run, size: int, dims: Dims) -> LiveCall:
-        batch = Batch(run, size, dims)
-        fwd = NamedRule(self.fwd.__name__, batched_forward(self.fwd.rule, batch))
-        function = batched_function(self.function, batch)
-        return _VJPCall(function, fwd, self.bwd, self.info, self.symbolic_zeros, batch)
-
-    def record(self, args: Sequence[Any]) -> list[Any]:
-        info = self.info()
-        closed, captured = close(stage(self.function, [aval_of(a) for a in args], info))
-        outs: list[Any] = custom_vjp_call_p.bind(
-            *captured,
-            *args,
-            name=info.function,
-            call_jaxpr=closed,
-            fwd=self.fwd,
-            bwd=self.bwd,
-            num_consts=len(captured),
-            symbolic_zeros=self.symbolic_zeros,
-        )
-        return outs
+    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
+        fwd = self.rules["fwd"]
+        return {
+            "fwd": NamedRule(fwd.__name__, batched_forward(fwd.rule, batch)),
+            "bwd": self.rules["bwd"],
+        }
 
 
 def _forward_of(
@@ -528,8 +491,10 @@ class custom_vjp(Generic[R]):
         )
         call = _VJPCall(
             function,
-            NamedRule(name_of(self.fwd), forward),
-            NamedRule(name_of(self.bwd), self.bwd),
+            {
+                "fwd": NamedRule(name_of(self.fwd), forward),
+                "bwd": NamedRule(name_of(self.bwd), self.bwd),
+            },
             function.debug_info,
             self.symbolic_zeros,
         )
