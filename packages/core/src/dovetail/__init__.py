@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dovetail import nn as nn
     from dovetail import numpy as numpy
     from dovetail import random as random
+    from dovetail import ref as ref
     from dovetail import sharding as sharding
     from dovetail import stages as stages
     from dovetail import tree as tree
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
     from dovetail.core.api.jacobians import jacrev as jacrev
     from dovetail.core.api.jit import clear_caches as clear_caches
     from dovetail.core.api.jit import jit as jit
+    from dovetail.core.api.mutable_references import empty_ref as empty_ref
+    from dovetail.core.api.mutable_references import free_ref as free_ref
+    from dovetail.core.api.mutable_references import freeze as freeze
+    from dovetail.core.api.mutable_references import new_ref as new_ref
     from dovetail.core.api.rematerialization import checkpoint as checkpoint
     from dovetail.core.api.rematerialization import checkpoint as remat
     from dovetail.core.api.vectorization import vmap as vmap
@@ -92,11 +97,13 @@ if TYPE_CHECKING:
     from dovetail.core.runtime.transfer import copy_to_host_async as copy_to_host_async
     from dovetail.core.runtime.transfer import device_get as device_get
     from dovetail.core.runtime.transfer import device_put as device_put
+    from dovetail.core.trace.mutable_references import Ref as Ref
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "Array": "dovetail.core.runtime.array",
+    "Ref": "dovetail.core.trace.mutable_references",
     "ShapeDtypeStruct": "dovetail.core.api.inspection",
     "Shard": "dovetail.core.runtime.array",
     "block_until_ready": "dovetail.core.runtime.transfer",
@@ -124,12 +131,15 @@ _NAMES = {
     "devices": "dovetail.core.runtime.clients",
     "disable_jit": "dovetail.core.base.config",
     "effects_barrier": "dovetail.core.runtime.effects",
+    "empty_ref": "dovetail.core.api.mutable_references",
     "enable_checks": "dovetail.core.base.config",
     "enable_x64": "dovetail.core.base.config",
     "ensure_compile_time_eval": "dovetail.core.api.inspection",
     "eval_shape": "dovetail.core.api.inspection",
     "explain_cache_misses": "dovetail.core.base.config",
     "float0": "dovetail.core.base.dtypes",
+    "free_ref": "dovetail.core.api.mutable_references",
+    "freeze": "dovetail.core.api.mutable_references",
     "grad": "dovetail.core.api.derivatives",
     "hessian": "dovetail.core.api.jacobians",
     "jacfwd": "dovetail.core.api.jacobians",
@@ -145,6 +155,7 @@ _NAMES = {
     "local_devices": "dovetail.core.runtime.clients",
     "log_compiles": "dovetail.core.base.config",
     "make_jaxpr": "dovetail.core.api.inspection",
+    "new_ref": "dovetail.core.api.mutable_references",
     "no_tracing": "dovetail.core.base.config",
     "numpy_dtype_promotion": "dovetail.core.base.config",
     "numpy_rank_promotion": "dovetail.core.base.config",
@@ -174,6 +185,7 @@ _MODULES = (
     "extend",
     "flatten_util",
     "lax",
+    "ref",
     "sharding",
     "stages",
     "tree",
@@ -183,6 +195,7 @@ _NUMPY_API = ("nn", "numpy", "random")
 
 __all__ = [
     "Array",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "__version__",
@@ -217,6 +230,7 @@ __all__ = [
     "dlpack",
     "dtypes",
     "effects_barrier",
+    "empty_ref",
     "enable_checks",
     "enable_x64",
     "ensure_compile_time_eval",
@@ -227,6 +241,8 @@ __all__ = [
     "extend",
     "flatten_util",
     "float0",
+    "free_ref",
+    "freeze",
     "grad",
     "hessian",
     "jacfwd",
@@ -243,6 +259,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "new_ref",
     "nn",
     "no_tracing",
     "numpy",
@@ -254,6 +271,7 @@ __all__ = [
     "process_indices",
     "pure_callback",
     "random",
+    "ref",
     "remat",
     "sharding",
     "stages",

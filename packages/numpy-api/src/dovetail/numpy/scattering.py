@@ -14,7 +14,7 @@ from dovetail.core.basis.elementwise import (
     mul_p,
 )
 from dovetail.core.basis.operands import operand
-from dovetail.core.basis.structural import broadcast_in_dim, full
+from dovetail.core.basis.structural import broadcast_in_dim, full, instantiate
 from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.ops.arithmetic import add_p, sub_p
@@ -183,6 +183,9 @@ def _scatter(
         values = broadcast_scalar(
             values, tuple([n for d, n in enumerate(plan.out_shape) if d not in plan.new_dims])
         )
+    if not plan.axes and not plan.fresh and plan.slice_sizes == plan.shape:
+        values = instantiate(values)
+        return values if method == "set" else _ELEMENTWISE[method].bind(x, values)
     if plan.fresh:
         x = add_dimensions(x, plan.fresh)
     out = bind_scatter(

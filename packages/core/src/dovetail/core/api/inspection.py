@@ -20,7 +20,7 @@ from dovetail.core.transform.flattening import (
     debug_info,
     normalized_argnums,
 )
-from dovetail.core.transform.stage import stage
+from dovetail.core.transform.referencing import stage_using_references
 
 
 class ShapeDtypeStruct:
@@ -31,6 +31,7 @@ class ShapeDtypeStruct:
         dtype: the dtype.
         sharding: where the array would be placed.
         weak_type: whether the dtype yields to others in promotion.
+        is_ref: whether it stands for a mutable reference to such an array.
 
     Raises:
         TypeError: a size is no integer, or `dtype` is none.
@@ -41,10 +42,16 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
@@ -59,6 +66,7 @@ class ShapeDtypeStruct:
         self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
+        self.is_ref = is_ref
 
     @property
     def ndim(self) -> int:
@@ -77,6 +85,7 @@ class ShapeDtypeStruct:
             "dtype": self.dtype,
             "sharding": self.sharding,
             "weak_type": self.weak_type,
+            "is_ref": self.is_ref,
         }
         unknown = set(changes) - set(fields)
         if unknown:
@@ -96,13 +105,14 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.sharding, self.weak_type)
+        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
 
     def __repr__(self) -> str:
         name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
         sharding = "" if self.sharding is None else f", sharding={self.sharding}"
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
 
 
 def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
@@ -176,8 +186,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     leaves, tree = pytree.flatten((args, kwargs))
     info = debug_info("eval_shape", fun, args, kwargs)
     flat = FlatFunction(fun, tree, keywords=True)
-    closed = stage(flat, abstract_leaves(leaves, info), info)
-    return flat.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+    closed, _ = stage_using_references(flat, abstract_leaves(leaves, info), info)
+    outs = closed.out_avals[: flat.out_tree.num_leaves]
+    return flat.out_tree.unflatten([struct_of(a) for a in outs])
 
 
 def make_jaxpr(
@@ -196,7 +207,8 @@ def make_jaxpr(
 
     Returns:
         A function of the same arguments, which may also be `ShapeDtypeStruct`, that returns a
-        `ClosedJaxpr`.
+        `ClosedJaxpr`. Of mutable references it knows the values: those of references from outside
+        are constants, and the last values of all that are written to are results after the others.
 
     Example:
         >>> import dovetail as dt
@@ -225,9 +237,12 @@ def make_jaxpr(
         leaves, tree = pytree.flatten((dynamic, kwargs))
         info = debug_info("make_jaxpr", fun, dynamic, kwargs, positions)
         flat = FlatFunction(function, tree, keywords=True)
-        closed = stage(flat, abstract_leaves(leaves, info), info)
+        closed, uses = stage_using_references(flat, abstract_leaves(leaves, info), info)
+        if uses.captured:
+            closed = uses.closed_over(closed)
         if return_shape:
-            return closed, flat.out_tree.unflatten([struct_of(a) for a in closed.out_avals])
+            outs = closed.out_avals[: flat.out_tree.num_leaves]
+            return closed, flat.out_tree.unflatten([struct_of(a) for a in outs])
         return closed
 
     return jaxpr_maker

@@ -21,6 +21,7 @@ from dovetail.core.runtime.disk_cache import host_processor
 from dovetail.core.runtime.jit import JitOptions, Staged
 from dovetail.core.runtime.programs import LoadedProgram
 from dovetail.core.runtime.sharding import as_sharding
+from dovetail.core.transform.referencing import Uses
 
 __all__ = ["deserialize_and_load", "serialize"]
 
@@ -81,6 +82,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         raise ValueError(
             f"the program of {staged.options.name} calls Python functions, which are objects of "
             "this process and cannot be written down; leave callbacks out of what is serialized"
+        )
+    if staged.uses:
+        raise ValueError(
+            f"the program of {staged.options.name} uses mutable references, which are objects of "
+            "this process; pass their values as arguments, and return the new ones"
         )
     try:
         executable = compiled._write()
@@ -191,6 +197,7 @@ def deserialize_and_load(
         interface.donated,
         interface.argument_names,
         JitOptions(name=interface.function),
+        Uses(),
     )
     program = LoadedProgram(lowered, executable, sharding)
     return Compiled(staged, program, interface.constants, lambda: interface.executable)

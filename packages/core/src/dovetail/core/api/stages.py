@@ -16,6 +16,7 @@ from dovetail.core.runtime.compilation import serialized
 from dovetail.core.runtime.inspection import cost_of, hlo_of
 from dovetail.core.runtime.jit import Staged
 from dovetail.core.runtime.sharding import as_sharding
+from dovetail.core.trace.mutable_references import Ref
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import check_array_leaves
 
@@ -85,13 +86,13 @@ class Stage:
     @property
     def in_avals(self) -> Any:
         """Avals of the arguments, in their structure."""
-        return self._staged.in_tree.unflatten(self._staged.closed.in_avals)
+        return self._staged.in_tree.unflatten(self._staged.in_avals)
 
     @property
     def args_info(self) -> Any:
         """An `ArgInfo` for each argument, in their structure."""
         staged = self._staged
-        infos = [ArgInfo(a, d) for a, d in zip(staged.closed.in_avals, staged.donated, strict=True)]
+        infos = [ArgInfo(a, d) for a, d in zip(staged.in_avals, staged.donated, strict=False)]
         return staged.in_tree.unflatten(infos)
 
     @property
@@ -103,7 +104,7 @@ class Stage:
     def out_info(self) -> Any:
         """Shapes and dtypes of the result, in its structure."""
         staged = self._staged
-        return staged.out_tree.unflatten([struct_of(a) for a in staged.closed.out_avals])
+        return staged.out_tree.unflatten([struct_of(a) for a in staged.out_avals])
 
 
 class Traced(Stage):
@@ -292,28 +293,31 @@ class Compiled(Stage):
                 f"kwargs):\n{difference}\nStatic arguments are left out: they are part of the "
                 "program"
             )
-        check_array_leaves(leaves, lambda: staged.names, name)
-        for leaf, expected, argument in zip(
-            leaves, staged.closed.in_avals, staged.names, strict=True
-        ):
+        check_array_leaves(leaves, lambda: staged.names, name, references=True)
+        for leaf, expected, argument in zip(leaves, staged.in_avals, staged.names, strict=False):
             if isinstance(leaf, Tracer):
                 raise TypeError(
                     f"the compiled program of {name} cannot be transformed, but its argument "
                     f"{argument} is a tracer, {leaf.origin()}; call the jitted function instead"
                 )
-            found = aval_of(leaf)
-            if found.shape != expected.shape or found.dtype != expected.dtype:
+            found = leaf.aval if type(leaf) is Ref else aval_of(leaf)
+            if type(found) is not type(expected) or (
+                (found.shape, found.dtype) != (expected.shape, expected.dtype)
+            ):
                 raise TypeError(
                     f"the compiled program of {name} takes {expected.short_name()} for its "
                     f"argument {argument}, got {found.short_name()}"
                 )
-        place, committed = resolve_device(leaves, name, lambda i: staged.names[i])
+        cells = staged.uses.cells(leaves, name, staged.names)
+        operands = staged.uses.operands(leaves, cells)
+        place, committed = resolve_device(operands, name, lambda i: staged.names[i])
         if committed and place is not self._program.sharding:
             raise ValueError(
                 f"the compiled program of {name} runs on {self._program.device!r}, but it got "
                 f"arguments that are committed to {place._device!r}"
             )
-        return staged.result(self._program(leaves, committed, lambda i: staged.names[i]))
+        outs = self._program(staged.own(operands, cells), committed, lambda i: staged.names[i])
+        return staged.result(outs, cells)
 
 
 class Wrapped(Protocol[P, R_co]):

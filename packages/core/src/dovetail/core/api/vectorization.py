@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from dovetail.core.base import pytree
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.avals import shape_of
+from dovetail.core.trace.mutable_references import Cell, Ref
 from dovetail.core.transform.batch import batch_flat, place_batch
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -89,7 +90,10 @@ def vmap(
             leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name
         )
         flat = FlatFunction(fun, tree, keywords=True)
-        outs, out_dims = batch_flat(flat, leaves, dims, size, axis_name)
+        if any(type(leaf) is Ref for leaf in leaves):
+            outs, out_dims = _batch_references(flat, leaves, dims, size, axis_name)
+        else:
+            outs, out_dims = batch_flat(flat, leaves, dims, size, axis_name)
         destinations = pytree.flatten_up_to_prefix(
             f"out_axes of vmap of {name}", out_axes, flat.out_tree
         )
@@ -100,6 +104,48 @@ def vmap(
         return flat.out_tree.unflatten(placed)
 
     return cast(F, vmap_fun)
+
+
+def _batch_references(
+    flat: FlatFunction,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    axis_name: Hashable | None,
+) -> tuple[list[Any], list[int | None]]:
+    """`batch_flat` for arguments among which are mutable references.
+
+    Each element of the batch gets references to its parts of those that are mapped. The others are
+    passed as they are, to be read.
+    """
+    mapped = [
+        i
+        for i, (leaf, d) in enumerate(zip(leaves, dims, strict=True))
+        if type(leaf) is Ref and d is not None
+    ]
+    if len({leaves[i] for i in mapped}) != len(mapped):
+        raise ValueError(
+            f"vmap of {name_of(flat.function)} maps one mutable reference twice; two names for one "
+            "place in memory would make the order of reads and writes unknown: pass it once"
+        )
+    cells: list[Cell] = []
+
+    def function(*values: Any) -> list[Any]:
+        given = list(values)
+        for i in mapped:
+            given[i] = Ref.lent(values[i])
+            cells.append(given[i].cell)
+        return [*flat(*given), *(cell.value for cell in cells)]
+
+    values = [leaf.get() if i in mapped else leaf for i, leaf in enumerate(leaves)]
+    outs, out_dims = batch_flat(function, values, dims, size, axis_name)
+    count = flat.out_tree.num_leaves
+    for i, cell, value, dim in zip(mapped, cells, outs[count:], out_dims[count:], strict=True):
+        if cell.changed:
+            destination = dims[i]
+            assert destination is not None
+            leaves[i].write(place_batch(value, dim, size, destination))
+    return outs[:count], out_dims[:count]
 
 
 def _check_axes(axes: Any, name: str) -> None:
@@ -121,6 +167,7 @@ def _mapped_dims(
         [leaves[i] for i in mapped],
         lambda: [names()[i] for i in mapped],
         f"vmap of {function}",
+        references=True,
     )
     found: list[int | None] = []
     sizes: dict[int, int] = {}
@@ -128,7 +175,7 @@ def _mapped_dims(
         if dim is None:
             found.append(None)
             continue
-        shape = aval_of(leaf).shape
+        shape = _shape_of(leaf)
         if not -len(shape) <= dim < len(shape):
             raise ValueError(
                 f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, "
@@ -147,8 +194,7 @@ def _mapped_dims(
         )
     if len(distinct) > 1:
         listed = "\n".join(
-            f"  {names()[i]}: shape {aval_of(leaves[i]).shape}, mapped over axis {found[i]} of "
-            f"size {n}"
+            f"  {names()[i]}: shape {_shape_of(leaves[i])}, mapped over axis {found[i]} of size {n}"
             for i, n in sizes.items()
         )
         asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
@@ -157,6 +203,10 @@ def _mapped_dims(
             "Pass arrays of one size along it, or None in in_axes for what is passed whole"
         )
     return found, distinct.pop()
+
+
+def _shape_of(leaf: Any) -> tuple[int, ...]:
+    return leaf.shape if type(leaf) is Ref else shape_of(leaf)
 
 
 def _placed(
@@ -180,7 +230,7 @@ def _placed(
                 "on a mapped argument; give it an axis"
             )
         return value
-    rank = len(aval_of(value).shape) + (dim is None)
+    rank = len(shape_of(value)) + (dim is None)
     if not -rank <= destination < rank:
         raise ValueError(
             f"out_axes of vmap of {function} has {destination} for a result of rank {rank} (the "

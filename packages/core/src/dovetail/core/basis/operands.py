@@ -8,7 +8,14 @@ import numpy as np
 
 from dovetail.core.base import dtypes
 from dovetail.core.base.errors import NonArrayArgumentError
-from dovetail.core.ir.avals import as_array, aval_of, is_array_like, make_aval, numpy_refusal
+from dovetail.core.ir.avals import (
+    as_array,
+    aval_of,
+    is_array_like,
+    make_aval,
+    named_kind,
+    numpy_refusal,
+)
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.trace.primitive import primitive
 from dovetail.core.trace.tracer import ArrayClass
@@ -50,7 +57,7 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
         )
         raise NonArrayArgumentError(
             f"{function} requires its argument {argument} to be an array or a scalar, got "
-            f"{type(x).__name__}{hint}"
+            f"{named_kind(x)}{hint}"
         )
     return operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -165,6 +165,7 @@ runtime_token: Final = make_aval((0,), np.dtype(bool))
 
 # Python scalars have the default dtype of their kind and are weakly typed.
 _of_type: Final[dict[type, Callable[[Any], AbstractValue]]] = {}
+_foreign: Final[dict[type, Callable[[Any], str]]] = {}
 
 
 def _scalar_aval(x: Any) -> ShapedArray:
@@ -249,13 +250,29 @@ def aval_of(x: Any) -> Any:
     )
 
 
+def forbid_as_array(kind: type, describe: Callable[[Any], str]) -> None:
+    """Say of values of a type what they are where one is given for an array."""
+
+    def refuse(x: Any) -> NoReturn:
+        raise NonArrayArgumentError(f"expected an array or a scalar, got {describe(x)}")
+
+    _foreign[kind] = describe
+    _of_type[kind] = refuse
+
+
+def named_kind(x: Any) -> str:
+    """What a value is that is no array, for messages."""
+    describe = _foreign.get(type(x))
+    return type(x).__name__ if describe is None else describe(x)
+
+
 def is_array_like(x: Any) -> bool:
     """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python
     scalar."""
     if isinstance(x, (np.ndarray, np.generic)):
         return not numpy_refusal(x, "")
     if type(x) in _of_type:
-        return True
+        return type(x) not in _foreign
     aval = getattr(x, "aval", None)
     if isinstance(aval, AbstractValue):
         return not isinstance(x, AbstractValue)

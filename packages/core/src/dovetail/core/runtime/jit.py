@@ -20,6 +20,7 @@ from dovetail.core.base import caches, config, dtypes, pytree, source
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ops.call import call
+from dovetail.core.ops.conversion import copy_p
 from dovetail.core.runtime import clients, compilation
 from dovetail.core.runtime.arguments import from_foreign, resolve_device
 from dovetail.core.runtime.array import Array
@@ -30,6 +31,7 @@ from dovetail.core.runtime.fastpath import fastpath, pjit_function
 from dovetail.core.runtime.programs import LoadedProgram, compile_module
 from dovetail.core.runtime.sharding import as_sharding
 from dovetail.core.runtime.special_values import explained
+from dovetail.core.trace.mutable_references import AbstractRef, Cell, Ref
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import (
@@ -39,7 +41,7 @@ from dovetail.core.transform.flattening import (
     location_of,
     parameter_names,
 )
-from dovetail.core.transform.stage import stage
+from dovetail.core.transform.referencing import Uses, stage_using_references
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ class Staged:
         donated: for each leaf whether its memory may be reused.
         names: for each leaf its name in messages.
         options: how it is compiled.
+        uses: what it does with mutable references.
         programs: compiled programs, by where and how.
     """
 
@@ -105,6 +108,7 @@ class Staged:
         "options",
         "out_tree",
         "programs",
+        "uses",
     )
 
     def __init__(
@@ -115,8 +119,10 @@ class Staged:
         donated: tuple[bool, ...],
         names: tuple[str, ...],
         options: JitOptions,
+        uses: Uses,
     ) -> None:
         self.closed = closed
+        self.uses = uses
         self.in_tree = in_tree
         self.out_tree = out_tree
         self.donated = donated
@@ -124,6 +130,20 @@ class Staged:
         self.options = options
         self.programs: dict[Any, Any] = {}
         self.empty = [i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0]
+
+    @property
+    def in_avals(self) -> list[Any]:
+        """The types of the leaves."""
+        count = len(self.closed.in_avals) - len(self.uses.captured)
+        found = list(self.closed.in_avals[:count])
+        for number in self.uses.arguments:
+            found[number] = AbstractRef(found[number])
+        return found
+
+    @property
+    def out_avals(self) -> list[Any]:
+        """The avals of the results."""
+        return list(self.closed.out_avals[: self.out_tree.num_leaves])
 
     def lower(self, platforms: Sequence[str]) -> Any:
         """The program as a StableHLO module."""
@@ -176,11 +196,28 @@ class Staged:
             )
         return found
 
-    def result(self, outs: list[Any]) -> Any:
-        """What the function returns, from the flat results of its program."""
+    def own(self, operands: list[Any], cells: Sequence[Cell]) -> list[Any]:
+        """The operands to run the program on: it takes the memory of the references that it
+        changes, so it gets copies of what somebody else may hold, or look at when it fails."""
+        if not cells:
+            return operands
+        keep = config.debug_nans.value or config.debug_infs.value
+        kept = {id(cell.value) for cell in cells if keep or cell.shared}
+        return [
+            copy_p.bind(x) if donated and id(x) in kept else x
+            for x, donated in zip(operands, self.donated, strict=True)
+        ]
+
+    def result(self, outs: list[Any], cells: Sequence[Cell] = ()) -> Any:
+        """What the function returns, from the flat results of its program.
+
+        Args:
+            outs: the results.
+            cells: where the values of the references are that it uses.
+        """
         for number in self.empty:
             outs[number] = np.zeros(outs[number].shape, dtypes.float0)
-        return self.out_tree.unflatten(outs)
+        return self.out_tree.unflatten(self.uses.finish(outs, cells))
 
     def describe(self, number: int) -> str:
         """A phrase for the argument of that number."""
@@ -285,6 +322,7 @@ class JitFunction:
             lambda: leaf_names(self.function, dynamic, keywords, positions),
             self.options.name,
             shapes=abstract,
+            references=True,
         )
         return Call(args, kwargs, positions, dynamic, keywords, leaves, in_tree, key)
 
@@ -325,7 +363,7 @@ class JitFunction:
                 missed.log(time.perf_counter() - start)
             # A captured tracer belongs to one trace of the caller; the next call may capture
             # another.
-            if not any(isinstance(c, Tracer) for c in found.closed.consts):
+            if found.uses.stay and not any(isinstance(c, Tracer) for c in found.closed.consts):
                 if len(known) >= _MAX_SIGNATURES:
                     del known[next(iter(known))]
                 known[key] = found
@@ -333,7 +371,7 @@ class JitFunction:
 
     def _avals(self, parts: Call) -> list[Any]:
         try:
-            return [aval_of(leaf) for leaf in parts.leaves]
+            return [leaf.aval if type(leaf) is Ref else aval_of(leaf) for leaf in parts.leaves]
         except OverflowError:
             names = self._leaf_names(parts)
             for name, leaf in zip(names, parts.leaves, strict=True):
@@ -354,11 +392,14 @@ class JitFunction:
         start = time.perf_counter()
         # A bound method, since a call of an object takes twice as much of the stack of C, of which
         # Python 3.12 gives calls a fixed share.
-        closed = stage(flat.__call__, avals, info)
+        closed, uses = stage_using_references(flat.__call__, avals, info)
         compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
-        return Staged(
-            closed, parts.in_tree, flat.out_tree, self._donated(parts), names, self.options
-        )
+        donated = self._donated(parts)
+        if uses:
+            names = (*names, *(ref.described() for ref in uses.captured))
+            # Where the program calls Python it may fail halfway, and nothing must be lost.
+            donated = uses.written(donated) if not closed.effects else uses.written(donated, False)
+        return Staged(closed, parts.in_tree, flat.out_tree, donated, names, self.options, uses)
 
     def _with_statics(self, parts: Call) -> Callable[..., Any]:
         """The function of dynamic arguments only."""
@@ -416,25 +457,28 @@ class JitFunction:
         if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
             tracing = True
         staged = self.staged(parts, self._avals(parts))
+        uses = staged.uses
+        cells = uses.cells(leaves, self.options.name, staged.names) if uses else []
+        operands = uses.operands(leaves, cells) if uses else leaves
         if tracing:
-            outs = call(staged.closed, leaves, self.options.name)
-            return staged.out_tree.unflatten(outs), None, True
+            outs = call(staged.closed, operands, self.options.name)
+            return staged.out_tree.unflatten(uses.finish(outs, cells)), None, True
         if self.options.device is None:
-            sharding, committed = resolve_device(leaves, self.options.name, staged.describe)
+            sharding, committed = resolve_device(operands, self.options.name, staged.describe)
         else:
             sharding, committed = as_sharding(self.options.device), True
         program = staged.program(sharding)
         try:
-            outs = program(leaves, committed, staged.describe)
+            outs = program(staged.own(operands, cells), committed, staged.describe)
         except FloatingPointError as error:
             raise explained(
                 error,
                 self.options.name,
                 staged.closed.effects,
-                lambda checks: checks.evaluate(staged.closed, leaves),
+                lambda checks: checks.evaluate(staged.closed, operands),
             ) from None
-        result = staged.result(outs)
-        if staged.empty:  # C++ makes arrays of all results
+        result = staged.result(outs, cells)
+        if staged.empty or uses:  # C++ makes arrays of all results, and knows no references
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None

@@ -19,6 +19,7 @@ from dovetail.core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from dovetail.core.trace.live import LiveCall
+    from dovetail.core.trace.mutable_references import Cell, Ref
     from dovetail.core.trace.primitive import Primitive
 
 Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
@@ -49,6 +50,36 @@ class Trace:
         """Apply a function that has rules of its own, or turn it into an equation; this trace is
         the current one."""
         return call.record(args)
+
+    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+        """Where the value of a mutable reference is, for what runs in this trace.
+
+        Args:
+            ref: the reference.
+            writing: whether it is to be changed.
+
+        Raises:
+            ValueError: the reference is not valid any more, or may not be used here.
+            UnexpectedTracerError: it belongs to a transformation that has ended.
+        """
+        cell = ref.cell
+        if cell.trace is self:
+            return cell
+        if self.parent is None:
+            raise UnexpectedTracerError(
+                f"{ref.described()} was used outside of the transformed function in which it was "
+                "made: a side effect has kept it, or a rule of a custom derivative was given it. "
+                "Make the reference outside, or return its value, ref[...]"
+            )
+        return self.parent.cell_of(ref, writing)
+
+    def is_inside(self, trace: Trace) -> bool:
+        """Whether this trace is `trace`, or was begun, directly or not, while that was the current
+        one."""
+        outer: Trace | None = self
+        while outer is not None and outer is not trace:
+            outer = outer.parent
+        return outer is trace
 
     def describe(self, tracer: Any) -> str:
         """Where one of this trace's tracers came from, for messages."""

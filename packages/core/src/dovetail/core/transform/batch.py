@@ -14,6 +14,7 @@ from dovetail.core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
     from dovetail.core.trace.live import LiveCall
+    from dovetail.core.trace.mutable_references import Cell, Ref
     from dovetail.core.trace.primitive import Primitive
 
 
@@ -92,6 +93,15 @@ class BatchTrace(Trace):
             batched = call.batched(self.run, self.size, [d for _, d in pairs])
             outs = parent.process_live(batched, [v for v, _ in pairs])
         return [BatchTracer(self, o, 0) for o in outs] if batched.is_batched else outs
+
+    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+        if writing and ref.cell.trace is not self:
+            raise ValueError(
+                f"{ref.described()} cannot be written to by a function that vmap applies to "
+                f"{self.size} elements, which would each leave another value in it: pass it as an "
+                "argument with an axis for the elements (in_axes), or return the value"
+            )
+        return super().cell_of(ref, writing)
 
     def run(
         self, function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from dovetail.core.base.caches import register
 from dovetail.core.basis.structural import instantiate
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn, Literal
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn, Literal, Var
 from dovetail.core.ir.walk import eval_jaxpr
 from dovetail.core.trace.state import state
 from dovetail.core.trace.zeros import Zero
@@ -318,17 +318,18 @@ def batch_of(
 
 
 def with_order(
-    closed: ClosedJaxpr, arguments: Sequence[int], results: Sequence[int] | None = None
+    closed: ClosedJaxpr, arguments: Sequence[Any], results: Sequence[int] | None = None
 ) -> ClosedJaxpr:
     """A jaxpr with its arguments and results in another order.
 
     Args:
         closed: the jaxpr.
-        arguments: for each argument of the new one, its number in the given one.
+        arguments: for each argument of the new one, its number in the given one, or the aval of an
+            argument that is not used.
         results: the same for results, which may be left out or repeated.
     """
     jaxpr = closed.jaxpr
-    invars = [jaxpr.invars[i] for i in arguments]
+    invars = [jaxpr.invars[i] if type(i) is int else Var(i) for i in arguments]
     outvars = jaxpr.outvars if results is None else [jaxpr.outvars[i] for i in results]
     debug = jaxpr.debug_info
     if debug is not None and debug.argument_names is not None:

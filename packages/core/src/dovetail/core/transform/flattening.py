@@ -18,6 +18,7 @@ from dovetail.core.ir.avals import (
     numpy_refusal,
 )
 from dovetail.core.ir.jaxpr import DebugInfo
+from dovetail.core.trace.mutable_references import AbstractRef, Ref
 from dovetail.core.trace.tracer import ArrayClass
 
 
@@ -74,6 +75,12 @@ class FlatFunction:
                 if isinstance(result, (np.ndarray, np.generic)):
                     what = f"the result of {name_of(self.function)}{f' at {path}' if path else ''}"
                     raise NonArrayArgumentError(numpy_refusal(result, what))
+                if type(result) is Ref:
+                    raise NonArrayArgumentError(
+                        f"{name_of(self.function)} returned {result.described()}"
+                        f"{f' at {path} of its result' if path else ''}: transformed functions "
+                        "cannot return references. Return the value, ref[...]"
+                    )
                 raise NonArrayArgumentError(
                     f"{name_of(self.function)} returned a value of type {type(result).__name__}"
                     f"{f' at {path} of its result' if path else ''}, which is not an array: "
@@ -175,6 +182,8 @@ def abstract(x: Any) -> Any:
     """The aval of a value, or of anything that has a shape and a dtype."""
     if isinstance(x, AbstractValue):
         return x
+    if type(x) is Ref:
+        return x.aval
     if is_array_like(x) or not _has_shape(x):
         return aval_of(x)
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
@@ -182,13 +191,15 @@ def abstract(x: Any) -> Any:
         raise NonArrayArgumentError(
             f"arrays hold numbers and booleans; the dtype {dtype} is neither: {x!r:.80}"
         )
-    return ShapedArray(x.shape, dtype, getattr(x, "weak_type", False))
+    aval = ShapedArray(x.shape, dtype, getattr(x, "weak_type", False))
+    return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
 
 
 def abstract_leaves(leaves: Sequence[Any], info: DebugInfo) -> list[Any]:
-    """The avals of arguments that are arrays, or have shapes and dtypes at least."""
+    """The avals of arguments that are arrays or references, or have shapes and dtypes at least."""
     names = info.argument_names or ()
-    check_array_leaves(leaves, lambda: names, f"{info.traced_for} of {info.function}", shapes=True)
+    context = f"{info.traced_for} of {info.function}"
+    check_array_leaves(leaves, lambda: names, context, shapes=True, references=True)
     return [abstract(x) for x in leaves]
 
 
@@ -197,7 +208,7 @@ def _has_shape(x: Any) -> bool:
     return (
         hasattr(x, "shape")
         and hasattr(x, "dtype")
-        and not isinstance(x, (np.ndarray, np.generic, type))
+        and not isinstance(x, (np.ndarray, np.generic, type, Ref))
     )
 
 
@@ -207,6 +218,7 @@ def check_array_leaves(
     context: str,
     *,
     shapes: bool = False,
+    references: bool = False,
 ) -> None:
     """Raise unless every leaf is an array or scalar, naming the one that is not.
 
@@ -215,11 +227,19 @@ def check_array_leaves(
         names: gives their names.
         context: what they are arguments of.
         shapes: whether anything with a shape and a dtype will do for an array.
+        references: whether mutable references will do.
     """
     for i, leaf in enumerate(leaves):
+        if type(leaf) is Ref and references:
+            continue
         if not is_array_like(leaf) and not (shapes and _has_shape(leaf)):
             known = names()
             name = known[i] if i < len(known) else f"number {i}"
+            if type(leaf) is Ref:
+                raise NonArrayArgumentError(
+                    f"Argument {name} of {context} must be an array, got {leaf.described()}; read "
+                    "its value first, with ref[...]"
+                )
             if isinstance(leaf, (np.ndarray, np.generic)):
                 raise NonArrayArgumentError(numpy_refusal(leaf, f"Argument {name} of {context}"))
             raise NonArrayArgumentError(

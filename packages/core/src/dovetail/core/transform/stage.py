@@ -24,6 +24,7 @@ from dovetail.core.ir.jaxpr import (
     Var,
     no_effects,
 )
+from dovetail.core.trace.mutable_references import Captured, Cell, Ref
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import Trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
@@ -48,7 +49,16 @@ class StageTrace(Trace):
         debug_info: what is being traced, for messages.
     """
 
-    __slots__ = ("_constants", "constants", "constvars", "debug_info", "effects", "eqns", "invars")
+    __slots__ = (
+        "_constants",
+        "captured",
+        "constants",
+        "constvars",
+        "debug_info",
+        "effects",
+        "eqns",
+        "invars",
+    )
 
     def __init__(self, parent: Trace | None, debug_info: DebugInfo) -> None:
         super().__init__(parent)
@@ -58,6 +68,8 @@ class StageTrace(Trace):
         self.constvars: list[Var] = []
         self.constants: list[Any] = []
         self.effects: Effects = no_effects
+        #: The mutable references used from outside; None where there must not be any.
+        self.captured: Captured | None = None
         # The value stands beside its variable to stay alive, so that its id stays its own.
         self._constants: dict[int, tuple[Var, Any]] = {}
 
@@ -99,7 +111,7 @@ class StageTrace(Trace):
             if value._trace is self:
                 var: Var = value.var
                 return var
-            if value._trace.finished or not self._is_inside(value._trace):
+            if value._trace.finished or not self.is_inside(value._trace):
                 raise UnexpectedTracerError(value)
         known = self._constants.get(id(value))
         if known is not None:
@@ -124,12 +136,26 @@ class StageTrace(Trace):
         self.constants.append(constant)
         return var
 
-    def _is_inside(self, trace: Trace) -> bool:
-        """Whether this trace was begun, directly or not, while `trace` was the current one."""
-        outer: Trace | None = self.parent
-        while outer is not None and outer is not trace:
-            outer = outer.parent
-        return outer is trace
+    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+        assert self.parent is not None
+        outer = ref.cell
+        if outer.trace is self:
+            return outer
+        known = None if self.captured is None else self.captured.cells.get(ref)
+        # Also for what is known: a trace between may allow reading alone.
+        self.parent.cell_of(ref, writing)
+        if self.captured is None:
+            info = self.debug_info
+            raise ValueError(
+                f"{ref.described()} cannot be used within {info.function}, which is traced for "
+                f"{info.traced_for}: that takes functions of their arguments alone. Pass the "
+                "value, ref[...], as an argument, and write what is returned"
+            )
+        if known is None:
+            known = self.captured.cells[ref] = Cell(
+                self, self.argument(ref.aval.inner_aval), lent=True
+            )
+        return known
 
     def to_jaxpr(self, results: Iterable[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr that computes `results`, and the values of its constvars."""
@@ -204,6 +230,7 @@ def stage(
     function: Callable[..., Sequence[Any]],
     avals: Sequence[Any],
     debug_info: DebugInfo,
+    captured: Captured | None = None,
 ) -> ClosedJaxpr:
     """Record `function` of flat arguments.
 
@@ -211,17 +238,24 @@ def stage(
         function: takes one tracer for each aval, returns a sequence of results.
         avals: avals of the arguments.
         debug_info: what is being traced, for messages.
+        captured: receives the mutable references that the function uses from outside, whose values
+            become arguments after the others; the last values of those that it changes become
+            results after the others. By default using one is an error.
 
     Returns:
         The jaxpr, closed over the constants that it met (tracers of outer transformations among
         them).
     """
     trace = StageTrace(state.trace, debug_info)
+    trace.captured = captured
     tracers = [trace.argument(aval) for aval in avals]
     around, state.replayed = state.replayed, None
     try:
         with use_trace(trace):
-            jaxpr, constants = trace.to_jaxpr(function(*tracers))
+            results = function(*tracers)
+            if captured is not None:
+                results = [*results, *captured.results()]
+            jaxpr, constants = trace.to_jaxpr(results)
     finally:
         trace.finished = True
         state.replayed = around
@@ -229,7 +263,7 @@ def stage(
     if config.check_tracer_leaks.value:
         from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for
 
-        del tracers, jaxpr, constants
+        del tracers, jaxpr, constants, results
         check_leaks(trace)
     return closed
 

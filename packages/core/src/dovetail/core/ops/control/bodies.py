@@ -11,7 +11,8 @@ from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.operands import literal, operand
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
-from dovetail.core.transform.derived import close
+from dovetail.core.trace.mutable_references import Captured, Ref
+from dovetail.core.transform.derived import close, with_order
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail.core.transform.stage import stage
 
@@ -20,19 +21,55 @@ class Body(NamedTuple):
     """A staged function.
 
     Attributes:
-        closed: its jaxpr, which has no constants: what it captured are its leading arguments.
-        captured: the values of these.
+        closed: its jaxpr, which has no constants. Its arguments are the values of what it has
+            captured, those of the mutable references that it changes, and its own; its results are
+            the last values of these references, and its own.
+        captured: values; those of references that it only reads are the last ones.
         out_tree: the structure of its result.
+        read: the references that it only reads.
+        changed: the references that it changes.
     """
 
     closed: ClosedJaxpr
     captured: list[Any]
     out_tree: Any
+    read: tuple[Ref, ...] = ()
+    changed: tuple[Ref, ...] = ()
 
     @property
     def out_avals(self) -> list[Any]:
-        """The avals of the results."""
-        return self.closed.out_avals
+        """The avals of its own results."""
+        return self.closed.out_avals[len(self.changed) :]
+
+    def made_at(self, number: int) -> str:
+        """How one of its own results comes about, as a phrase with a leading space."""
+        jaxpr = self.closed.jaxpr
+        var = jaxpr.outvars[len(self.changed) + number]
+        if type(var) is Literal:
+            return f" (the constant {var.val})"
+        for eqn in reversed(jaxpr.eqns):
+            if any(v is var for v in eqn.outvars):
+                return f" (made by {eqn.primitive.name} at {describe(eqn.traceback)})"
+        info = jaxpr.debug_info
+        index = next(i for i, v in enumerate(jaxpr.invars) if v is var)
+        names = info.argument_names if info is not None else None
+        return f" (which is {names[index]})" if names is not None and index < len(names) else ""
+
+    def held(self) -> list[Any]:
+        """The values of the references that it changes."""
+        return values_of(self.changed)
+
+    def finish(self, outs: Sequence[Any]) -> list[Any]:
+        """Write the last values of references, and return its own results."""
+        count = len(self.changed)
+        for ref, value in zip(self.changed, outs[:count], strict=True):
+            ref.write(value)
+        return list(outs[count:])
+
+
+def values_of(refs: Sequence[Ref]) -> list[Any]:
+    """The values of mutable references that are about to be changed."""
+    return [ref.here(writing=True).value for ref in refs]
 
 
 class Operands(NamedTuple):
@@ -72,8 +109,26 @@ def stage_body(
     """
     user = flat.function
     info = DebugInfo(caller, name_of(user), location_of(user), tuple(names))
-    closed, captured = close(stage(flat if turn is None else turn, avals, info))
-    return Body(closed, captured, flat.out_tree)
+    used = Captured()
+    closed, captured = close(stage(flat if turn is None else turn, avals, info, used))
+    if not used.cells:
+        return Body(closed, captured, flat.out_tree)
+    read, changed = used.parted()
+    first = len(captured)
+    numbers = range(first + len(avals), len(closed.in_avals))
+    place = dict(zip(used.cells, numbers, strict=True))
+    own = len(closed.out_avals) - len(changed)
+    closed = with_order(
+        closed,
+        [
+            *range(first),
+            *(place[ref] for ref in (*read, *changed)),
+            *range(first, first + len(avals)),
+        ],
+        [*range(own, own + len(changed)), *range(own)],
+    )
+    captured = [*captured, *(ref.here().value for ref in read)]
+    return Body(closed, captured, flat.out_tree, read, changed)
 
 
 def stage_loop(
@@ -163,20 +218,6 @@ def same_type(first: Any, second: Any) -> bool:
     return bool(first.shape == second.shape and first.dtype == second.dtype)
 
 
-def made_at(jaxpr: Jaxpr, number: int) -> str:
-    """How a result comes about, as a phrase with a leading space."""
-    var = jaxpr.outvars[number]
-    if type(var) is Literal:
-        return f" (the constant {var.val})"
-    for eqn in reversed(jaxpr.eqns):
-        if any(v is var for v in eqn.outvars):
-            return f" (made by {eqn.primitive.name} at {describe(eqn.traceback)})"
-    info = jaxpr.debug_info
-    index = next(i for i, v in enumerate(jaxpr.invars) if v is var)
-    names = info.argument_names if info is not None else None
-    return f" (which is {names[index]})" if names is not None and index < len(names) else ""
-
-
 def named(function: Callable[..., Any]) -> str:
     """The name of a user's function and where it is defined."""
     place = location_of(function)
@@ -194,7 +235,7 @@ def _check_carry(
         )
     wrong = [
         f"\n  {name} was {before.short_name()} and is returned as {after.short_name()}"
-        f"{_change(before, after)}{made_at(body.closed.jaxpr, own + i)}"
+        f"{_change(before, after)}{body.made_at(own + i)}"
         for i, (name, before, after) in enumerate(
             zip(carry.names, carry.avals, body.out_avals[own:], strict=False)
         )

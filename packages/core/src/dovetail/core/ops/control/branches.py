@@ -26,7 +26,6 @@ from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.effects import input_output
 from dovetail.core.ir.jaxpr import (
     ClosedJaxpr,
-    DebugInfo,
     Effects,
     Literal,
     Var,
@@ -38,7 +37,6 @@ from dovetail.core.ops.checks.error import union
 from dovetail.core.ops.comparison import ne
 from dovetail.core.ops.control.bodies import (
     Body,
-    made_at,
     named,
     operands_of,
     same_type,
@@ -47,6 +45,7 @@ from dovetail.core.ops.control.bodies import (
 from dovetail.core.ops.conversion import stop_gradient_p
 from dovetail.core.ops.extrema import clamp
 from dovetail.core.ops.selection import select_n_p
+from dovetail.core.trace.mutable_references import Ref, without_references
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
@@ -63,6 +62,7 @@ from dovetail.core.transform.derived import (
     remembered,
     taylor_of,
     transposition_of,
+    with_order,
 )
 from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail.core.transform.stage import stage
@@ -346,16 +346,9 @@ def _with_leading(
         numbers: for each of its leading arguments, which of the new ones it is.
         avals: of the new ones.
     """
-    jaxpr = closed.jaxpr
-    given = dict(zip(numbers, jaxpr.invars, strict=False))
-    invars = [given[i] if i in given else Var(aval) for i, aval in enumerate(avals)]
-    debug = jaxpr.debug_info
-    if debug is not None:
-        debug = DebugInfo(debug.traced_for, debug.function, debug.location)
-    return ClosedJaxpr(
-        jaxpr.replace(invars=[*invars, *jaxpr.invars[len(numbers) :]], debug_info=debug),
-        closed.consts,
-    )
+    place = {number: i for i, number in enumerate(numbers)}
+    leading = [place.get(i, aval) for i, aval in enumerate(avals)]
+    return with_order(closed, [*leading, *range(len(numbers), len(closed.in_avals))])
 
 
 def _slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
@@ -585,13 +578,15 @@ def choose(
         operands: arguments for all.
         **platforms: `branches_platforms`, where the platform chooses.
     """
-    given = operands_of(operands, caller, "operands")
+    given = operands_of(without_references(operands), caller, "operands")
     bodies = {
         f"{argument} {named(function)}": stage_body(
             caller, FlatFunction(function, given.tree), given.avals, leaf_names(function, operands)
         )
         for argument, function in functions.items()
     }
+    changed = tuple(dict.fromkeys(ref for body in bodies.values() for ref in body.changed))
+    bodies = {name: _changing(body, changed) for name, body in bodies.items()}
     closed = _alike(caller, bodies)
     captured = list({id(v): v for body in bodies.values() for v in body.captured}.values())
     number = {id(v): i for i, v in enumerate(captured)}
@@ -600,8 +595,32 @@ def choose(
         _with_leading(c, tuple([number[id(v)] for v in body.captured]), leading) if captured else c
         for c, body in zip(closed, bodies.values(), strict=True)
     ]
-    outs = _bind(index, branches, [*captured, *given.leaves], **platforms)
-    return pytree.unflatten(next(iter(bodies.values())).out_tree, outs)
+    first = next(iter(bodies.values()))
+    outs = _bind(index, branches, [*captured, *first.held(), *given.leaves], **platforms)
+    return pytree.unflatten(first.out_tree, first.finish(outs))
+
+
+def _changing(body: Body, refs: tuple[Ref, ...]) -> Body:
+    """A branch that takes and returns the values of all references that branches change."""
+    if body.changed == refs:
+        return body
+    jaxpr = body.closed.jaxpr
+    first = len(body.captured)
+    own = dict(
+        zip(body.changed, zip(jaxpr.invars[first:], jaxpr.outvars, strict=False), strict=False)
+    )
+    for ref in refs:
+        if ref not in own:
+            passed = Var(ref.aval.inner_aval)
+            own[ref] = (passed, passed)
+    pairs = [own[ref] for ref in refs]
+    count = len(body.changed)
+    changing = jaxpr.replace(
+        invars=[*jaxpr.invars[:first], *(v for v, _ in pairs), *jaxpr.invars[first + count :]],
+        outvars=[*(v for _, v in pairs), *jaxpr.outvars[count:]],
+        debug_info=None,
+    )
+    return body._replace(closed=ClosedJaxpr(changing, []), changed=refs)
 
 
 def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
@@ -640,15 +659,16 @@ def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
         paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
         lines = "".join(
             f"\n  result{paths[i]} of {name} is {aval.short_name()}"
-            f"{made_at(body.closed.jaxpr, i)},\n    that of {other} is {strong.short_name()}"
-            f"{made_at(bodies[other].closed.jaxpr, i)}"
+            f"{body.made_at(i)},\n    that of {other} is {strong.short_name()}"
+            f"{bodies[other].made_at(i)}"
             for i, name, body, aval, other, strong in wrong
         )
         raise TypeError(
             f"{caller}: branches must return the same shapes and dtypes:{lines}\nConvert the "
             "results, for example with .astype or .reshape"
         )
-    return [_converted(b.closed, tuple([t.dtype for t in targets])) for b in bodies.values()]
+    wanted = (*(ref.dtype for ref in first.changed), *(t.dtype for t in targets))
+    return [_converted(body.closed, wanted) for body in bodies.values()]
 
 
 def _converted(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:

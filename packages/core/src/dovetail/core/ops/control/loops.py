@@ -26,7 +26,7 @@ from dovetail.core.ops.control.bodies import (
     stage_loop,
 )
 from dovetail.core.ops.control.scan import Loop
-from dovetail.core.ops.control.while_loop import bind_while
+from dovetail.core.ops.control.while_loop import repeat
 from dovetail.core.ops.joining import concatenate_p
 from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.transform.batch import batch_flat, place_batch
@@ -122,12 +122,13 @@ def _scan(
         length,
         bool(reverse),
         len(body.captured),
-        len(carry),
+        len(body.changed) + len(carry),
         unroll,
         (),
         bool(split_transpose),
     )
-    return loop.bind(body.captured, carry, xs.leaves, body.closed)
+    carry = [*body.held(), *carry]
+    return body.finish(loop.bind(body.captured, carry, xs.leaves, body.closed))
 
 
 def _parts_of_pair(f: Callable[..., Any], out_tree: Any) -> list[Any]:
@@ -310,7 +311,7 @@ def fori_loop(
         [aval_of(x) for x in leaves],
         DebugInfo("lax.fori_loop", "the comparison with upper"),
     )
-    outs = bind_while(proceed, [], body.closed, body.captured, leaves)
+    outs = repeat(Body(proceed, [], None), body, leaves)
     return pytree.unflatten(carry.tree, outs[2:])  # type: ignore[no-any-return]
 
 

@@ -9,7 +9,7 @@ from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
-from dovetail.core.ops.control.bodies import Body, made_at, operands_of, same_type
+from dovetail.core.ops.control.bodies import Body, operands_of, same_type
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.transform.derived import close, opened
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
@@ -136,7 +136,7 @@ class Vector(NamedTuple):
         outs: Sequence[Any] = body.out_avals
         wrong = [
             f"\n  {name} is {before.short_name()} and is returned as {after.short_name()}"
-            f"{made_at(body.closed.jaxpr, i)}"
+            f"{body.made_at(i)}"
             for i, (name, before, after) in enumerate(
                 zip(self.names, self.avals, outs, strict=False)
             )

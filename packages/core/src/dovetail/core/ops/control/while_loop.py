@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.base import config, pytree
 from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.basis.structural import batch_size, instantiate, to_front
-from dovetail.core.ir.avals import make_aval
+from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.effects import input_output
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, ordered_effects
 from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
@@ -323,25 +323,13 @@ def _along(
     avals = loop.body_jaxpr.in_avals[consts:]
     more = [a.tangent() for a, found in zip(avals, terms[consts:], strict=True) for _ in found]
     outs = bind_while(
-        _with_more(loop.cond_jaxpr, tuple(more)),
+        with_order(loop.cond_jaxpr, [*range(len(loop.cond_jaxpr.in_avals)), *more]),
         cond_consts,
         body,
         [*body_consts, *of_consts],
         [*carry, *of_carry],
     )
     return by_order(outs, [(bool(found),) * order for found in terms[consts:]])
-
-
-@remembered
-def _with_more(closed: ClosedJaxpr, avals: tuple[Any, ...]) -> ClosedJaxpr:
-    """A jaxpr that takes further arguments, which it does not use."""
-    function = function_of(closed)
-    count = len(closed.in_avals)
-    return stage(
-        lambda *args: function(*args[:count]),
-        [*closed.in_avals, *avals],
-        derived_info(closed, "jvp"),
-    )
 
 
 @remembered
@@ -468,14 +456,42 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_va
         leaf_names(cond_fun, (init_val,)),
     )
     _check_condition(cond_fun, condition)
-    outs = bind_while(
-        condition.closed, condition.captured, body.closed, body.captured, carry.leaves
-    )
-    result: T = pytree.unflatten(carry.tree, outs)
+    result: T = pytree.unflatten(carry.tree, repeat(condition, body, carry.leaves))
     return result
 
 
+def repeat(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
+    """Run a loop, whose body may change mutable references that both functions use."""
+    holds = condition.closed
+    if not body.changed:
+        return bind_while(holds, condition.captured, body.closed, body.captured, carry)
+    # What the condition reads of these is what the body has written in the turn before.
+    first = len(condition.captured) - len(condition.read)
+    kept = [
+        *range(first),
+        *(first + i for i, ref in enumerate(condition.read) if ref not in body.changed),
+    ]
+    read = {ref: first + i for i, ref in enumerate(condition.read)}
+    held = body.held()
+    holds = with_order(
+        holds,
+        [
+            *kept,
+            *(read.get(ref, aval_of(x)) for ref, x in zip(body.changed, held, strict=True)),
+            *range(len(condition.captured), len(holds.in_avals)),
+        ],
+    )
+    constants = [condition.captured[i] for i in kept]
+    outs = bind_while(holds, constants, body.closed, body.captured, [*held, *carry])
+    return body.finish(outs)
+
+
 def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
+    if condition.changed:
+        raise ValueError(
+            f"lax.while_loop: {named(cond_fun)} writes to {condition.changed[0].described()}; a "
+            "condition may read references, and body_fun may write to them"
+        )
     outs = condition.out_avals
     if pytree.treedef_is_leaf(condition.out_tree) and outs[0] == make_aval((), np.dtype(bool)):
         return

@@ -17,6 +17,7 @@ from dovetail.core.basis.operands import literal
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import DebugInfo, Literal
+from dovetail.core.trace.mutable_references import without_references
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -177,7 +178,7 @@ class UserFunction(FlatFunction):
         fixed = [(i, args[i]) for i in nondiff if i < len(args)]
         if fixed:
             args = tuple([a for i, a in enumerate(args) if i not in nondiff])
-        leaves, in_tree = pytree.flatten(args)
+        leaves, in_tree = pytree.flatten(without_references(args))
         function = cls(signature, in_tree, fixed)
         context = f"{signature.decorator} function {name_of(signature.function)}"
         check_array_leaves(leaves, function.names_of_leaves, context)

@@ -30,6 +30,7 @@ from dovetail.core.ops.custom.custom_jvp import (
 from dovetail.core.ops.custom.remat_opt import call_forward
 from dovetail.core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
 from dovetail.core.trace.live import Dims
+from dovetail.core.trace.mutable_references import without_references
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import state
 from dovetail.core.trace.tracer import Tracer
@@ -294,11 +295,12 @@ def _checked_pair(
             + (f" of length {len(pair)}" if isinstance(pair, (tuple, list)) else "")
         )
     outs, out_tree = function.checked_results(pair[0], fwd)
-    residuals, residual_tree = pytree.flatten(pair[1])
-    names = [f"residuals{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(pair[1])[0]]
+    kept = without_references(pair[1])
+    residuals, residual_tree = pytree.flatten(kept)
+    names = [f"residuals{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(kept)[0]]
     check_array_leaves(residuals, lambda: names, f"the forward rule {described(fwd)}")
-    kept = [operand(r, "custom_vjp", n) for r, n in zip(residuals, names, strict=True)]
-    return outs, out_tree, kept, residual_tree
+    values = [operand(r, "custom_vjp", n) for r, n in zip(residuals, names, strict=True)]
+    return outs, out_tree, values, residual_tree
 
 
 def _backward_of(
