@@ -308,16 +308,16 @@ class Compiled(Stage):
                     f"the compiled program of {name} takes {expected.short_name()} for its "
                     f"argument {argument}, got {found.short_name()}"
                 )
-        cells = staged.uses.cells(leaves, name, staged.names)
-        operands = staged.uses.operands(leaves, cells)
+        references = staged.uses.references(leaves, name, staged.names)
+        operands = staged.uses.operands(leaves, references)
         place, committed = resolve_device(operands, name, lambda i: staged.names[i])
         if committed and place is not self._program.sharding:
             raise ValueError(
                 f"the compiled program of {name} runs on {self._program.device!r}, but it got "
                 f"arguments that are committed to {place._device!r}"
             )
-        outs = self._program(staged.own(operands, cells), committed, lambda i: staged.names[i])
-        return staged.result(outs, cells)
+        outs = self._program(staged.own(operands, references), committed, lambda i: staged.names[i])
+        return staged.result(outs, references)
 
 
 class Wrapped(Protocol[P, R_co]):

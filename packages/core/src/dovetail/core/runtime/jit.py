@@ -196,35 +196,37 @@ class Staged:
             )
         return found
 
-    def own(self, operands: list[Any], cells: Sequence[Cell]) -> list[Any]:
+    def own(self, operands: list[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
         """The operands to run the program on: it takes the memory of the references that it
         changes, so it gets copies of what somebody else may hold, or look at when it fails."""
-        if not cells:
+        if not references:
             return operands
         keep = config.debug_nans.value or config.debug_infs.value
-        kept = {id(cell.value) for cell in cells if keep or cell.shared}
+        kept = {id(cell.value) for _, cell in references if keep or cell.shared}
         return [
             copy_p.bind(x) if donated and id(x) in kept else x
             for x, donated in zip(operands, self.donated, strict=True)
         ]
 
-    def result(self, outs: list[Any], cells: Sequence[Cell] = ()) -> Any:
+    def result(self, outs: list[Any], references: Sequence[tuple[Ref, Cell]] = ()) -> Any:
         """What the function returns, from the flat results of its program.
 
         Args:
             outs: the results.
-            cells: where the values of the references are that it uses.
+            references: those that it uses, and where their values are.
         """
         for number in self.empty:
             outs[number] = np.zeros(outs[number].shape, dtypes.float0)
-        return self.out_tree.unflatten(self.uses.finish(outs, cells))
+        return self.out_tree.unflatten(self.uses.finish(outs, references))
 
     def describe(self, number: int) -> str:
         """A phrase for the argument of that number."""
         return f"the argument {self.names[number]} of {self.options.name}"
 
     def _warn_of_unused_donations(self, lowered: Any) -> None:
-        unused = lowered.donation.unused
+        # A reference that is only written to has an old value that nothing needs.
+        own = self.uses.written([False] * len(self.names)) if self.uses else ()
+        unused = [i for i in lowered.donation.unused if not (own and own[i])]
         if not unused:
             return
         avals = self.closed.in_avals
@@ -458,18 +460,18 @@ class JitFunction:
             tracing = True
         staged = self.staged(parts, self._avals(parts))
         uses = staged.uses
-        cells = uses.cells(leaves, self.options.name, staged.names) if uses else []
-        operands = uses.operands(leaves, cells) if uses else leaves
+        references = uses.references(leaves, self.options.name, staged.names) if uses else []
+        operands = uses.operands(leaves, references) if uses else leaves
         if tracing:
             outs = call(staged.closed, operands, self.options.name)
-            return staged.out_tree.unflatten(uses.finish(outs, cells)), None, True
+            return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
         if self.options.device is None:
             sharding, committed = resolve_device(operands, self.options.name, staged.describe)
         else:
             sharding, committed = as_sharding(self.options.device), True
         program = staged.program(sharding)
         try:
-            outs = program(staged.own(operands, cells), committed, staged.describe)
+            outs = program(staged.own(operands, references), committed, staged.describe)
         except FloatingPointError as error:
             raise explained(
                 error,
@@ -477,7 +479,7 @@ class JitFunction:
                 staged.closed.effects,
                 lambda checks: checks.evaluate(staged.closed, operands),
             ) from None
-        result = staged.result(outs, cells)
+        result = staged.result(outs, references)
         if staged.empty or uses:  # C++ makes arrays of all results, and knows no references
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)

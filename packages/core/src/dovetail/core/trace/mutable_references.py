@@ -321,7 +321,9 @@ class Ref:
             return f"Ref(<{self._end}>)"
         value = self._cell.value
         shown = "" if isinstance(value, Tracer) else repr(value)
-        return f"Ref{shown[5:]}" if shown.startswith("Array(") else repr(self.aval)
+        if not shown.startswith("Array("):
+            return repr(self.aval)
+        return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # lines after the first align
 
 
 class TransformedRef:

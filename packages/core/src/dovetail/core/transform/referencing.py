@@ -45,8 +45,10 @@ class Uses(NamedTuple):
             found[number] = changed and flag
         return tuple(found)
 
-    def cells(self, leaves: Sequence[Any], name: str, names: Sequence[str]) -> list[Cell]:
-        """Where the values of all of them are, for what runs now.
+    def references(
+        self, leaves: Sequence[Any], name: str, names: Sequence[str]
+    ) -> list[tuple[Ref, Cell]]:
+        """All of them, and where their values are, for what runs now.
 
         Args:
             leaves: the arguments.
@@ -57,9 +59,9 @@ class Uses(NamedTuple):
             ValueError: two of them are one, or one cannot be used here.
         """
         refs = [*(leaves[i] for i in self.arguments), *self.captured]
-        known = {ref: names[i] for ref, i in zip(refs, self.arguments, strict=False)}
         if len(set(refs)) != len(refs):
             twice = next(ref for ref in refs if refs.count(ref) > 1)
+            known = {leaves[i]: names[i] for i in self.arguments}
             also = (
                 "also uses it from outside"
                 if twice in self.captured
@@ -70,11 +72,11 @@ class Uses(NamedTuple):
                 "names for one place in memory would make the order of reads and writes "
                 "unknown: pass each reference once"
             )
-        return [ref.here(writing) for ref, writing in zip(refs, self.changed, strict=True)]
+        return [(ref, ref.here(writing)) for ref, writing in zip(refs, self.changed, strict=True)]
 
-    def operands(self, leaves: Sequence[Any], cells: Sequence[Cell]) -> list[Any]:
+    def operands(self, leaves: Sequence[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
         """The arguments of the jaxpr."""
-        values = [cell.value for cell in cells]
+        values = [cell.value for _, cell in references]
         found = [*leaves, *values[len(self.arguments) :]]
         for number, value in zip(self.arguments, values, strict=False):
             found[number] = value
@@ -88,12 +90,14 @@ class Uses(NamedTuple):
         )
         return ClosedJaxpr(opened, [*closed.consts, *(ref.get() for ref in self.captured)])
 
-    def finish(self, outs: Sequence[Any], cells: Sequence[Cell]) -> list[Any]:
+    def finish(self, outs: Sequence[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
         """Write the last values, and return the results of the function itself."""
-        written = [cell for cell, changed in zip(cells, self.changed, strict=True) if changed]
-        count = len(outs) - len(written)
-        for cell, value in zip(written, outs[count:], strict=True):
-            cell.value, cell.changed, cell.shared = value, True, False
+        count = len(outs) - sum(self.changed)
+        last = iter(outs[count:])
+        for (ref, cell), changed in zip(references, self.changed, strict=True):
+            if changed:
+                ref.write(next(last))
+                cell.shared = False
         return list(outs[:count])
 
 
