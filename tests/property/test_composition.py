@@ -106,6 +106,18 @@ def _counted(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
     return x * (1.0 + 0.1 * turns)
 
 
+def _written(x: Any, number: int, parts: tuple[Any, ...]) -> Any:
+    """A loop that changes a mutable reference."""
+    ref = dt.new_ref(x)
+
+    def body(i: Any, carry: Any) -> Any:
+        ref[i] += run(parts[0], 0.5 * ref[...])[number % SIZE] * carry
+        return 0.9 * carry
+
+    factor = lax.fori_loop(0, 2, body, 1.0)
+    return factor * dt.freeze(ref)
+
+
 OPERATIONS: dict[str, Callable[[Any, int, tuple[Any, ...]], Any]] = {
     "sin": lambda x, n, _: jnp.sin((1 + n % 2) * x),
     "logistic": lambda x, n, _: lax.logistic(x - NUMBERS[n]),
@@ -125,8 +137,12 @@ OPERATIONS: dict[str, Callable[[Any, int, tuple[Any, ...]], Any]] = {
     "while": _counted,
     "checkpoint": _saved_little,
     "custom_jvp": lambda x, n, _: _cubed(x + NUMBERS[n]),
+    "reference": _written,
 }
-PARTS = {"call": 1, "loop": 1, "scan": 1, "branch": 2, "mapped": 1, "checkpoint": 1}
+PARTS = {
+    "branch": 2,
+    **dict.fromkeys(("call", "checkpoint", "loop", "mapped", "reference", "scan"), 1),
+}
 #: Without derivatives in forward mode.
 BACKWARD: dict[str, Callable[[Any, int, tuple[Any, ...]], Any]] = {
     "custom_vjp": lambda x, n, _: _softened(x, NUMBERS[n] + x[::-1]),

@@ -9,6 +9,7 @@ values alone, and every transformation applies to functions that use references 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 from dovetail.core.base import dtypes, pytree
@@ -130,13 +131,14 @@ class Ref:
         2.0 4.0 Ref(2, dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_cell", "_end", "_traceback", "aval")
+    __slots__ = ("__weakref__", "_cell", "_end", "_holder", "_traceback", "aval")
 
     def __init__(self, aval: AbstractRef, cell: Cell) -> None:
         self.aval = aval
         self._cell: Cell | None = cell
         self._traceback = get_traceback()
         self._end = ""
+        self._holder = ""
 
     @classmethod
     def lent(cls, value: Any) -> Ref:
@@ -152,7 +154,26 @@ class Ref:
         """
         if self._cell is None:
             raise ValueError(f"{self.described()} is not valid any more: it was {self._end}")
+        if self._holder:
+            raise ValueError(
+                f"{self.described()} was passed to {self._holder}, which may not use it by another "
+                "name than that of its argument: the order of reads and writes would be unknown. "
+                "Use the argument"
+            )
         return self._cell
+
+    @contextmanager
+    def held(self, holder: str) -> Iterator[None]:
+        """Let nothing use the reference, since another stands for it.
+
+        Args:
+            holder: the function that it was passed to.
+        """
+        self._holder = holder
+        try:
+            yield
+        finally:
+            self._holder = ""
 
     def described(self) -> str:
         """A phrase that names the reference."""
@@ -199,10 +220,10 @@ class Ref:
         cell = self.here(writing=True)
         if isinstance(value, Tracer) and not cell.trace.is_inside(value._trace):
             raise ValueError(
-                f"{self.described()} outlives the transformation that the value belongs to which "
-                f"is written to it: {value.origin()}. Write a value that does not depend on it, "
-                "for example lax.stop_gradient(value); or return the value (has_aux=True of grad "
-                "and vjp); or pass the reference as a mapped argument of vmap"
+                f"{self.described()} was made outside of the transformation in which the value "
+                f"was computed that is written to it: {value.origin()}. Write "
+                "lax.stop_gradient(value), or return the value (has_aux=True of grad and vjp), or "
+                "make the reference inside"
             )
         cell.value, cell.changed, cell.shared = value, True, True
 
