@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from dovetail.core.api.mutable_references import free_ref as free_ref
     from dovetail.core.api.mutable_references import freeze as freeze
     from dovetail.core.api.mutable_references import new_ref as new_ref
+    from dovetail.core.api.named_scopes import named_call as named_call
+    from dovetail.core.api.named_scopes import named_scope as named_scope
     from dovetail.core.api.rematerialization import checkpoint as checkpoint
     from dovetail.core.api.rematerialization import checkpoint as remat
     from dovetail.core.api.vectorization import vmap as vmap
@@ -155,6 +157,8 @@ _NAMES = {
     "local_devices": "dovetail.core.runtime.clients",
     "log_compiles": "dovetail.core.base.config",
     "make_jaxpr": "dovetail.core.api.inspection",
+    "named_call": "dovetail.core.api.named_scopes",
+    "named_scope": "dovetail.core.api.named_scopes",
     "new_ref": "dovetail.core.api.mutable_references",
     "no_tracing": "dovetail.core.base.config",
     "numpy_dtype_promotion": "dovetail.core.base.config",
@@ -259,6 +263,8 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "named_call",
+    "named_scope",
     "new_ref",
     "nn",
     "no_tracing",

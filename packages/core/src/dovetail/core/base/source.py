@@ -8,15 +8,17 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dovetail.core.base.bindings import Traceback
 
 __all__ = [
+    "Place",
+    "Transformation",
     "UserFrame",
     "add_internal_folder",
     "describe",
@@ -51,6 +53,43 @@ class UserFrame:
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file) or self.file}:{self.line} ({self.function})"
+
+
+class Transformation(str):
+    """The name of a transformation, which stands around the name of the scope after it."""
+
+    __slots__ = ()
+
+
+class Place:
+    """A captured stack within scopes that the user has named; it stands for the stack.
+
+    Args:
+        traceback: the stack.
+        scopes: names of scopes and of transformations, outermost first.
+    """
+
+    __slots__ = ("scopes", "traceback")
+
+    def __init__(self, traceback: Any, scopes: Sequence[str]) -> None:
+        self.traceback = traceback
+        self.scopes = scopes
+
+    def raw_frames(self) -> Any:
+        """What the stack itself gives: code objects, and offsets of instructions."""
+        return self.traceback.raw_frames()
+
+    @property
+    def prefix(self) -> str:
+        """What names of operations begin with, such as ``model/vmap(jvp(layer))/``."""
+        written, around = "", ""
+        for name in self.scopes:
+            if type(name) is Transformation:
+                around += f"{name}("
+            else:
+                written += f"{around}{name}{')' * around.count('(')}/"
+                around = ""
+        return written
 
 
 def add_internal_folder(folder: str) -> None:

@@ -93,15 +93,16 @@ class Locations:
         self.of_traceback = self._cache.get
         self.unknown = ir.Location.unknown(context)
 
-    def of_equation(self, name: str, traceback: Any = None) -> Location:
-        """The user's code behind `traceback`, under the name that profiles will show.
+    def of_equation(self, name: str, place: Any = None) -> Location:
+        """The user's code at `place`, under the name that profiles will show.
 
         Args:
             name: such as ``jit(f)/sin``.
-            traceback: a captured `Traceback`, or None where there is none.
+            place: a captured `Traceback`, or a `Place`, or None where there is none.
         """
-        if traceback is None:
+        if place is None:
             return self.name(name, self.unknown)
+        traceback = place.traceback if type(place) is source.Place else place
         return self.name(name, self.of_traceback(traceback))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.core.base.limits import deeper
+from dovetail.core.base.source import Place
 from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.module import ModuleBuilder
@@ -103,10 +104,8 @@ class Program:
             self.pending.append(function)
         ordered = ordered_effects(jaxpr.effects)
         location = builder.location
-        traceback = None if builder.equation is None else builder.equation.traceback
-        builder.location = builder.locations.of_equation(
-            f"{builder.name_stack}jit({name})", traceback
-        )
+        place = None if builder.equation is None else builder.equation.traceback
+        builder.location = builder.locations.of_equation(f"{builder.name_stack}jit({name})", place)
         results = builder.call(
             function.symbol,
             [
@@ -284,9 +283,12 @@ class Program:
             primitive = eqn.primitive
             invars, outvars = eqn.invars, eqn.outvars
             builder.equation = eqn
-            traceback = eqn.traceback
+            place, stack = eqn.traceback, prefix
+            if type(place) is Place:
+                place, stack = place.traceback, prefix + place.prefix
+            builder.name_stack = stack
             builder.location = named(
-                prefix + primitive.name, unknown if traceback is None else of_traceback(traceback)
+                stack + primitive.name, unknown if place is None else of_traceback(place)
             )
             try:
                 result = rules[primitive](

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dovetail.core.trace.live import LiveCall
     from dovetail.core.trace.mutable_references import Cell, Ref
     from dovetail.core.trace.primitive import Primitive
+    from dovetail.core.trace.scopes import Scope
 
 Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 
@@ -32,11 +33,14 @@ class Trace:
         parent: the trace in which this one computes, or None at the bottom.
         finished: whether the transformation has ended; its tracers must not be used any more.
         key: what the C++ jit path sees; None only for eager evaluation, which it may serve itself.
+        scope_name: what stands around the names of scopes that are begun inside, empty for nothing;
+            None where names begin anew.
     """
 
     __slots__ = ("__weakref__", "finished", "parent")
 
     key: str | None = "tracing"
+    scope_name: str | None = ""
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
@@ -91,6 +95,7 @@ class EvaluationTrace(Trace):
 
     __slots__ = ("evaluator",)
     key = None
+    scope_name = None
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -145,6 +150,8 @@ class _ThreadState(threading.local):
     trace: Trace = evaluation_trace
     #: While a jaxpr is traced again: where the equation stands in the user's code.
     replayed: Any = None
+    #: The scope that the user has named, if there is one.
+    scope: Scope | None = None
 
 
 state: Final = _ThreadState()

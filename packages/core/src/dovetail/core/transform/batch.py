@@ -49,6 +49,7 @@ class BatchTrace(Trace):
     """Applies the batching rule of every primitive that meets a batch dimension."""
 
     __slots__ = ("axis_name", "size")
+    scope_name = "vmap"
 
     def __init__(self, parent: Trace, size: int, axis_name: Hashable | None) -> None:
         super().__init__(parent)

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 from dovetail.core.base.caches import register
 from dovetail.core.basis.structural import instantiate
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn, Literal, Var
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal, Var
 from dovetail.core.ir.walk import eval_jaxpr
-from dovetail.core.trace.state import state
+from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail.core.transform.jvp import jvp_flat
@@ -56,21 +56,14 @@ def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """The function of flat arguments that a jaxpr is.
 
     What is recorded while it runs keeps the places that the jaxpr's equations have in the user's
-    code.
+    code, and the names of their scopes.
     """
 
     def function(*args: Any) -> list[Any]:
-        around = state.replayed
-        try:
-            return eval_jaxpr(closed.jaxpr, closed.consts, *args, before=_at_place)
-        finally:
-            state.replayed = around
+        with Replay() as replay:
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args, before=replay.at)
 
     return function
-
-
-def _at_place(eqn: JaxprEqn) -> None:
-    state.replayed = eqn.traceback
 
 
 def derived_info(closed: ClosedJaxpr, traced_for: str) -> DebugInfo:

@@ -45,6 +45,7 @@ class JVPTrace(Trace):
     """Applies the jvp rule of every primitive that meets a tangent."""
 
     __slots__ = ()
+    scope_name = "jvp"
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         primals = []

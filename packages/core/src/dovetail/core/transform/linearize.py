@@ -14,6 +14,7 @@ from dovetail.core.base import config
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail.core.trace.scopes import names_in
 from dovetail.core.trace.state import Trace, set_trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
@@ -39,6 +40,7 @@ class SplitTrace(Trace):
     """Records what depends on tangents and sends everything else to the parent."""
 
     __slots__ = ("recording",)
+    scope_name = "jvp"
 
     def __init__(self, parent: Trace, recording: StageTrace) -> None:
         super().__init__(parent)
@@ -69,10 +71,12 @@ class LinearizeTrace(Trace):
     """Computes primal values in the parent and records the linear program of their tangents."""
 
     __slots__ = ("recording", "split")
+    scope_name = "jvp"
 
     def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
         super().__init__(parent)
         self.recording = StageTrace(parent, debug_info)
+        self.recording.scopes_around = len(names_in(parent))
         self.split = SplitTrace(parent, self.recording)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:

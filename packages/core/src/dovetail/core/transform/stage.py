@@ -58,7 +58,9 @@ class StageTrace(Trace):
         "effects",
         "eqns",
         "invars",
+        "scopes_around",
     )
+    scope_name = None
 
     def __init__(self, parent: Trace | None, debug_info: DebugInfo) -> None:
         super().__init__(parent)
@@ -70,6 +72,8 @@ class StageTrace(Trace):
         self.effects: Effects = no_effects
         #: The mutable references used from outside; None where there must not be any.
         self.captured: Captured | None = None
+        #: How many of the scopes' names are those of scopes in which the jaxpr is used.
+        self.scopes_around = 0
         # The value stands beside its variable to stay alive, so that its id stays its own.
         self._constants: dict[int, tuple[Var, Any]] = {}
 
@@ -95,6 +99,8 @@ class StageTrace(Trace):
         if effects:
             self.effects |= effects
         place = state.replayed or get_traceback()
+        if state.scope is not None:
+            place = state.scope.place(place, self.scopes_around)
         if not primitive.multiple_results:
             var = Var(inferred)
             self.eqns.append(JaxprEqn(invars, (var,), primitive, params, effects, place))
@@ -249,7 +255,8 @@ def stage(
     trace = StageTrace(state.trace, debug_info)
     trace.captured = captured
     tracers = [trace.argument(aval) for aval in avals]
-    around, state.replayed = state.replayed, None
+    around, scope = state.replayed, state.scope
+    state.replayed = state.scope = None
     try:
         with use_trace(trace):
             results = function(*tracers)
@@ -258,7 +265,7 @@ def stage(
             jaxpr, constants = trace.to_jaxpr(results)
     finally:
         trace.finished = True
-        state.replayed = around
+        state.replayed, state.scope = around, scope
     closed = ClosedJaxpr(jaxpr, constants)
     if config.check_tracer_leaks.value:
         from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for

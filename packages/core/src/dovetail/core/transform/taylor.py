@@ -575,6 +575,7 @@ class TaylorTrace(Trace):
     """
 
     __slots__ = ("order",)
+    scope_name = "jet"
 
     def __init__(self, parent: Trace | None, order: int) -> None:
         super().__init__(parent)

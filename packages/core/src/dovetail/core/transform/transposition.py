@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from dovetail.core.base.source import describe
+from dovetail.core.base.source import Transformation, describe
 from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
-from dovetail.core.trace.state import state
+from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Zero
+
+_TRANSPOSED: Final = (Transformation("transpose"),)
 
 
 def transpose_jaxpr(
@@ -28,15 +30,16 @@ def transpose_jaxpr(
     Returns:
         One cotangent for each linear parameter, a `Zero` where it has no influence.
     """
-    around = state.replayed
-    try:
-        return _transpose_jaxpr(jaxpr, constants, cotangents, linear)
-    finally:
-        state.replayed = around
+    with Replay() as replay:
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, replay)
 
 
 def _transpose_jaxpr(
-    jaxpr: Jaxpr, constants: Sequence[Any], cotangents: Sequence[Any], linear: Sequence[bool]
+    jaxpr: Jaxpr,
+    constants: Sequence[Any],
+    cotangents: Sequence[Any],
+    linear: Sequence[bool],
+    replay: Replay,
 ) -> list[Any]:
     linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
     bound = [
@@ -53,7 +56,7 @@ def _transpose_jaxpr(
             backward.append(eqn)
         else:
             args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
-            state.replayed = eqn.traceback
+            replay.at(eqn)
             out = eqn.primitive.bind(*args, **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
             values.update(zip(eqn.outvars, outs, strict=True))
@@ -87,7 +90,7 @@ def _transpose_jaxpr(
         else:
             given = found[0]
         # What goes wrong on the way back has to do with the line of the way there.
-        state.replayed = eqn.traceback
+        replay.at(eqn, _TRANSPOSED)
         try:
             results = primitive.transpose(given, *args, **eqn.params)
         except Exception as error:

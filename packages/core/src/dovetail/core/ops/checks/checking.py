@@ -42,6 +42,7 @@ from dovetail.core.ops.extrema import min_p
 from dovetail.core.ops.reduction import argmax, reduce_or
 from dovetail.core.trace.live import LiveCall
 from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.state import Trace, evaluation_trace, set_trace, state
 from dovetail.core.transform.batch import batch_flat
 from dovetail.core.transform.derived import derived_info, remembered
@@ -124,6 +125,7 @@ class CheckTrace(Trace):
     """
 
     __slots__ = ("categories", "error")
+    scope_name = "checkify"
 
     def __init__(self, parent: Trace, categories: Categories) -> None:
         super().__init__(parent)
@@ -166,15 +168,12 @@ class CheckTrace(Trace):
         def read(atom: Any) -> Any:
             return atom if type(atom) is Literal else values[atom]
 
-        around = state.replayed
-        try:
+        with Replay() as replay:
             for eqn in jaxpr.eqns:
-                state.replayed = eqn.traceback or around
+                replay.at(eqn)
                 out = self.apply(eqn.primitive, [read(v) for v in eqn.invars], eqn.params)
                 outs = out if eqn.primitive.multiple_results else [out]
                 values.update(zip(eqn.outvars, outs, strict=True))
-        finally:
-            state.replayed = around
         return [read(v) for v in jaxpr.outvars]
 
     def checked(self, closed: ClosedJaxpr, tree: Any = None) -> tuple[ClosedJaxpr, Any]:
