@@ -11,6 +11,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
 if TYPE_CHECKING:
+    from dovetail import ad as ad
     from dovetail import ad_checkpoint as ad_checkpoint
     from dovetail import custom_batching as custom_batching
     from dovetail import custom_derivatives as custom_derivatives
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     from dovetail import stages as stages
     from dovetail import tree as tree
     from dovetail import tree_util as tree_util
+    from dovetail.core.api.backward_passes import fwd_and_bwd as fwd_and_bwd
+    from dovetail.core.api.backward_passes import vjp as vjp
     from dovetail.core.api.derivatives import grad as grad
     from dovetail.core.api.derivatives import jvp as jvp
     from dovetail.core.api.derivatives import linear_transpose as linear_transpose
     from dovetail.core.api.derivatives import linearize as linearize
     from dovetail.core.api.derivatives import value_and_grad as value_and_grad
-    from dovetail.core.api.derivatives import vjp as vjp
     from dovetail.core.api.environment import print_environment_info as print_environment_info
     from dovetail.core.api.inspection import ShapeDtypeStruct as ShapeDtypeStruct
     from dovetail.core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
@@ -142,6 +144,7 @@ _NAMES = {
     "float0": "dovetail.core.base.dtypes",
     "free_ref": "dovetail.core.api.mutable_references",
     "freeze": "dovetail.core.api.mutable_references",
+    "fwd_and_bwd": "dovetail.core.api.backward_passes",
     "grad": "dovetail.core.api.derivatives",
     "hessian": "dovetail.core.api.jacobians",
     "jacfwd": "dovetail.core.api.jacobians",
@@ -172,12 +175,13 @@ _NAMES = {
     "threefry_partitionable": "dovetail.core.base.config",
     "typeof": "dovetail.core.api.inspection",
     "value_and_grad": "dovetail.core.api.derivatives",
-    "vjp": "dovetail.core.api.derivatives",
+    "vjp": "dovetail.core.api.backward_passes",
     "vmap": "dovetail.core.api.vectorization",
 }
 """The module that a public name is in; after a colon, the name that it has there."""
 
 _MODULES = (
+    "ad",
     "ad_checkpoint",
     "custom_batching",
     "custom_derivatives",
@@ -203,6 +207,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "Shard",
     "__version__",
+    "ad",
     "ad_checkpoint",
     "block_until_ready",
     "check_tracer_leaks",
@@ -247,6 +252,7 @@ __all__ = [
     "float0",
     "free_ref",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "jacfwd",

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.api.derivatives import jvp, linear_transpose, vjp
+from dovetail.core.api.backward_passes import vjp
+from dovetail.core.api.derivatives import jvp, linear_transpose
 from dovetail.core.api.jit import jit
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import pytree

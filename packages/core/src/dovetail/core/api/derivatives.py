@@ -1,4 +1,4 @@
-"""Differentiation as users see it: jvp, linearize, vjp, grad, value_and_grad, linear_transpose."""
+"""Differentiation as users see it: jvp, linearize, grad, value_and_grad, linear_transpose."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Literal
 from dovetail.core.ir.walk import dce, eval_jaxpr
+from dovetail.core.trace.mutable_references import Ref
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -81,7 +82,7 @@ def jvp(
     outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
     result = flat.out_tree.unflatten(outs)
     tangent = flat.out_tree.unflatten([instantiate(t) for t in out_tangents])
-    return (result, tangent, _released(flat.aux)) if has_aux else (result, tangent)
+    return (result, tangent, released(flat.aux)) if has_aux else (result, tangent)
 
 
 def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
@@ -97,7 +98,7 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
             )
         return Zero(expected)
     check_array_leaves([tangent], lambda: [f"{name} (its tangent)"], f"jvp of {name_of(fun)}")
-    tangent = _typed(tangent, expected)
+    tangent = typed(tangent, expected)
     found = aval_of(tangent)
     if found.dtype != expected.dtype:
         raise TypeError(
@@ -112,7 +113,7 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
     return tangent
 
 
-def _typed(value: Any, aval: Any) -> Any:
+def typed(value: Any, aval: Any) -> Any:
     """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         kinds = "biufc"
@@ -122,7 +123,7 @@ def _typed(value: Any, aval: Any) -> Any:
     return value
 
 
-def _released(aux: Any) -> Any:
+def released(aux: Any) -> Any:
     """Auxiliary data with the tracers of finished differentiation replaced by their primal
     values."""
 
@@ -133,11 +134,57 @@ def _released(aux: Any) -> Any:
     return pytree.map(release, aux)
 
 
+def flags_of_leaves(name: str, flags: Any, tree: Any) -> list[bool]:
+    """One bool for each leaf of a tree, from bools for parts of it.
+
+    Args:
+        name: what the bools are called, for messages.
+        flags: a bool for all, or a container with as many parts as the tree has there.
+        tree: a structure.
+
+    Raises:
+        TypeError: something other than a bool.
+        ValueError: containers of other lengths.
+    """
+    if isinstance(flags, bool):
+        return [flags] * tree.num_leaves
+    if flags is not None and pytree.all_leaves([flags]):
+        raise TypeError(
+            f"{name} must hold bools: one for all, or a tuple with one for each argument, got "
+            f"{flags!r:.80} of type {type(flags).__name__}"
+        )
+    parts = pytree.leaves(flags, is_leaf=lambda part: part is not flags)
+    inner = tree.children()
+    if len(parts) != len(inner) or pytree.treedef_is_leaf(tree):
+        found = "an array" if pytree.treedef_is_leaf(tree) else f"{len(inner)} parts"
+        raise ValueError(
+            f"{name} is a {type(flags).__name__} with {len(parts)} parts where the arguments have "
+            f"{found}; give a tuple with a bool for each argument or part of one, or a bool for "
+            "all of it"
+        )
+    return [
+        flag
+        for i, (part, structure) in enumerate(zip(parts, inner, strict=True))
+        for flag in flags_of_leaves(f"{name}[{i}]", part, structure)
+    ]
+
+
+def nonzero_leaves(in_nzs: Any, transformation: str, tree: Any) -> list[bool]:
+    """For each leaf of the arguments, whether `in_nzs` says that it has a tangent."""
+    flags = True if in_nzs is None else in_nzs
+    return flags_of_leaves(f"in_nzs of {transformation}", flags, tree)
+
+
 class LinearFunction:
     """The linear function returned by `linearize`: it maps tangents of arguments to that of the
     result."""
 
     __slots__ = ("in_avals", "in_tree", "out_tree", "program")
+
+    @property
+    def out_nzs(self) -> Any:
+        """For each part of the result, whether its tangent may be other than zero."""
+        return self.out_tree.unflatten(self.program.varies_out)
 
     def __init__(self, program: LinearProgram, in_tree: Any, out_tree: Any, in_avals: Any) -> None:
         self.program = program
@@ -154,7 +201,7 @@ class LinearFunction:
             )
         checked = []
         for i, (aval, leaf) in enumerate(zip(self.in_avals, leaves, strict=True)):
-            leaf = _typed(leaf, aval)
+            leaf = typed(leaf, aval)
             found = aval_of(leaf)
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
@@ -184,11 +231,18 @@ def linearize(
         fun: function of arrays and pytrees of them.
         *primals: arguments at which to linearize.
         has_aux: whether `fun` returns a pair whose second part is passed through.
-        in_nzs: for each leaf of the primals, whether its tangent may be nonzero; all by default.
+        in_nzs: which arguments have tangents other than zero, all by default: a bool, or a tuple
+            with a bool for each argument, or for one that is a container such a tuple of its parts.
+            What is computed from the others alone is not differentiated; their tangents are taken
+            for zero.
 
     Returns:
         ``(result, f_jvp)`` and the auxiliary data if `has_aux`; ``f_jvp(*tangents)`` is the tangent
-        of the result.
+        of the result, and ``f_jvp.out_nzs`` says which parts of that may be other than zero.
+
+    Raises:
+        TypeError: `in_nzs` holds something other than bools.
+        ValueError: `in_nzs` has not the structure of the arguments.
 
     Example:
         >>> import dovetail as dt
@@ -201,8 +255,8 @@ def linearize(
     leaves, tree = pytree.flatten(primals)
     check_array_leaves(leaves, lambda: leaf_names(fun, primals), f"linearize of {name_of(fun)}")
     flat = FlatFunction(fun, tree, has_aux=has_aux)
-    nonzero = [True] * len(leaves) if in_nzs is None else pytree.leaves(in_nzs)
-    varies = [v and _is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
+    nonzero = nonzero_leaves(in_nzs, "linearize", tree)
+    varies = [v and is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
     outs, program = linearize_flat(flat, leaves, varies, debug_info("linearize", fun, primals))
     result = flat.out_tree.unflatten(outs)
     in_avals = [aval_of(x).tangent() for x in leaves]
@@ -211,140 +265,45 @@ def linearize(
     closed = program.closed
     program.closed = ClosedJaxpr(dce(closed.jaxpr, instantiate=True)[0], closed.consts)
     linear = LinearFunction(program, tree, flat.out_tree, in_avals)
-    return (result, linear, _released(flat.aux)) if has_aux else (result, linear)
+    return (result, linear, released(flat.aux)) if has_aux else (result, linear)
 
 
-def _is_differentiable(x: Any) -> bool:
+def is_differentiable(x: Any) -> bool:
+    """Whether a value has tangents other than zero."""
     return bool(aval_of(x).tangent().dtype != dtypes.float0)
 
 
-@pytree.register_pytree_node_class
-class Pullback:
-    """The function returned by `vjp`: it maps the cotangent of the result to those of the
-    arguments.
-
-    It is a pytree of its residuals, so that it can be passed to transformed functions.
-    """
-
-    def __init__(self, residuals: Sequence[Any], static: _PullbackStatic) -> None:
-        self.residuals = list(residuals)
-        self.static = static
-
-    def tree_flatten(self) -> tuple[Any, Any]:
-        """Residuals as children, the program as static data."""
-        return tuple(self.residuals), self.static
-
-    @classmethod
-    def tree_unflatten(cls, static: _PullbackStatic, residuals: Any) -> Pullback:
-        """The inverse of `tree_flatten`."""
-        return cls(residuals, static)
-
-    def __repr__(self) -> str:
-        static = self.static
-        return f"<vjp function from {static.out_tree} to {static.in_tree}>"
-
-    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
-        static = self.static
-        if len(cotangents) != 1:
-            raise TypeError(
-                "a vjp function takes one argument, the cotangent of the function's result, got "
-                f"{len(cotangents)}; for a result that is a tuple, pass one tuple"
-            )
-        (cotangent,) = cotangents
-        leaves, tree = pytree.flatten(cotangent)
-        if tree != static.out_tree:
-            difference = pytree.structure_difference(
-                static.out_tree, tree, "the result", "the cotangent"
-            )
-            raise ValueError(
-                "a vjp function takes a cotangent that must have the structure of the function's "
-                f"result:\n{difference}"
-            )
-        for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=True)):
-            if aval.dtype == dtypes.float0 or type(ct) is Zero:
-                continue
-            ct = leaves[i] = _typed(ct, aval)
-            found = aval_of(ct)
-            if found.shape != aval.shape or found.dtype != aval.dtype:
-                raise ValueError(
-                    f"cotangent number {i} of a vjp function must be {aval.short_name()}, the "
-                    f"type of the result, got {found.short_name()}"
-                )
-        flat = pull_back(static.program, self.residuals, leaves, static.in_avals)
-        result: tuple[Any, ...] = static.in_tree.unflatten(
-            [_like(instantiate(ct), a) for ct, a in zip(flat, static.in_avals, strict=True)]
-        )
-        return result
-
-
-class _PullbackStatic:
-    """What a `Pullback` knows besides its residuals; compared by identity."""
-
-    __slots__ = ("in_avals", "in_tree", "out_tree", "program")
-
-    def __init__(self, program: LinearProgram, in_tree: Any, out_tree: Any, in_avals: Any) -> None:
-        self.program = program
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.in_avals = in_avals
-
-
 def pull_back(
-    program: LinearProgram, residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Any
+    program: LinearProgram,
+    residuals: Sequence[Any],
+    cotangents: Sequence[Any],
+    in_avals: Sequence[Any],
+    wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """Cotangents of all arguments of a linearized function, `Zero` where they do not vary."""
+    """Cotangents of all arguments of a linearized function, `Zero` where they do not vary.
+
+    Args:
+        program: the linear program; its residuals are constants of its jaxpr or leading parameters.
+        residuals: their values.
+        cotangents: of all results.
+        in_avals: avals of the arguments.
+        wanted: for each argument, whether its cotangent is wanted; the others are `Zero`.
+    """
     jaxpr = program.closed.jaxpr
     given = [ct for ct, v in zip(cotangents, program.varies_out, strict=True) if v]
-    found = iter(transpose_jaxpr(jaxpr, residuals, given, [True] * len(jaxpr.invars)))
+    others = [False] * (len(jaxpr.invars) - sum(program.varies_in))
+    linear = [*others, *[True] * sum(program.varies_in)]
+    if wanted is not None:
+        wanted = [*others, *(w for w, v in zip(wanted, program.varies_in, strict=True) if v)]
+    found = iter(transpose_jaxpr(jaxpr, residuals, given, linear, wanted))
     return [
         next(found) if v else Zero(a.tangent())
         for v, a in zip(program.varies_in, in_avals, strict=True)
     ]
 
 
-def vjp(
-    fun: Callable[..., Any],
-    *primals: Any,
-    has_aux: bool = False,
-    reduce_axes: Sequence[Any] = (),
-    saveable_args: Any = True,
-    in_nzs: Any = None,
-) -> Any:
-    """The value of a function and its derivative backwards (reverse mode).
-
-    Args:
-        fun: function of arrays and pytrees of them.
-        *primals: arguments at which to differentiate.
-        has_aux: whether `fun` returns a pair whose second part is passed through.
-        reduce_axes: accepted for compatibility; must be empty.
-        saveable_args: accepted for compatibility.
-        in_nzs: for each leaf of the primals, whether it is differentiated; all by default.
-
-    Returns:
-        ``(result, vjp_fun)`` and the auxiliary data if `has_aux`. ``vjp_fun(cotangent)`` returns a
-        tuple with the cotangent of each argument.
-
-    Example:
-        >>> import dovetail as dt
-        >>> y, pullback = dt.vjp(lambda a, b: a * b, 3.0, 4.0)
-        >>> [float(g) for g in pullback(1.0)]
-        [4.0, 3.0]
-    """
-    check_callable(fun, "vjp")
-    _check_reduce_axes(reduce_axes)
-    leaves, tree = pytree.flatten(primals)
-    check_array_leaves(leaves, lambda: leaf_names(fun, primals), f"vjp of {name_of(fun)}")
-    flat = FlatFunction(fun, tree, has_aux=has_aux)
-    nonzero = [True] * len(leaves) if in_nzs is None else pytree.leaves(in_nzs)
-    varies = [v and _is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
-    outs, program = linearize_flat(flat, leaves, varies, debug_info("vjp", fun, primals))
-    static = _PullbackStatic(program, tree, flat.out_tree, [aval_of(x) for x in leaves])
-    pullback = Pullback(program.closed.consts, static)
-    result = flat.out_tree.unflatten(outs)
-    return (result, pullback, _released(flat.aux)) if has_aux else (result, pullback)
-
-
-def _check_reduce_axes(reduce_axes: Any) -> None:
+def check_reduce_axes(reduce_axes: Any) -> None:
+    """Raise unless `reduce_axes` is empty."""
     if reduce_axes:
         raise NotImplementedError("reduce_axes must be empty: it has no meaning any more")
 
@@ -384,7 +343,7 @@ def value_and_grad(
         (9.0, 6.0)
     """
     check_callable(fun, "value_and_grad")
-    _check_reduce_axes(reduce_axes)
+    check_reduce_axes(reduce_axes)
 
     @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
@@ -399,13 +358,14 @@ def value_and_grad(
 
         function.__name__ = name_of(fun)  # for messages
         leaves, tree = pytree.flatten(chosen)
+        _refuse_references(leaves, fun, chosen, numbers)
         check_array_leaves(
             leaves, lambda: leaf_names(fun, chosen, None, numbers), f"grad of {name_of(fun)}"
         )
         for i, leaf in enumerate(leaves):
             _check_input(leaf, i, fun, chosen, numbers, holomorphic, allow_int)
         flat = FlatFunction(function, tree, has_aux=has_aux)
-        varies = [_is_differentiable(x) for x in leaves]
+        varies = [is_differentiable(x) for x in leaves]
         outs, program = linearize_flat(
             flat, leaves, varies, debug_info("grad", fun, chosen, None, numbers)
         )
@@ -415,16 +375,27 @@ def value_and_grad(
         in_avals = [aval_of(x) for x in leaves]
         cotangents = pull_back(program, program.closed.consts, [seed], in_avals)
         gradients = tree.unflatten(
-            [_like(instantiate(ct), aval) for ct, aval in zip(cotangents, in_avals, strict=True)]
+            [like(instantiate(ct), aval) for ct, aval in zip(cotangents, in_avals, strict=True)]
         )
         gradient = gradients if isinstance(argnums, (tuple, list)) else gradients[0]
         (value,) = outs
-        return ((value, _released(flat.aux)), gradient) if has_aux else (value, gradient)
+        return ((value, released(flat.aux)), gradient) if has_aux else (value, gradient)
 
     return value_and_grad_fun
 
 
-def _like(gradient: Any, aval: Any) -> Any:
+def _refuse_references(leaves: Any, fun: Any, chosen: Any, numbers: Any) -> None:
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is Ref:
+            name = leaf_names(fun, chosen, None, numbers)[i]
+            raise TypeError(
+                f"grad of {name_of(fun)} cannot differentiate with respect to {name}, "
+                f"{leaf.described()}: the gradient of a reference is added to one. Use vjp, as in "
+                "f_vjp.with_refs(gradient_ref)(cotangent), or choose other arguments with argnums"
+            )
+
+
+def like(gradient: Any, aval: Any) -> Any:
     """A gradient as weakly typed as its argument: steps along it keep the argument's type."""
     if not aval.weak_type or aval.dtype != gradient.dtype:
         return gradient
@@ -559,7 +530,7 @@ def linear_transpose(
         6.0
     """
     check_callable(fun, "linear_transpose")
-    _check_reduce_axes(reduce_axes)
+    check_reduce_axes(reduce_axes)
     leaves, tree = pytree.flatten(primals)
     info = debug_info("linear_transpose", fun, primals)
     avals = abstract_leaves(leaves, info)
@@ -584,7 +555,7 @@ def linear_transpose(
                 f"result: expected {out_tree}, got {ct_tree}"
             )
         for i, aval in enumerate(closed.out_avals):
-            cts[i] = _typed(cts[i], aval)
+            cts[i] = typed(cts[i], aval)
             found = aval_of(cts[i])
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError(

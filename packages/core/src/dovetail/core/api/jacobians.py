@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.api.derivatives import jvp, vjp
+from dovetail.core.api.backward_passes import vjp
+from dovetail.core.api.derivatives import jvp
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind

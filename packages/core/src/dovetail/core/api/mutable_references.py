@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.conversion import copy_p
 from dovetail.core.trace.mutable_references import AbstractRef, Cell, Index, Ref, TransformedRef
 from dovetail.core.trace.state import state
 from dovetail.core.trace.zeros import Zero
@@ -60,6 +63,8 @@ def new_ref(
             "new_ref: there are no references to references; give it the value, ref[...]"
         )
     value = operand(init_val, "new_ref", "init_val")
+    if isinstance(value, np.ndarray):  # its owner may write to it
+        value = copy_p.bind(value)
     aval = aval_of(value)
     return _made(convert_element_type(instantiate(value), aval.dtype), memory_space, kind, pin)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from dovetail.core.base import pytree
 from dovetail.core.ir.avals import shape_of
-from dovetail.core.trace.mutable_references import Cell, Ref
+from dovetail.core.trace.mutable_references import Ref
 from dovetail.core.transform.batch import batch_flat, place_batch
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -17,6 +17,7 @@ from dovetail.core.transform.flattening import (
     leaf_names,
     name_of,
 )
+from dovetail.core.transform.referencing import Lending
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,28 +124,13 @@ def _batch_references(
         for i, (leaf, d) in enumerate(zip(leaves, dims, strict=True))
         if type(leaf) is Ref and d is not None
     ]
-    if len({leaves[i] for i in mapped}) != len(mapped):
-        raise ValueError(
-            f"vmap of {name_of(flat.function)} maps one mutable reference twice; two names for one "
-            "place in memory would make the order of reads and writes unknown: pass it once"
-        )
-    cells: list[Cell] = []
-
-    def function(*values: Any) -> list[Any]:
-        given = list(values)
-        for i in mapped:
-            given[i] = Ref.lent(values[i])
-            cells.append(given[i].cell)
-        return [*flat(*given), *(cell.value for cell in cells)]
-
-    values = [leaf.get() if i in mapped else leaf for i, leaf in enumerate(leaves)]
-    outs, out_dims = batch_flat(function, values, dims, size, axis_name)
+    function = Lending(flat, leaves, mapped, f"vmap of {name_of(flat.function)}")
+    outs, out_dims = batch_flat(function, function.values(), dims, size, axis_name)
     count = flat.out_tree.num_leaves
-    for i, cell, value, dim in zip(mapped, cells, outs[count:], out_dims[count:], strict=True):
-        if cell.changed:
-            destination = dims[i]
-            assert destination is not None
-            leaves[i].write(place_batch(value, dim, size, destination))
+    for i, value, dim in zip(function.changed, outs[count:], out_dims[count:], strict=True):
+        destination = dims[i]
+        assert destination is not None
+        leaves[i].write(place_batch(value, dim, size, destination))
     return outs[:count], out_dims[:count]
 
 

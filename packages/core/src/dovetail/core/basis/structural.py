@@ -15,7 +15,7 @@ from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.zeros import Zero
+from dovetail.core.trace.zeros import Unwanted, Zero
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -24,8 +24,9 @@ Shape = tuple[int, ...]
 
 
 def is_linear(x: Any) -> bool:
-    """Whether an argument of a transposition rule is one to transpose for (it is then an aval)."""
-    return isinstance(x, ShapedArray)
+    """Whether an argument of a transposition rule is one in which the primitive is linear here (it
+    is then an aval, or `Unwanted`)."""
+    return isinstance(x, (ShapedArray, Unwanted))
 
 
 class Linear(Primitive):

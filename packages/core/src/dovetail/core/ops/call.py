@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dovetail.core.basis.structural import batch_size, is_linear
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.zeros import Zero
+from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.derived import (
     batch_of,
     jvp_of,
@@ -29,12 +29,14 @@ class Jit(Primitive):
     name = "jit"
     multiple_results = True
     accepts_zeros = True
+    transposes_partly = True
     has_effects = True
 
     def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, name: str) -> Any:
         expected = jaxpr.in_avals
         if len(avals) != len(expected) or any(
-            a.shape != e.shape or a.dtype != e.dtype for a, e in zip(avals, expected, strict=True)
+            a is not e and (a.shape != e.shape or a.dtype != e.dtype)
+            for a, e in zip(avals, expected, strict=True)
         ):
             raise TypeError(f"jit of {name} takes {expected}, got {list(avals)}")
         return jaxpr.out_avals
@@ -75,7 +77,7 @@ class Jit(Primitive):
     def transpose(self, cotangent: Any, *args: Any, jaxpr: ClosedJaxpr, name: str) -> Sequence[Any]:
         linear = tuple(is_linear(a) for a in args)
         given = tuple(type(ct) is not Zero for ct in cotangent)
-        derived, varies = transposition_of(jaxpr, linear, given)
+        derived, varies = transposition_of(jaxpr, linear, given, None, wanted_among(args))
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         results = iter(call(derived, [*operands, *cts], name))

@@ -31,6 +31,8 @@ class Primitive:
         multiple_results: whether `bind` returns a list.
         accepts_zeros: whether `jvp` and `transpose` handle symbolic `Zero`s; they are instantiated
             otherwise.
+        transposes_partly: whether `transpose` gets `Unwanted` for operands whose cotangents nobody
+            asks for, to leave out what they take.
         has_effects: whether `effects` is to be asked.
         no_derivative: why the primitive has no jvp or transpose by nature, for messages and tests.
     """
@@ -38,6 +40,7 @@ class Primitive:
     name: str = ""
     multiple_results: ClassVar[bool] = False
     accepts_zeros: ClassVar[bool] = False
+    transposes_partly: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
 

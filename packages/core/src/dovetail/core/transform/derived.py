@@ -241,7 +241,11 @@ def linearization_of(
 
 @remembered
 def transposition_of(
-    closed: ClosedJaxpr, linear: Flags, given: Flags, forced: Flags | None = None
+    closed: ClosedJaxpr,
+    linear: Flags,
+    given: Flags,
+    forced: Flags | None = None,
+    wanted: Flags | None = None,
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The jaxpr of non-linear arguments and given cotangents to the cotangents of linear
     arguments.
@@ -251,6 +255,7 @@ def transposition_of(
         linear: the arguments in which it is linear.
         given: the results that have a cotangent.
         forced: for each linear argument, whether it is to have a cotangent even if it is zero.
+        wanted: for each argument, whether its cotangent is wanted; that of all by default.
 
     Returns:
         The derived jaxpr, and which linear arguments have a cotangent.
@@ -263,7 +268,8 @@ def transposition_of(
         cotangents = [
             next(cts) if g else Zero(a) for a, g in zip(closed.out_avals, given, strict=True)
         ]
-        results = transpose_jaxpr(closed.jaxpr, [*closed.consts, *values], cotangents, linear)
+        constants = [*closed.consts, *values]
+        results = transpose_jaxpr(closed.jaxpr, constants, cotangents, linear, wanted)
         if forced is not None:
             results = [instantiate(r) if f else r for r, f in zip(results, forced, strict=True)]
         varies_out[:] = [type(r) is not Zero for r in results]
@@ -321,6 +327,16 @@ def with_order(
             argument that is not used.
         results: the same for results, which may be left out or repeated.
     """
+    ordered: ClosedJaxpr = _with_order(
+        closed, tuple(arguments), None if results is None else tuple(results)
+    )
+    return ordered
+
+
+@remembered
+def _with_order(
+    closed: ClosedJaxpr, arguments: tuple[Any, ...], results: tuple[int, ...] | None
+) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[i] if type(i) is int else Var(i) for i in arguments]
     outvars = jaxpr.outvars if results is None else [jaxpr.outvars[i] for i in results]

@@ -168,9 +168,10 @@ class LinearProgram:
         varies_in: for each argument, whether it is one of the jaxpr's.
         varies_out: for each result, whether it is one of the jaxpr's.
         out_avals: avals of the tangents of all results.
+        forwarded: for each residual the number of the argument that it is, or None.
     """
 
-    __slots__ = ("closed", "out_avals", "varies_in", "varies_out")
+    __slots__ = ("closed", "forwarded", "out_avals", "varies_in", "varies_out")
 
     def __init__(
         self,
@@ -178,8 +179,10 @@ class LinearProgram:
         varies_in: Sequence[bool],
         varies_out: Sequence[bool],
         out_avals: Sequence[Any],
+        forwarded: Sequence[int | None],
     ) -> None:
         self.closed = closed
+        self.forwarded = tuple(forwarded)
         self.varies_in = tuple(varies_in)
         self.varies_out = tuple(varies_out)
         self.out_avals = tuple(out_avals)
@@ -229,6 +232,7 @@ def linearize_flat(
         varies,
         varies_out,
         [aval_of(o).tangent() for o in outs],
+        recording.sources(primals),
     )
     if config.check_tracer_leaks.value:
         from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for

@@ -1,8 +1,9 @@
-"""Staging of functions that use mutable references from outside."""
+"""Functions that use mutable references from outside, or are passed some."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -130,3 +131,68 @@ def stage_using_references(
     closed = stage(run, list(map(inner, avals)), info, captured)
     changed = tuple([cell.changed for cell in (*cells, *captured.cells.values())])
     return closed, Uses(arguments, tuple(captured.cells), changed)
+
+
+class Lending:
+    """A function that gets references of its own for some of those that are passed to it.
+
+    Args:
+        function: takes flat arguments.
+        leaves: the arguments.
+        numbers: of those that are references to be lent.
+        name: what is done to which function, for messages.
+
+    Attributes:
+        cells: where the values of the lent references are, after a call.
+
+    Raises:
+        ValueError: two of them are one.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Any]],
+        leaves: Sequence[Any],
+        numbers: Sequence[int],
+        name: str,
+    ) -> None:
+        self.function = function
+        self.leaves = leaves
+        self.numbers = numbers
+        self.name = name
+        self.cells: list[Cell] = []
+        refs = [leaves[i] for i in numbers]
+        if len(set(refs)) != len(refs):
+            twice = next(ref for ref in refs if refs.count(ref) > 1)
+            raise ValueError(
+                f"{name} was passed {twice.described()} twice; two names for one place in memory "
+                "would make the order of reads and writes unknown: pass it once"
+            )
+
+    def values(self) -> list[Any]:
+        """The arguments, with the values of references in the place of those that are lent."""
+        values = list(self.leaves)
+        for i in self.numbers:
+            values[i] = values[i].get()
+        return values
+
+    def __call__(self, *values: Any) -> list[Any]:
+        """The results, and after them the last values of the references that are written to."""
+        given = list(values)
+        with ExitStack() as stack:
+            for i in self.numbers:
+                stack.enter_context(self.leaves[i].held(self.name))
+                given[i] = Ref.lent(values[i])
+            self.cells = [given[i].cell for i in self.numbers]
+            outs = self.function(*given)
+        return [*outs, *(cell.value for cell in self.cells if cell.changed)]
+
+    @property
+    def changed(self) -> list[int]:
+        """The numbers of the arguments that are written to, after a call."""
+        return [i for i, cell in zip(self.numbers, self.cells, strict=True) if cell.changed]
+
+    @property
+    def aux(self) -> Any:
+        """What the function returns besides."""
+        return getattr(self.function, "aux", None)

@@ -175,6 +175,15 @@ class StageTrace(Trace):
             check_jaxpr(jaxpr)
         return jaxpr, self.constants
 
+    def sources(self, values: Sequence[Any]) -> list[int | None]:
+        """For each constant the number of the value that it is, or None."""
+        known = [self._constants.get(id(value)) for value in values]
+        numbers: dict[Var, int] = {}
+        for i, found in enumerate(known):
+            if found is not None:
+                numbers.setdefault(found[0], i)
+        return [numbers.get(var) for var in self.constvars]
+
     def describe(self, tracer: Any) -> str:
         var = tracer.var
         for index, invar in enumerate(self.invars):

@@ -8,16 +8,20 @@ from typing import Any, Final
 from dovetail.core.base.source import Transformation, describe
 from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.structural import instantiate
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.avals import ShapedArray, aval_of
 from dovetail.core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail.core.trace.scopes import Replay
-from dovetail.core.trace.zeros import Zero
+from dovetail.core.trace.zeros import Unwanted, Zero
 
 _TRANSPOSED: Final = (Transformation("transpose"),)
 
 
 def transpose_jaxpr(
-    jaxpr: Jaxpr, constants: Sequence[Any], cotangents: Sequence[Any], linear: Sequence[bool]
+    jaxpr: Jaxpr,
+    constants: Sequence[Any],
+    cotangents: Sequence[Any],
+    linear: Sequence[bool],
+    wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
     """Cotangents of the linear arguments of a jaxpr.
 
@@ -26,12 +30,14 @@ def transpose_jaxpr(
         constants: values of its constvars, followed by those of its non-linear parameters.
         cotangents: one for each result, `Zero` where there is none.
         linear: for each parameter, whether the jaxpr is linear in it.
+        wanted: for each parameter, whether its cotangent is wanted; that of all by default.
 
     Returns:
-        One cotangent for each linear parameter, a `Zero` where it has no influence.
+        One cotangent for each linear parameter, a `Zero` where it has no influence or is not
+        wanted.
     """
     with Replay() as replay:
-        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, replay)
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
 
 
 def _transpose_jaxpr(
@@ -39,6 +45,7 @@ def _transpose_jaxpr(
     constants: Sequence[Any],
     cotangents: Sequence[Any],
     linear: Sequence[bool],
+    wanted: Sequence[bool] | None,
     replay: Replay,
 ) -> list[Any]:
     linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
@@ -48,11 +55,20 @@ def _transpose_jaxpr(
     ]
     values: dict[Var, Any] = dict(zip(bound, constants, strict=True))
     parameters = [v for v in jaxpr.invars if v in linear_vars]
+    # What depends on a parameter whose cotangent is wanted: only through it the way back leads.
+    wanted_vars = linear_vars
+    if wanted is not None:
+        chosen = {v for v, w in zip(jaxpr.invars, wanted, strict=True) if w}
+        wanted_vars = linear_vars & chosen
 
     backward: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if any(type(v) is not Literal and v in linear_vars for v in eqn.invars):
             linear_vars.update(eqn.outvars)
+            if wanted is not None:
+                if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
+                    continue
+                wanted_vars.update(eqn.outvars)
             backward.append(eqn)
         else:
             args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
@@ -70,7 +86,7 @@ def _transpose_jaxpr(
         accumulated[var] = cotangent if known is None else add_tangents(known, cotangent)
 
     for outvar, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
-        if type(outvar) is not Literal and outvar in linear_vars:
+        if type(outvar) is not Literal and outvar in wanted_vars:
             accumulate(outvar, cotangent)
 
     for eqn in reversed(backward):
@@ -82,6 +98,11 @@ def _transpose_jaxpr(
             v if type(v) is Literal else v.aval if v in linear_vars else values[v]  # type: ignore[index]
             for v in eqn.invars
         ]
+        if wanted is not None and primitive.transposes_partly:
+            args = [
+                Unwanted(a) if type(a) is ShapedArray and v not in wanted_vars else a
+                for v, a in zip(eqn.invars, args, strict=True)
+            ]
         if primitive.multiple_results:
             filled = [
                 Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
@@ -100,7 +121,7 @@ def _transpose_jaxpr(
                 error.add_note(note)
             raise
         for var, result in zip(eqn.invars, results, strict=True):
-            if type(var) is not Literal and var in linear_vars:
+            if type(var) is not Literal and var in wanted_vars:
                 accumulate(var, result)
 
     return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]

@@ -1,0 +1,10 @@
+"""What is wanted of the function that `vjp` returns: gradients as values, in references, or not."""
+
+from __future__ import annotations
+
+from dovetail.core.api.backward_passes import DidntWant as DidntWant
+from dovetail.core.api.backward_passes import DontWant as DontWant
+from dovetail.core.api.backward_passes import GradRef as GradRef
+from dovetail.core.api.backward_passes import GradValue as GradValue
+
+__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
