@@ -45,6 +45,10 @@ class Trace:
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
         self.finished = False
+        if parent is not None and config.check_tracer_leaks.value:
+            from dovetail.core.trace.leaks import remember_places  # deferred: rarely asked for
+
+            remember_places(self)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply `primitive`, or record its application."""
