@@ -125,6 +125,7 @@ _MODULES = {
     ),
     "dovetail.core.ops.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
     "dovetail.core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
+    "dovetail.core.ops.tokens": ("after_all after_all_p create_token create_token_p"),
     "dovetail.core.ops.trigonometric": (
         "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"
     ),

@@ -345,6 +345,10 @@ from dovetail.core.ops.sorting import sort_key_val as sort_key_val
 from dovetail.core.ops.sorting import sort_p as sort_p
 from dovetail.core.ops.sorting import top_k as top_k
 from dovetail.core.ops.sorting import top_k_p as top_k_p
+from dovetail.core.ops.tokens import after_all as after_all
+from dovetail.core.ops.tokens import after_all_p as after_all_p
+from dovetail.core.ops.tokens import create_token as create_token
+from dovetail.core.ops.tokens import create_token_p as create_token_p
 from dovetail.core.ops.trigonometric import acos as acos
 from dovetail.core.ops.trigonometric import acos_p as acos_p
 from dovetail.core.ops.trigonometric import asin as asin

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.base import dtypes, pytree
-from dovetail.core.ir.avals import ShapedArray, aval_of
+from dovetail.core.ir.avals import AbstractToken, aval_of
 from dovetail.core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -115,8 +115,10 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
 
 
-def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
-    """The struct that describes an aval."""
+def struct_of(aval: Any) -> Any:
+    """The struct that describes an aval; a token's aval itself."""
+    if type(aval) is AbstractToken:
+        return aval
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 

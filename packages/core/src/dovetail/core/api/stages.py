@@ -301,8 +301,9 @@ class Compiled(Stage):
                     f"{argument} is a tracer, {leaf.origin()}; call the jitted function instead"
                 )
             found = leaf.aval if type(leaf) is Ref else aval_of(leaf)
-            if type(found) is not type(expected) or (
-                (found.shape, found.dtype) != (expected.shape, expected.dtype)
+            if found is not expected and (
+                type(found) is not type(expected)
+                or (found.shape, found.dtype) != (expected.shape, expected.dtype)
             ):
                 raise TypeError(
                     f"the compiled program of {name} takes {expected.short_name()} for its "

@@ -155,13 +155,33 @@ class AbstractToken(AbstractValue):
     def short_name(self) -> str:
         return "Tok"
 
+    def _no_data(self) -> NoReturn:
+        raise NonArrayArgumentError(
+            "a token is no array: it holds no data, and only lax.after_all and "
+            "lax.optimization_barrier take it"
+        )
+
+    shape = dtype = ndim = size = weak_type = sharding = update = strengthen = property(_no_data)
+
     def tangent(self) -> AbstractValue:
         return self
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+    def __reduce__(self) -> str:
+        return "abstract_token"
 
 
 abstract_token: Final = AbstractToken()
 runtime_token: Final = make_aval((0,), np.dtype(bool))
 """The array that orders one program after another; it is there when a program has ended."""
+
+
+def outer_aval(aval: Any) -> Any:
+    """What programs take and return for a value of this aval: an empty array for a token."""
+    return runtime_token if type(aval) is AbstractToken else aval
+
 
 # Python scalars have the default dtype of their kind and are weakly typed.
 _of_type: Final[dict[type, Callable[[Any], AbstractValue]]] = {}

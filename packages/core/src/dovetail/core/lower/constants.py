@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.avals import AbstractToken, aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Jaxpr
 from dovetail.core.ir.walk import jaxprs_and_closed_jaxprs
 
@@ -22,6 +22,8 @@ def host_value(value: Any) -> np.ndarray[Any, Any]:
 
 def _is_large(value: Any, threshold: int) -> bool:
     aval = aval_of(value)
+    if type(aval) is AbstractToken:
+        return True  # what the program waits for
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         return True  # a key's data is not NumPy's to read

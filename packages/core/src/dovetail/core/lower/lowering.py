@@ -12,6 +12,7 @@ from dovetail.core.base.limits import deeper
 from dovetail.core.hlo.context import module_bytecode, module_text, stripped_bytecode
 from dovetail.core.hlo.mlir import Module
 from dovetail.core.hlo.module import ModuleBuilder, fit_for_symbols
+from dovetail.core.ir.avals import outer_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
 from dovetail.core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail.core.lower.donation import Donation, match_donations
@@ -143,8 +144,8 @@ def lower_jaxpr(
     platforms = tuple(platforms)
     count = len(jaxpr.outvars)
     donation = match_donations(
-        [v.aval for v in jaxpr.invars],
-        [v.aval for v in jaxpr.outvars],
+        [outer_aval(v.aval) for v in jaxpr.invars],
+        [outer_aval(v.aval) for v in jaxpr.outvars],
         _select(donated, used, False),
     )
     arguments = [dict(given) for given in _select(arg_attributes, used, {})]

@@ -15,7 +15,14 @@ from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
 from dovetail.core.hlo.module import ModuleBuilder
 from dovetail.core.hlo.operations import Values, values_of
-from dovetail.core.ir.avals import abstract_token, aval_of, make_aval, runtime_token
+from dovetail.core.ir.avals import (
+    AbstractToken,
+    abstract_token,
+    aval_of,
+    make_aval,
+    outer_aval,
+    runtime_token,
+)
 from dovetail.core.ir.effects import host_effects
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, ordered_effects
 from dovetail.core.lower.constants import LargeConstants, host_value
@@ -184,8 +191,8 @@ class Program:
         taken = [runtime_token] if ordered_effects(frozenset(seen)) else []
         block, function = self.module.function(
             self.module.unique_symbol("main"),
-            [types[a] for a in (*leading, *closed.in_avals, *taken)],
-            [types[a] for a in (*closed.out_avals, *given)],
+            [types[outer_aval(a)] for a in (*leading, *closed.in_avals, *taken)],
+            [types[outer_aval(a)] for a in (*closed.out_avals, *given)],
             public=True,
             names=[*(None for _ in leading), *names, *(None for _ in taken)],
         )
@@ -197,9 +204,19 @@ class Program:
             function.attributes["res_attrs"] = builder.array([*results, *({} for _ in given)])
         with self.module.inside(block):
             values = self.bind_leading(closed, list(block.arguments))
-            outs = self.body(closed, values[: len(closed.in_avals)])
-            tokens = [builder.constant(np.zeros(0, bool), aval) for aval in given]
-            builder.ops("func.return", [*outs, *tokens], ())
+            values = [
+                builder.create_token() if type(aval) is AbstractToken else value
+                for value, aval in zip(values, closed.in_avals, strict=False)
+            ]
+            outs = [
+                self.ended() if type(aval) is AbstractToken else value
+                for value, aval in zip(self.body(closed, values), closed.out_avals, strict=True)
+            ]
+            builder.ops("func.return", [*outs, *(self.ended() for _ in given)], ())
+
+    def ended(self) -> Value:
+        """The result that stands for a token: it is there when the program has ended."""
+        return self.builder.constant(np.zeros(0, bool), runtime_token)
 
     def emit_pending(self) -> None:
         """Make the bodies of the functions that are called; they may call further ones."""
@@ -231,7 +248,7 @@ class Program:
     def leading_avals(self, closed: ClosedJaxpr) -> list[Any]:
         """Avals of what every function takes before tokens and arguments."""
         index = [_index_aval] if len(self.all_platforms) > 1 else []
-        return [*index, *(aval_of(c) for c in self.large.values(closed))]
+        return [*index, *(outer_aval(aval_of(c)) for c in self.large.values(closed))]
 
     def bind_leading(self, closed: ClosedJaxpr, values: list[Value]) -> list[Value]:
         """Note the leading arguments of the function being made; the other arguments are left."""
@@ -249,6 +266,8 @@ class Program:
         env: dict[Any, Value] = dict(zip(jaxpr.invars, values, strict=True))
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
             value = self.constants.get(id(const))
+            if type(var.aval) is AbstractToken:  # its program has ended when this one begins
+                value = builder.create_token()
             env[var] = builder.constant(host_value(const), var.aval) if value is None else value
         self.equations(jaxpr, env)
         return [

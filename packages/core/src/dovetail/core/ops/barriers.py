@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import Linear, is_linear
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.avals import aval_of, outer_aval
 from dovetail.core.ir.jaxpr import Effects
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
@@ -133,7 +133,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     order.
 
     Args:
-        operand: an array, or a tree of arrays.
+        operand: an array, or a tree of arrays; tokens may be among them.
 
     Returns:
         A tree of arrays like `operand`.
@@ -150,7 +150,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     leaves, tree = pytree.flatten(operand)
     values = [as_operand(x, "lax.optimization_barrier", "operand") for x in leaves]
     # Tangents of integers have no place on a device.
-    held = [aval_of(v).dtype != dtypes.float0 for v in values]
+    held = [outer_aval(aval_of(v)).dtype != dtypes.float0 for v in values]
     given = [v for v, hold in zip(values, held, strict=True) if hold]
     results = iter(optimization_barrier_p.bind(*given) if given else ())
     return pytree.unflatten(

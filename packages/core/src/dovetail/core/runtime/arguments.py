@@ -16,6 +16,7 @@ from dovetail.core.runtime.array import Array, KeyArray, wrap
 from dovetail.core.runtime.array_text import short_type
 from dovetail.core.runtime.host import checked_ndarray, host_value, numpy_aval
 from dovetail.core.runtime.sharding import default_sharding
+from dovetail.core.runtime.tokens import Token
 
 __all__ = [
     "argument_buffer",
@@ -32,7 +33,7 @@ def argument_buffer(
     """The buffer of an argument on the program's device.
 
     Args:
-        leaf: An array, a NumPy value or a Python scalar.
+        leaf: An array, a NumPy value, a Python scalar or a token.
         sharding: Where the program runs.
         what: A phrase for the argument, for messages, or a function that gives it for ``number``.
         number: The argument's number.
@@ -50,6 +51,8 @@ def argument_buffer(
         if buffer._sharding is sharding:
             return buffer
         return buffers.move(buffer, sharding, buffer._committed)
+    if kind is Token:
+        return argument_buffer(leaf.array, sharding, what, number)
     if kind is Literal:
         aval, leaf = leaf.aval, leaf.val
     else:

@@ -116,7 +116,9 @@ def fastpath(
         committed: Whether results stick to the device.
         describe: Gives a phrase for an argument by its number, for messages of later calls.
     """
-    if program.effects or program.calls_host or config.debug_nans.value or config.debug_infs.value:
+    if program.effects or program.calls_host or not program.returns_arrays:
+        return None
+    if config.debug_nans.value or config.debug_infs.value:
         return None
     layouts: list[Any] = [None] * len(program.constants)
     on_host = False

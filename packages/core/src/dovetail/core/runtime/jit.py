@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dovetail.core.base import caches, config, dtypes, pytree, source
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.ir.avals import aval_of, outer_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ops.call import call
 from dovetail.core.ops.conversion import copy_p
@@ -129,7 +129,8 @@ class Staged:
         self.names = names
         self.options = options
         self.programs: dict[Any, Any] = {}
-        self.empty = [i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0]
+        outs = map(outer_aval, closed.out_avals)
+        self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
 
     @property
     def in_avals(self) -> list[Any]:

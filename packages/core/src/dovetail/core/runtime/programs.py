@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.core.base import config, dtypes
 from dovetail.core.base.bindings import JaxRuntimeError
-from dovetail.core.ir.avals import runtime_token
+from dovetail.core.ir.avals import AbstractToken, outer_aval, runtime_token
 from dovetail.core.ir.effects import host_effects
 from dovetail.core.ir.jaxpr import ordered_effects
 from dovetail.core.runtime import buffers, compilation, effects
@@ -18,6 +18,7 @@ from dovetail.core.runtime.arguments import argument_buffer
 from dovetail.core.runtime.array import Array, KeyArray, wrap, wrap_value
 from dovetail.core.runtime.failures import original
 from dovetail.core.runtime.host import physical_aval
+from dovetail.core.runtime.tokens import Token
 
 if TYPE_CHECKING:
     from dovetail.core.lower.lowering import LoweredModule
@@ -47,6 +48,7 @@ class LoadedProgram:
         "_key_dtypes",
         "_ordered",
         "_seen",
+        "_tokens",
         "calls_host",
         "constants",
         "donated",
@@ -78,19 +80,25 @@ class LoadedProgram:
             argument_buffer(constant, sharding, "a constant of the program")
             for constant in lowered.hoisted
         ]
-        self.physical_out_avals = [physical_aval(aval) for aval in self.out_avals]
+        self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
+        outer = list(map(outer_aval, self.out_avals))
+        self.physical_out_avals = list(map(physical_aval, outer))
         self._key_dtypes = [
-            aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
-            for aval in self.out_avals
+            aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None for aval in outer
         ]
         self._handlers: dict[bool, list[Any]] = {}
+
+    @property
+    def returns_arrays(self) -> bool:
+        """Whether all its results are arrays: some may be tokens."""
+        return not self._tokens
 
     @property
     def device(self) -> Any:
         """The device that it runs on."""
         return self.sharding._device
 
-    def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Array]:
+    def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Any]:
         """Run the program on buffers.
 
         Args:
@@ -98,7 +106,7 @@ class LoadedProgram:
             committed: Whether the results stick to the device.
 
         Returns:
-            The results, which may still be being computed.
+            The results, arrays and tokens, which may still be being computed.
         """
         handlers = self._handlers.get(committed)
         if handlers is None:
@@ -111,12 +119,14 @@ class LoadedProgram:
             results = self._execute_with_effects(arguments, handlers)
         else:
             results = self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
-        outs = [
+        outs: list[Any] = [
             wrap(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
             for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
         ]
         if config.debug_nans.value or config.debug_infs.value:
             check_special_values(outs, self.name)
+        for number in self._tokens:
+            outs[number] = Token(outs[number])
         return outs
 
     def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
@@ -143,7 +153,7 @@ class LoadedProgram:
         leaves: Sequence[Any],
         committed: bool = False,
         describe: Callable[[int], str] | None = None,
-    ) -> list[Array]:
+    ) -> list[Any]:
         """Run the program on values of any kind.
 
         Args:

@@ -12,7 +12,7 @@ from dovetail.core.base.source import describe
 from dovetail.core.basis.elementwise import convert_element_type, dtype_kind
 from dovetail.core.basis.operands import literal, literal_like, operand
 from dovetail.core.basis.structural import batch_size, reshape
-from dovetail.core.ir.avals import aval_of, make_aval
+from dovetail.core.ir.avals import aval_of, make_aval, outer_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Literal
 from dovetail.core.ops.arithmetic import abs_p, rem_p
 from dovetail.core.ops.bitwise import not_p, or_p
@@ -260,7 +260,7 @@ class CheckTrace(Trace):
         )
 
     def _no_special(self, primitive: Primitive, result: Any) -> None:
-        if dtype_kind(aval_of(result).dtype) not in ("f", "c"):
+        if dtype_kind(outer_aval(aval_of(result)).dtype) not in ("f", "c"):
             return
         name = primitive.name
         if NaNError in self.categories:
