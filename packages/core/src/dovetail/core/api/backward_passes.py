@@ -11,6 +11,7 @@ from dovetail.core.api.derivatives import (
     flags_of_leaves,
     like,
     nonzero_leaves,
+    opened,
     pull_back,
     released,
     typed,
@@ -19,8 +20,7 @@ from dovetail.core.api.jit import jit
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of, is_array_like
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
-from dovetail.core.ir.walk import dce
+from dovetail.core.ir.jaxpr import DebugInfo
 from dovetail.core.trace.mutable_references import Ref
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.flattening import (
@@ -34,7 +34,6 @@ from dovetail.core.transform.flattening import (
 )
 from dovetail.core.transform.linearize import LinearProgram, linearize_flat
 from dovetail.core.transform.referencing import Lending, inner
-from dovetail.core.transform.stage import replace_constants
 
 
 class _Sign:
@@ -565,7 +564,8 @@ def _vjp(
     count = len(outs) - len(changed)
     for i, value in zip(changed, outs[count:], strict=True):
         leaves[i].write(value)
-    residuals, forwarded = _reduce(program, lent)
+    residuals = opened(program)
+    forwarded = [None if i in lent else i for i in program.forwarded]
     kept = {i: r for i, r in zip(forwarded, residuals, strict=True) if i is not None}
     static = _BackwardPass(
         program, forwarded, in_avals, tree, flat.out_tree, info, tuple(lent), tuple(changed)
@@ -580,24 +580,6 @@ def _vjp(
     pullback = Pullback(list(args_res), opaque, static)
     result = flat.out_tree.unflatten(outs[:count])
     return (result, pullback, released(flat.aux)) if has_aux else (result, pullback)
-
-
-def _reduce(
-    program: LinearProgram, references: Sequence[int]
-) -> tuple[list[Any], list[int | None]]:
-    """Make the residuals that are needed leading parameters of a program; and their values, and
-    which of them are arguments."""
-    closed = program.closed
-    jaxpr = dce(closed.jaxpr, instantiate=True)[0]
-    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    used.update(v for v in jaxpr.outvars if type(v) is not Literal)
-    needed = [i for i, v in enumerate(jaxpr.constvars) if v in used]
-    jaxpr = jaxpr.replace(constvars=[jaxpr.constvars[i] for i in needed])
-    reduced = ClosedJaxpr(jaxpr, [closed.consts[i] for i in needed])
-    forwarded = [program.forwarded[i] for i in needed]
-    opened, residuals = replace_constants(reduced)
-    program.closed = ClosedJaxpr(opened, [])
-    return residuals, [None if i in references else i for i in forwarded]
 
 
 def fwd_and_bwd(

@@ -29,7 +29,7 @@ from dovetail.core.transform.flattening import (
 )
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.linearize import LinearProgram, linearize_flat
-from dovetail.core.transform.stage import stage
+from dovetail.core.transform.stage import replace_constants, stage
 from dovetail.core.transform.transposition import transpose_jaxpr
 
 P = ParamSpec("P")
@@ -175,22 +175,51 @@ def nonzero_leaves(in_nzs: Any, transformation: str, tree: Any) -> list[bool]:
     return flags_of_leaves(f"in_nzs of {transformation}", flags, tree)
 
 
+@pytree.register_pytree_node_class
 class LinearFunction:
     """The linear function returned by `linearize`: it maps tangents of arguments to that of the
-    result."""
+    result.
 
-    __slots__ = ("in_avals", "in_tree", "out_tree", "program")
+    It is a pytree of the values that it needs, so that transformed functions take it and return it.
+
+    Args:
+        residuals: these values.
+        program: the linear program, opened.
+        in_tree: structure of the arguments.
+        out_tree: structure of the result.
+        in_avals: types of the tangents.
+    """
+
+    def __init__(
+        self,
+        residuals: Sequence[Any],
+        program: LinearProgram,
+        in_tree: Any,
+        out_tree: Any,
+        in_avals: tuple[Any, ...],
+    ) -> None:
+        self.residuals = residuals
+        self.program = program
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = in_avals
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """Residuals as children, the program as static data."""
+        return tuple(self.residuals), (self.program, self.in_tree, self.out_tree, self.in_avals)
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple[Any, ...], residuals: Any) -> LinearFunction:
+        """The inverse of `tree_flatten`."""
+        return cls(residuals, *static)
 
     @property
     def out_nzs(self) -> Any:
         """For each part of the result, whether its tangent may be other than zero."""
         return self.out_tree.unflatten(self.program.varies_out)
 
-    def __init__(self, program: LinearProgram, in_tree: Any, out_tree: Any, in_avals: Any) -> None:
-        self.program = program
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.in_avals = in_avals
+    def __repr__(self) -> str:
+        return f"<linear function from {self.in_tree} to {self.out_tree}>"
 
     def __call__(self, *tangents: Any) -> Any:
         leaves, tree = pytree.flatten(tangents)
@@ -211,7 +240,7 @@ class LinearFunction:
             checked.append(leaf)
         program = self.program
         given = [t for t, v in zip(checked, program.varies_in, strict=True) if v]
-        varying = iter(eval_jaxpr(program.closed.jaxpr, program.closed.consts, *given))
+        varying = iter(eval_jaxpr(program.closed.jaxpr, [], *self.residuals, *given))
         return self.out_tree.unflatten(
             [
                 instantiate(next(varying) if v else Zero(a))
@@ -259,13 +288,26 @@ def linearize(
     varies = [v and is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
     outs, program = linearize_flat(flat, leaves, varies, debug_info("linearize", fun, primals))
     result = flat.out_tree.unflatten(outs)
-    in_avals = [aval_of(x).tangent() for x in leaves]
+    in_avals = tuple([aval_of(x).tangent() for x in leaves])
+    linear = LinearFunction(opened(program), program, tree, flat.out_tree, in_avals)
+    return (result, linear, released(flat.aux)) if has_aux else (result, linear)
+
+
+def opened(program: LinearProgram) -> list[Any]:
+    """The residuals of a program, which from now on are leading parameters of it. What nothing
+    needs is left out, residuals too."""
     # It may be called many times; and what nothing uses may be what cannot be evaluated, such as
     # the derivative of a custom_vjp function.
     closed = program.closed
-    program.closed = ClosedJaxpr(dce(closed.jaxpr, instantiate=True)[0], closed.consts)
-    linear = LinearFunction(program, tree, flat.out_tree, in_avals)
-    return (result, linear, released(flat.aux)) if has_aux else (result, linear)
+    jaxpr = dce(closed.jaxpr, instantiate=True)[0]
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    used.update(v for v in jaxpr.outvars if type(v) is not Literal)
+    needed = [i for i, v in enumerate(jaxpr.constvars) if v in used]
+    jaxpr = jaxpr.replace(constvars=[jaxpr.constvars[i] for i in needed])
+    jaxpr, residuals = replace_constants(ClosedJaxpr(jaxpr, [closed.consts[i] for i in needed]))
+    program.closed = ClosedJaxpr(jaxpr, [])
+    program.forwarded = tuple([program.forwarded[i] for i in needed])
+    return residuals
 
 
 def is_differentiable(x: Any) -> bool:
