@@ -34,7 +34,7 @@ from dovetail.core.ops.naming import as_array, name_p, offload_p
 from dovetail.core.ops.remat_policies import Offloadable, Policy
 from dovetail.core.ops.remat_split import split, with_calls_written_out
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.zeros import Zero
+from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.derived import (
     Flags,
     batch_of,
@@ -63,6 +63,7 @@ class Remat(Primitive):
     name = "remat2"
     multiple_results = True
     accepts_zeros = True
+    transposes_partly = True
     has_effects = True
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
@@ -125,7 +126,9 @@ class Remat(Primitive):
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         linear = tuple(is_linear(a) for a in args)
         given = tuple(type(ct) is not Zero for ct in cotangent)
-        derived, varies = transposition_of(params["jaxpr"], linear, given)
+        derived, varies = transposition_of(
+            params["jaxpr"], linear, given, None, wanted_among(args)
+        )
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         known = [i for i, lin in enumerate(linear) if not lin]

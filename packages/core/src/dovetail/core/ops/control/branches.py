@@ -48,7 +48,7 @@ from dovetail.core.ops.selection import select_n_p
 from dovetail.core.trace.mutable_references import Ref, without_references
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import Tracer
-from dovetail.core.trace.zeros import Zero
+from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.batch import batch_flat
 from dovetail.core.transform.derived import (
     Flags,
@@ -83,6 +83,7 @@ class Cond(Primitive):
     name = "cond"
     multiple_results = True
     accepts_zeros = True
+    transposes_partly = True
     has_effects = True
 
     def abstract(self, index: Any, *avals: Any, branches: Branches, **platforms: Any) -> Any:
@@ -172,8 +173,13 @@ class Cond(Primitive):
     ) -> Sequence[Any]:
         linear = tuple(map(is_linear, args))
         given = tuple(type(ct) is not Zero for ct in cotangent)
-        forced = _union(transposition_of(branch, linear, given)[1] for branch in branches)
-        derived = [transposition_of(branch, linear, given, forced)[0] for branch in branches]
+        wanted = wanted_among(args)
+        forced = _union(
+            transposition_of(branch, linear, given, None, wanted)[1] for branch in branches
+        )
+        derived = [
+            transposition_of(branch, linear, given, forced, wanted)[0] for branch in branches
+        ]
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         results = iter(_bind(index, derived, [*operands, *cts], **platforms))

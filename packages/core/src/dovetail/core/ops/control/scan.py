@@ -22,7 +22,7 @@ from dovetail.core.ir.walk import dce, eval_jaxpr
 from dovetail.core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail.core.ops.control.bodies import depends_on
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.zeros import Zero
+from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.derived import (
     batch_of,
     derived_info,
@@ -106,6 +106,7 @@ class Scan(Primitive):
     name = "scan"
     multiple_results = True
     accepts_zeros = True
+    transposes_partly = True
     has_effects = True
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
@@ -249,8 +250,11 @@ class Scan(Primitive):
             return _transpose_with_known_carry(loop, cotangent, args, flags)
         of_results = [type(ct) is not Zero for ct in cotangent[loop.num_carry :]]
         given = (*[True] * loop.num_carry, *of_results)
+        # A turn passes on what it carries, whoever asks for it in the end.
+        of_consts, _, of_elements = loop.split(args)
+        wanted = wanted_among([*of_consts, *[None] * loop.num_carry, *of_elements])
         body, vary_consts, vary_xs = _backward(
-            loop.jaxpr, tuple(flags), given, loop.num_consts, loop.num_carry
+            loop.jaxpr, tuple(flags), given, loop.num_consts, loop.num_carry, wanted
         )
         consts, carry, xs = loop.split(args)
         values = [c for c, lin in zip(consts, lin_consts, strict=True) if not lin]
@@ -572,7 +576,12 @@ def _residuals(
 
 @remembered
 def _backward(
-    closed: ClosedJaxpr, linear: Flags, given: Flags, num_consts: int, num_carry: int
+    closed: ClosedJaxpr,
+    linear: Flags,
+    given: Flags,
+    num_consts: int,
+    num_carry: int,
+    wanted: Flags | None,
 ) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
     """The body of the transposed loop.
 
@@ -582,6 +591,7 @@ def _backward(
         given: the results that have a cotangent, all that it carries among them.
         num_consts: how many arguments are the same in all turns.
         num_carry: how many are carried.
+        wanted: the arguments whose cotangents are wanted.
 
     Returns:
         The jaxpr from values of constants, sums and cotangents of what is carried, cotangents of
@@ -595,7 +605,7 @@ def _backward(
         *[True] * num_carry,
         *[False] * sum(linear[second:]),
     )
-    derived, varies = transposition_of(closed, linear, given, forced)
+    derived, varies = transposition_of(closed, linear, given, forced, wanted)
     vary_consts, vary_xs = varies[:linear_consts], varies[linear_consts + num_carry :]
     values = num_consts - linear_consts
     elements = len(linear) - second - sum(linear[second:])

@@ -70,6 +70,7 @@ class CustomCall(Primitive):
 
     multiple_results = True
     accepts_zeros = True
+    transposes_partly = True
     has_effects = True
 
     def abstract(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:

@@ -34,6 +34,7 @@ class RematOpt(Primitive):
     name = _NAME
     multiple_results = True
     accepts_zeros = True
+    transposes_partly = True
     has_effects = True
 
     def abstract(self, *avals: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
