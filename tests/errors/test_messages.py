@@ -465,6 +465,137 @@ def arithmetic_with_a_key() -> Any:
     return random.key(0) + 1  # wrong
 
 
+# Rules of one's own, callbacks, references
+
+
+@mistake
+def a_rule_that_is_not_defined() -> Any:
+    @dt.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x
+
+    return dt.grad(clipped)(1.0)  # wrong
+
+
+@mistake
+def a_tangent_of_another_type() -> Any:
+    @dt.custom_jvp
+    def halved(x: Any) -> Any:
+        return x / 2.0
+
+    halved.defjvp(lambda primals, tangents: (halved(*primals), jnp.ones(3)))
+    return dt.jvp(halved, (1.0,), (1.0,))  # wrong
+
+
+@mistake
+def a_forward_rule_without_residuals() -> Any:
+    @dt.custom_vjp
+    def halved(x: Any) -> Any:
+        return x / 2.0
+
+    halved.defvjp(lambda x: x / 2.0, lambda residuals, ct: (ct,))
+    return dt.grad(halved)(1.0)  # wrong
+
+
+@mistake
+def too_few_cotangents() -> Any:
+    @dt.custom_vjp
+    def product(x: Any, y: Any) -> Any:
+        return x * y
+
+    product.defvjp(lambda x, y: (x * y, (x, y)), lambda residuals, ct: (ct * residuals[1],))
+    return dt.grad(product)(1.0, 2.0)  # wrong
+
+
+@mistake
+def a_cotangent_of_another_shape() -> Any:
+    @dt.custom_vjp
+    def total(x: Any) -> Any:
+        return x.sum()
+
+    total.defvjp(lambda x: (x.sum(), None), lambda _, ct: (ct,))
+    return dt.grad(total)(jnp.ones(3))  # wrong
+
+
+@mistake
+def forward_mode_of_a_backward_rule() -> Any:
+    @dt.custom_vjp
+    def halved(x: Any) -> Any:
+        return x / 2.0
+
+    halved.defvjp(lambda x: (x / 2.0, None), lambda _, ct: (ct / 2.0,))
+    return dt.jacfwd(halved)(1.0)  # wrong
+
+
+@mistake
+def a_policy_that_is_none() -> Any:
+    return dt.checkpoint(jnp.sin, policy="nothing_saveable")(1.0)  # wrong
+
+
+@mistake
+def a_callback_that_returns_another_shape() -> Any:
+    shape = dt.ShapeDtypeStruct((3,), np.float32)
+    return dt.pure_callback(lambda x: np.ones(4, np.float32), shape, 1.0)  # wrong
+
+
+@mistake
+def a_callback_that_is_differentiated() -> Any:
+    shape = dt.ShapeDtypeStruct((), np.float32)
+    return dt.grad(lambda x: dt.pure_callback(np.sin, shape, x))(1.0)  # wrong
+
+
+@mistake
+def a_reference_that_is_returned() -> Any:
+    return dt.jit(lambda total: total)(dt.new_ref(0.0))  # wrong
+
+
+@mistake
+def a_reference_given_twice() -> Any:
+    total = dt.new_ref(0.0)
+    return dt.jit(lambda first, second: first[...] + second[...])(total, total)  # wrong
+
+
+@mistake
+def arithmetic_with_a_reference() -> Any:
+    return jnp.sin(dt.new_ref(0.0))  # wrong
+
+
+@mistake
+def a_reference_that_learns_what_varies() -> Any:
+    seen = dt.new_ref(0.0)
+
+    def loss(x: Any) -> Any:
+        y = jnp.sin(x)
+        seen[...] = y  # wrong
+        return y
+
+    return dt.grad(loss)(1.0)
+
+
+@mistake
+def a_reference_that_all_elements_write_to() -> Any:
+    seen = dt.new_ref(0.0)
+
+    def write(x: Any) -> Any:
+        seen[...] += x  # wrong
+        return x
+
+    return dt.vmap(write)(jnp.ones(3))
+
+
+@mistake
+def a_reference_of_an_ended_function() -> Any:
+    kept = []
+
+    @dt.jit
+    def step(x: Any) -> Any:
+        kept.append(dt.new_ref(x))
+        return x
+
+    step(1.0)
+    return kept[0][...]  # wrong
+
+
 #: Words with which a message says what to do.
 ADVICE = re.compile(
     r"\b(use|write|pass|give|convert|choose|insert|make|mark|return|reduce|slice|leave|combine|"
