@@ -233,7 +233,7 @@ class TestScope:
         for run in (fails, dt.jit(fails), dt.grad(fails), dt.vmap(fails)):
             with pytest.raises(KeyError):
                 run(X)
-            assert state.scope is None
+            assert state.place is None
         assert "sin" in operations(lambda x: lax.sin(x), X)
 
     def test_one_object_may_be_used_again_and_inside_itself(self) -> None:
@@ -284,7 +284,7 @@ class TestScope:
         assert operations(function, X) == ["o/sin"]
         for generator in kept:
             generator.close()
-        assert state.scope is None
+        assert state.place is None
 
     def test_names_of_any_text(self) -> None:
         for name in ('q"uote', "new\nline", "nul\0", "(", "jvp(", "ünï", " "):

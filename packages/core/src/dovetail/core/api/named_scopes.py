@@ -7,8 +7,7 @@ from contextlib import ContextDecorator
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from dovetail.core.trace.scopes import enter_scope
-from dovetail.core.trace.state import state
+from dovetail.core.trace.scopes import enter_scope, leave_scope
 from dovetail.core.transform.flattening import name_of
 
 P = ParamSpec("P")
@@ -72,9 +71,7 @@ class named_scope(ContextDecorator):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        scope = state.scope
-        if scope is not None:  # it is where a generator is left after the trace has ended
-            state.scope = scope.outer
+        leave_scope()
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:

@@ -49,6 +49,13 @@ def _state(builder: Builder) -> dict[str, Any]:
     return {name: getattr(builder, name) for name in names}
 
 
+def _names(builder: Builder) -> str:
+    """What the names of operations begin with that the present equation is made of."""
+    place = None if builder.equation is None else builder.equation.traceback
+    stack: str = builder.name_stack
+    return stack + place.prefix if type(place) is Place else stack
+
+
 class Program:
     """The functions of a module; to its builder what knows how jaxprs are lowered.
 
@@ -85,7 +92,9 @@ class Program:
     def inline(self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
         before = _state(builder)
         if builder.equation is not None:
-            builder.name_stack += f"{builder.equation.primitive.name}/{builder.scope}"
+            builder.name_stack = (
+                f"{_names(builder)}{builder.equation.primitive.name}/{builder.scope}"
+            )
             builder.scope = ""
         with deeper():
             results = self.body(jaxpr, values)
@@ -112,7 +121,7 @@ class Program:
         ordered = ordered_effects(jaxpr.effects)
         location = builder.location
         place = None if builder.equation is None else builder.equation.traceback
-        builder.location = builder.locations.of_equation(f"{builder.name_stack}jit({name})", place)
+        builder.location = builder.locations.of_equation(f"{_names(builder)}jit({name})", place)
         results = builder.call(
             function.symbol,
             [
@@ -302,13 +311,10 @@ class Program:
             primitive = eqn.primitive
             invars, outvars = eqn.invars, eqn.outvars
             builder.equation = eqn
-            place, stack = eqn.traceback, prefix
+            place, name = eqn.traceback, prefix + primitive.name
             if type(place) is Place:
-                place, stack = place.traceback, prefix + place.prefix
-            builder.name_stack = stack
-            builder.location = named(
-                stack + primitive.name, unknown if place is None else of_traceback(place)
-            )
+                place, name = place.traceback, prefix + place.prefix + primitive.name
+            builder.location = named(name, unknown if place is None else of_traceback(place))
             try:
                 result = rules[primitive](
                     builder,

@@ -34,7 +34,7 @@ def explained(
     categories: set[type[JaxException]] = set()
     categories |= {NaNError} if config.debug_nans.value else set()
     categories |= {InfError} if config.debug_infs.value else set()
-    where = describe(state.replayed)
+    where = describe(state.place)
     kind = "inf" if "(inf)" in str(error) else "nan"
     if not effects:
         checks = CheckTrace(evaluation_trace, frozenset(categories))

@@ -6,41 +6,48 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from dovetail.core.base.bindings import get_traceback
 from dovetail.core.base.source import Place, Transformation
 from dovetail.core.ir.jaxpr import JaxprEqn
 from dovetail.core.trace.state import Trace, state
 
 
 class Scope:
-    """The scopes around what a thread traces, the innermost last.
+    """The scopes around what a thread traces.
 
     Args:
         names: as in a `Place`.
         trace: the trace in which the last one was begun.
-        outer: what was there before it.
+        traceback: the stack of the equation that is traced again, None where none is.
+        outer: what `state.place` was before.
     """
 
-    __slots__ = ("names", "outer", "trace")
+    __slots__ = ("names", "outer", "trace", "traceback")
 
-    def __init__(self, names: tuple[str, ...], trace: Trace, outer: Scope | None) -> None:
+    def __init__(self, names: tuple[str, ...], trace: Trace, traceback: Any, outer: Any) -> None:
         self.names = names
         self.trace = trace
+        self.traceback = traceback
         self.outer = outer
 
-    def place(self, traceback: Any, around: int) -> Any:
+    def raw_frames(self) -> Any:
+        """What the stack gives, as a `Place` does."""
+        return (self.traceback or get_traceback()).raw_frames()
+
+    def place(self, around: int) -> Any:
         """What an equation holds that is recorded now.
 
         Args:
-            traceback: the captured stack.
             around: how many names are left out.
         """
+        traceback = self.traceback or get_traceback()
         names = self.names[around:]
         return Place(traceback, names) if names else traceback
 
 
 def names_in(trace: Trace) -> tuple[str, ...]:
     """The names of the present scopes, and of the transformations begun since, up to `trace`."""
-    scope = state.scope
+    scope = state.place if type(state.place) is Scope else None
     found: list[str] = []
     outer: Trace | None = trace
     while outer is not None and outer.scope_name is not None:
@@ -53,18 +60,26 @@ def names_in(trace: Trace) -> tuple[str, ...]:
 
 
 def enter_scope(names: Sequence[str]) -> None:
-    """Begin a scope in the current trace; the caller puts the outer one back."""
-    trace = state.trace
-    state.scope = Scope((*names_in(trace), *names), trace, state.scope)
+    """Begin a scope in the current trace."""
+    outer, trace = state.place, state.trace
+    traceback = outer.traceback if type(outer) is Scope else outer
+    state.place = Scope((*names_in(trace), *names), trace, traceback, outer)
+
+
+def leave_scope() -> None:
+    """End the innermost scope; there is none where a generator is left after the trace."""
+    place = state.place
+    if type(place) is Scope:
+        state.place = place.outer
 
 
 class Replay:
     """While a jaxpr is traced again: what is recorded keeps the places and scopes of equations."""
 
-    __slots__ = ("replayed", "scope")
+    __slots__ = ("outer",)
 
     def __enter__(self) -> Replay:
-        self.replayed, self.scope = state.replayed, state.scope
+        self.outer = state.place
         return self
 
     def at(self, eqn: JaxprEqn, transformation: tuple[str, ...] = ()) -> None:
@@ -74,14 +89,14 @@ class Replay:
             eqn: the equation.
             transformation: what stands around the names of its scopes.
         """
-        place = eqn.traceback
+        place, outer = eqn.traceback, self.outer
         if type(place) is Place:
-            state.scope = self.scope
-            enter_scope((*transformation, *place.scopes))
-            place = place.traceback
-        elif state.scope is not self.scope:
-            state.scope = self.scope
-        state.replayed = place or self.replayed
+            state.place, trace = outer, state.trace
+            names = (*names_in(trace), *transformation, *place.scopes)
+            place = Scope(names, trace, place.traceback, outer)
+        elif type(outer) is Scope:
+            place = Scope(outer.names, outer.trace, place or outer.traceback, outer.outer)
+        state.place = place or outer
 
     def __exit__(
         self,
@@ -89,4 +104,4 @@ class Replay:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        state.replayed, state.scope = self.replayed, self.scope
+        state.place = self.outer

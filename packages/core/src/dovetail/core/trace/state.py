@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dovetail.core.trace.live import LiveCall
     from dovetail.core.trace.mutable_references import Cell, Ref
     from dovetail.core.trace.primitive import Primitive
-    from dovetail.core.trace.scopes import Scope
 
 Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 
@@ -152,10 +151,9 @@ def set_evaluator(evaluator: Evaluator) -> None:
 
 class _ThreadState(threading.local):
     trace: Trace = evaluation_trace
-    #: While a jaxpr is traced again: where the equation stands in the user's code.
-    replayed: Any = None
-    #: The scope that the user has named, if there is one.
-    scope: Scope | None = None
+    #: Where what is traced stands in the user's code, None for the present line: the stack of an
+    #: equation that is traced again; in scopes that the user has named, the innermost `Scope`.
+    place: Any = None
 
 
 state: Final = _ThreadState()

@@ -26,6 +26,7 @@ from dovetail.core.ir.jaxpr import (
 )
 from dovetail.core.trace.mutable_references import Captured, Cell, Ref
 from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.scopes import Scope
 from dovetail.core.trace.state import Trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
 
@@ -98,9 +99,11 @@ class StageTrace(Trace):
         effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
         if effects:
             self.effects |= effects
-        place = state.replayed or get_traceback()
-        if state.scope is not None:
-            place = state.scope.place(place, self.scopes_around)
+        place = state.place
+        if place is None:
+            place = get_traceback()
+        elif type(place) is Scope:
+            place = place.place(self.scopes_around)
         if not primitive.multiple_results:
             var = Var(inferred)
             self.eqns.append(JaxprEqn(invars, (var,), primitive, params, effects, place))
@@ -264,8 +267,7 @@ def stage(
     trace = StageTrace(state.trace, debug_info)
     trace.captured = captured
     tracers = [trace.argument(aval) for aval in avals]
-    around, scope = state.replayed, state.scope
-    state.replayed = state.scope = None
+    around, state.place = state.place, None
     try:
         with use_trace(trace):
             results = function(*tracers)
@@ -274,7 +276,7 @@ def stage(
             jaxpr, constants = trace.to_jaxpr(results)
     finally:
         trace.finished = True
-        state.replayed, state.scope = around, scope
+        state.place = around
     closed = ClosedJaxpr(jaxpr, constants)
     if config.check_tracer_leaks.value:
         from dovetail.core.trace.leaks import check_leaks  # deferred: rarely asked for

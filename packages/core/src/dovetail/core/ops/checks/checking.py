@@ -279,7 +279,7 @@ class CheckTrace(Trace):
         values: Sequence[Any] = (),
         details: Any = None,
     ) -> None:
-        place = describe(state.replayed)
+        place = describe(state.place)
         failure = Failure(category, message, place, None, strong_avals(values), details)
         self.error = merged(self.error, single(failed, failure, values))
 
