@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
+from dovetail.core.base.caches import register
 from dovetail.core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -25,12 +28,17 @@ from dovetail.core.ir.jaxpr import (
 
 __all__ = [
     "CALL",
+    "Reduction",
+    "Wanted",
     "all_equations",
     "all_jaxprs",
     "call_depth",
     "count_equations",
     "dce",
+    "dce_call",
+    "dce_inside",
     "dce_rules",
+    "drop_unused",
     "eval_jaxpr",
     "free_variables",
     "inline_calls",
@@ -205,15 +213,34 @@ def rename(jaxpr: Jaxpr) -> Jaxpr:
 
 # Dead code
 
-#: From an equation and which of its results are used, to what is left of it: None for nothing.
-DceRule = Callable[[JaxprEqn, list[bool]], JaxprEqn | None]
 
-#: Rules of primitives whose equations can lose some of their results or operands. Calls need none.
-dce_rules: Final[dict[str, DceRule]] = {}
+class Wanted(NamedTuple):
+    """What a rule asks for: a jaxpr in the parameters of its equation, without dead code.
 
-_Used = tuple[bool, ...]
-_Request = tuple[Jaxpr, _Used]
-_Reply = tuple[Jaxpr, _Used]
+    Attributes:
+        closed: the jaxpr.
+        used: which of its results are used; the others are removed.
+        kept: which of its parameters stay although nothing uses them; none by default.
+    """
+
+    closed: ClosedJaxpr
+    used: tuple[bool, ...]
+    kept: tuple[bool, ...] | None = None
+
+    @classmethod
+    def all_of(cls, closed: ClosedJaxpr) -> Wanted:
+        """A jaxpr with all its results and parameters."""
+        jaxpr = closed.jaxpr
+        return cls(closed, (True,) * len(jaxpr.outvars), (True,) * len(jaxpr.invars))
+
+
+#: The reduced jaxpr, the given one if nothing can be removed, and which parameters it still has.
+Reply = tuple[ClosedJaxpr, list[bool]]
+#: What a rule is while it runs: it yields what it wants, and returns what is left of an equation,
+#: None for nothing. So bodies of any depth are reduced without recursion, and equal ones once.
+Reduction = Generator[Wanted, Reply, JaxprEqn | None]
+#: From an equation and which of its results are used, one of them or none if it has effects.
+DceRule = Callable[[JaxprEqn, list[bool]], Reduction]
 
 
 def dce(
@@ -223,9 +250,9 @@ def dce(
 ) -> tuple[Jaxpr, list[bool]]:
     """Remove the equations whose results nothing uses and that have no effects.
 
-    Calls lose the results that nothing uses and the operands that are used for nothing else; a
-    jaxpr called several times in the same way stays one object. Results that remain unused become
-    `DropVar`s.
+    Calls, branches and loops lose the results that nothing uses and the operands that are used for
+    nothing else; a jaxpr called several times in the same way stays one object. Results that remain
+    unused become `DropVar`s.
 
     Args:
         jaxpr: the jaxpr; it is not changed. If nothing can be removed it is returned itself.
@@ -256,65 +283,95 @@ def dce(
 def _with_parameters(jaxpr: Jaxpr, kept: Sequence[bool]) -> Jaxpr:
     if all(kept):
         return jaxpr
-    return jaxpr.replace(invars=[v for v, k in zip(jaxpr.invars, kept, strict=True) if k])
+    debug = jaxpr.debug_info
+    if debug is not None and debug.argument_names is not None:
+        names = [n for n, k in zip(debug.argument_names, kept, strict=False) if k]
+        debug = replace(debug, argument_names=tuple(names))
+    return jaxpr.replace(
+        invars=[v for v, k in zip(jaxpr.invars, kept, strict=True) if k], debug_info=debug
+    )
 
 
-class _Sharing:
-    """Reduced forms of called jaxprs, so that calls that were equal remain equal."""
-
-    __slots__ = ("bodies", "closed")
-
-    def __init__(self) -> None:
-        self.bodies: dict[tuple[int, _Used], _Reply] = {}
-        self.closed: dict[tuple[int, _Used], ClosedJaxpr] = {}
+_Key = tuple[Jaxpr, tuple[bool, ...]]
+#: A jaxpr without dead code, with all its parameters, and which of these it uses.
+_Found = tuple[Jaxpr, tuple[bool, ...]]
+#: Jaxprs known to have no dead code at any depth, and which of their parameters they use.
+_clean: Final[WeakKeyDictionary[Jaxpr, tuple[bool, ...]]] = WeakKeyDictionary()
+register(_clean.clear)
 
 
-def _run(jaxpr: Jaxpr, used_outputs: _Used) -> _Reply:
-    """`_dce_body` of a jaxpr, its requests for called jaxprs answered with a stack of our own."""
-    sharing = _Sharing()
-    stack = [((id(jaxpr), used_outputs), _dce_body(jaxpr, used_outputs, sharing))]
-    reply: _Reply | None = None
-    while stack:
-        key, body = stack[-1]
+def _run(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> _Found:
+    """`_dce_body` of a jaxpr, and of those that rules ask for, with a stack of our own."""
+    found: dict[_Key, _Found] = {}
+    replies: dict[tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]], Reply] = {}
+    stack: list[tuple[_Key, Generator[Wanted, Reply, _Found]]] = []
+    asked: list[Wanted] = []
+    wanted: Wanted | None = None
+    key: _Key = (jaxpr, used_outputs)
+    while True:
+        known = found.get(key)
+        if known is None and key[0] in _clean and all(key[1]):
+            known = key[0], _clean[key[0]]
+        if known is not None:
+            if wanted is None:
+                return known
+            reply: Any = _replied(wanted, *known, replies)
+        else:
+            stack.append((key, _dce_body(*key)))
+            if wanted is not None:
+                asked.append(wanted)
+            reply = None
         try:
-            request = next(body) if reply is None else body.send(reply)
+            wanted = stack[-1][1].send(reply)
+            key = (wanted.closed.jaxpr, wanted.used)
         except StopIteration as stop:
-            stack.pop()
-            reply = sharing.bodies[key] = stop.value
-            continue
-        inner_key = (id(request[0]), request[1])
-        reply = sharing.bodies.get(inner_key)
-        if reply is None:
-            stack.append((inner_key, _dce_body(*request, sharing)))
-    assert reply is not None
-    return reply
+            key, _ = stack.pop()
+            reduced, used = found[key] = stop.value
+            _clean[reduced] = used
+            wanted = asked.pop() if asked else None
 
 
-def _dce_body(
-    jaxpr: Jaxpr, used_outputs: _Used, sharing: _Sharing
-) -> Generator[_Request, _Reply, _Reply]:
+def _replied(
+    wanted: Wanted,
+    reduced: Jaxpr,
+    used: tuple[bool, ...],
+    replies: dict[tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]], Reply],
+) -> Reply:
+    closed = wanted.closed
+    kept = used
+    if wanted.kept is not None:
+        kept = tuple([u or k for u, k in zip(used, wanted.kept, strict=True)])
+    if reduced is closed.jaxpr and all(kept):
+        return closed, list(kept)
+    key = (closed, wanted.used, kept)
+    known = replies.get(key)
+    if known is None:
+        left = _with_parameters(reduced, kept)
+        _clean[left] = tuple([u for u, k in zip(used, kept, strict=True) if k])
+        known = replies[key] = ClosedJaxpr(left, closed.consts), list(kept)
+    return known
+
+
+def _dce_body(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> Generator[Wanted, Reply, _Found]:
     outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
     live: set[Any] = {v for v in outvars if type(v) is not Literal}
     kept: list[JaxprEqn] = []
-    special = {CALL, *dce_rules}
     changed = len(outvars) != len(jaxpr.outvars)
     for eqn in reversed(jaxpr.eqns):
         results = eqn.outvars
-        name = eqn.primitive.name
+        rule = dce_rules.get(eqn.primitive.name)
         reduced: JaxprEqn | None = eqn
-        if len(results) == 1 and name not in special:
+        if len(results) == 1 and rule is None:
             if results[0] not in live and not eqn.effects:
                 reduced = None
         else:
             used = [v in live for v in results]
             if not any(used) and not eqn.effects:
                 reduced = None
-            elif name in dce_rules:
-                reduced = dce_rules[name](eqn, used)
-            elif name == CALL:
-                reduced = yield from _dce_call(eqn, tuple(used), sharing)
+            elif rule is not None:
+                reduced = yield from rule(eqn, used)
             else:
-                reduced = _drop_unused(eqn, used)
+                reduced = drop_unused(eqn, used)
         if reduced is not eqn:
             changed = True
             if reduced is None:
@@ -329,29 +386,50 @@ def _dce_body(
     return jaxpr.replace(outvars=outvars, eqns=kept, effects=effects), used_inputs
 
 
-def _dce_call(
-    eqn: JaxprEqn, used: _Used, sharing: _Sharing
-) -> Generator[_Request, _Reply, JaxprEqn]:
+def dce_call(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    """The rule of calls of the parameter ``jaxpr``."""
     closed: ClosedJaxpr = eqn.params["jaxpr"]
-    inner, used_inputs = yield closed.jaxpr, used
-    if inner is closed.jaxpr and all(used_inputs):
+    reduced, kept = yield Wanted(closed, tuple(used))
+    if reduced is closed:
         return eqn
-    key = (id(closed), used)
-    reduced = sharing.closed.get(key)
-    if reduced is None:
-        reduced = ClosedJaxpr(_with_parameters(inner, used_inputs), closed.consts)
-        sharing.closed[key] = reduced
-    return JaxprEqn(
-        [v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
-        [v for v, u in zip(eqn.outvars, used, strict=True) if u],
-        eqn.primitive,
-        {**eqn.params, "jaxpr": reduced},
-        inner.effects,
-        eqn.traceback,
+    return eqn.replace(
+        invars=[v for v, k in zip(eqn.invars, kept, strict=True) if k],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={**eqn.params, "jaxpr": reduced},
+        effects=reduced.jaxpr.effects if eqn.effects else no_effects,
     )
 
 
-def _drop_unused(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
+def dce_inside(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    """The rule of primitives whose jaxprs keep all their results and arguments."""
+    params = {}
+    for name, value in eqn.params.items():
+        params[name] = yield from _dce_of_value(value)
+    if any(params[name] is not value for name, value in eqn.params.items()):
+        eqn = eqn.replace(params=params)
+    return drop_unused(eqn, used)
+
+
+def _dce_of_value(value: Any) -> Generator[Wanted, Reply, Any]:
+    if type(value) is ClosedJaxpr:
+        return (yield Wanted.all_of(value))[0]
+    if not isinstance(value, tuple):
+        return value
+    values: list[Any] = []
+    for item in value:
+        reduced = yield from _dce_of_value(item)
+        values.append(reduced)
+    if all(a is b for a, b in zip(values, value, strict=True)):
+        return value
+    return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
+
+
+#: Rules of primitives whose equations can lose some of their results or operands, by name.
+dce_rules: Final[dict[str, DceRule]] = {CALL: dce_call}
+
+
+def drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    """An equation whose unused results are `DropVar`s."""
     if all(u or type(v) is DropVar for u, v in zip(used, eqn.outvars, strict=True)):
         return eqn
     return eqn.replace(

@@ -13,7 +13,7 @@ from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import batch_size
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
-from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.ir.walk import dce_inside, dce_rules, eval_jaxpr
 from dovetail.core.ops.call import jit_p
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import ArrayClass, Tracer
@@ -123,6 +123,7 @@ class Composite(Primitive):
 
 
 composite_p: Final = Composite()
+dce_rules[Composite.name] = dce_inside
 
 
 def _decomposition(closed: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -15,6 +15,7 @@ from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import batch_size, instantiate, is_linear, to_front
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.control.bodies import Body, operands_of, same_type
 from dovetail.core.ops.control.loops import map as sequential_map
 from dovetail.core.trace.primitive import Primitive
@@ -384,6 +385,7 @@ class CustomVmapCall(Primitive):
 
 
 custom_vmap_call_p: Final = CustomVmapCall()
+dce_rules[CustomVmapCall.name] = dce_inside
 
 
 def _differentiable(call: ClosedJaxpr) -> Flags:

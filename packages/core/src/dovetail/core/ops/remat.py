@@ -24,6 +24,8 @@ from dovetail.core.ir.jaxpr import (
     no_effects,
 )
 from dovetail.core.ir.walk import (
+    Reduction,
+    Wanted,
     dce,
     dce_rules,
     eval_jaxpr,
@@ -40,6 +42,7 @@ from dovetail.core.transform.derived import (
     batch_of,
     jvp_of,
     linearization_of,
+    live,
     opened,
     reference_of,
     remembered,
@@ -68,7 +71,7 @@ class Remat(Primitive):
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """What is done outside of compiled programs: one operation after the other."""
-        return [as_array(out) for out in eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)]
+        return [as_array(out) for out in eval_jaxpr(live(jaxpr).jaxpr, jaxpr.consts, *args)]
 
     def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         expected = jaxpr.in_avals
@@ -341,27 +344,18 @@ def _log(plan: _Plan) -> None:
     )
 
 
-@remembered
-def _needed(closed: ClosedJaxpr, used: Flags) -> tuple[ClosedJaxpr, list[bool]]:
-    jaxpr, kept = dce(closed.jaxpr, used)
-    same = jaxpr is closed.jaxpr and all(kept)
-    return (closed if same else ClosedJaxpr(jaxpr, closed.consts)), kept
-
-
-def _without_unused(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
     closed = eqn.params["jaxpr"]
-    reduced, kept = _needed(closed, tuple(used))
+    reduced, kept = yield Wanted(closed, tuple(used))
     if reduced is closed:
         return eqn
     numbers = [i for i, keep in enumerate(kept) if keep]
     held = _held(eqn.params["prevent_cse"], numbers, 0)
-    return JaxprEqn(
-        [eqn.invars[i] for i in numbers],
-        [v for v, u in zip(eqn.outvars, used, strict=True) if u],
-        remat_p,
-        {**eqn.params, "jaxpr": reduced, "prevent_cse": held},
-        reduced.jaxpr.effects if eqn.effects else no_effects,
-        eqn.traceback,
+    return eqn.replace(
+        invars=[eqn.invars[i] for i in numbers],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={**eqn.params, "jaxpr": reduced, "prevent_cse": held},
+        effects=reduced.jaxpr.effects if eqn.effects else no_effects,
     )
 
 

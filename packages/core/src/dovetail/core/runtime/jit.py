@@ -34,6 +34,7 @@ from dovetail.core.runtime.special_values import explained
 from dovetail.core.trace.mutable_references import AbstractRef, Cell, Ref
 from dovetail.core.trace.state import evaluation_trace, state
 from dovetail.core.trace.tracer import Tracer
+from dovetail.core.transform.derived import live
 from dovetail.core.transform.flattening import (
     FlatFunction,
     check_array_leaves,
@@ -478,7 +479,7 @@ class JitFunction:
                 error,
                 self.options.name,
                 staged.closed.effects,
-                lambda checks: checks.evaluate(staged.closed, operands),
+                lambda checks: checks.evaluate(live(staged.closed), operands),
             ) from None
         result = staged.result(outs, references)
         if staged.empty or uses:  # C++ makes arrays of all results, and knows no references

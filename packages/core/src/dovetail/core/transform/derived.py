@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from dovetail.core.base.caches import register
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal, Var
-from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.ir.walk import dce, eval_jaxpr
 from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batch_flat, batched_aval, place_batch
@@ -52,16 +52,29 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     return remember
 
 
+def live(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr without what it computes for nothing, with all its arguments."""
+    # A jaxpr that were remembered for itself would live for ever.
+    reduced: ClosedJaxpr | None = _reduced(closed)
+    return closed if reduced is None else reduced
+
+
+@remembered
+def _reduced(closed: ClosedJaxpr) -> ClosedJaxpr | None:
+    jaxpr, _ = dce(closed.jaxpr, instantiate=True)
+    return None if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+
+
 def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """The function of flat arguments that a jaxpr is.
 
-    What is recorded while it runs keeps the places that the jaxpr's equations have in the user's
-    code, and the names of their scopes.
+    What nothing uses is not computed. What is recorded while it runs keeps the places that the
+    jaxpr's equations have in the user's code, and the names of their scopes.
     """
 
     def function(*args: Any) -> list[Any]:
         with Replay() as replay:
-            return eval_jaxpr(closed.jaxpr, closed.consts, *args, before=replay.at)
+            return eval_jaxpr(live(closed).jaxpr, closed.consts, *args, before=replay.at)
 
     return function
 

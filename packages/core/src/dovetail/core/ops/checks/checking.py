@@ -73,6 +73,7 @@ _NO_NEW_NAN: Final = frozenset(
         "copy",
         "cummax",
         "cummin",
+        "custom_lin",
         "dce_sink",
         "dynamic_slice",
         "dynamic_update_slice",

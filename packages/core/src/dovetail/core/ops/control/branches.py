@@ -27,11 +27,13 @@ from dovetail.core.ir.effects import input_output
 from dovetail.core.ir.jaxpr import (
     ClosedJaxpr,
     Effects,
+    JaxprEqn,
     Literal,
     Var,
     no_effects,
     ordered_effects,
 )
+from dovetail.core.ir.walk import Reduction, Wanted, dce_rules
 from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail.core.ops.checks.error import union
 from dovetail.core.ops.comparison import ne
@@ -301,6 +303,32 @@ class Cond(Primitive):
 
 
 cond_p: Final = Cond()
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    branches: Branches = eqn.params["branches"]
+    needed = []
+    for branch in branches:
+        _, of_branch = yield Wanted(branch, tuple(used))
+        needed.append(of_branch)
+    kept = _union(needed)
+    reduced = []
+    for branch in branches:
+        closed, _ = yield Wanted(branch, tuple(used), kept)
+        reduced.append(closed)
+    if all(a is b for a, b in zip(reduced, branches, strict=True)):
+        return eqn
+    index, *operands = eqn.invars
+    effects = no_effects.union(*[branch.jaxpr.effects for branch in reduced])
+    return eqn.replace(
+        invars=[index, *(v for v, k in zip(operands, kept, strict=True) if k)],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={**eqn.params, "branches": tuple(reduced)},
+        effects=effects if eqn.effects else no_effects,
+    )
+
+
+dce_rules[Cond.name] = _without_unused
 
 
 def branch_of(platform: str, platforms: Platforms) -> int | None:

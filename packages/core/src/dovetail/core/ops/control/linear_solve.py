@@ -11,6 +11,7 @@ from dovetail.core.basis.elementwise import neg as negative
 from dovetail.core.basis.structural import batch_size, full, instantiate, is_linear, to_front
 from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
+from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.control.bodies import Body, same_type
 from dovetail.core.ops.control.vector_functions import Vector, bind_functions, split_operands
 from dovetail.core.trace.primitive import Primitive
@@ -178,6 +179,7 @@ class CustomLinearSolve(Primitive):
 
 
 linear_solve_p: Final = CustomLinearSolve()
+dce_rules[CustomLinearSolve.name] = dce_inside
 
 
 def _right_hand_side(tangent: Any, b: Any) -> Any:

@@ -9,7 +9,7 @@ from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import neg as negative
 from dovetail.core.basis.structural import batch_size, instantiate, to_front
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
-from dovetail.core.ir.walk import eval_jaxpr
+from dovetail.core.ir.walk import dce_inside, dce_rules, eval_jaxpr
 from dovetail.core.ops.control.bodies import same_type
 from dovetail.core.ops.control.vector_functions import Vector, bind_functions, split_operands
 from dovetail.core.trace.primitive import Primitive
@@ -154,6 +154,7 @@ class CustomRoot(Primitive):
 
 
 custom_root_p: Final = CustomRoot()
+dce_rules[CustomRoot.name] = dce_inside
 
 
 def _linearized(

@@ -17,8 +17,16 @@ from dovetail.core.basis.structural import (
     to_front,
 )
 from dovetail.core.ir.avals import ShapedArray, make_aval
-from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr, Literal, no_effects, ordered_effects
-from dovetail.core.ir.walk import dce, eval_jaxpr
+from dovetail.core.ir.jaxpr import (
+    ClosedJaxpr,
+    Effects,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    no_effects,
+    ordered_effects,
+)
+from dovetail.core.ir.walk import Reduction, Wanted, dce, dce_rules, drop_unused, eval_jaxpr
 from dovetail.core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail.core.ops.control.bodies import depends_on
 from dovetail.core.trace.primitive import Primitive
@@ -404,6 +412,37 @@ class Scan(Primitive):
 
 
 scan_p: Final = Scan()
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    loop = Loop.of(dict(eqn.params))
+    carried, ys = used[: loop.num_carry], used[loop.num_carry :]
+    no_consts = [False] * loop.num_consts
+    no_xs = [False] * (len(eqn.invars) - loop.num_consts - loop.num_carry)
+    while True:
+        # What a turn needs of what is carried, the turn before has to compute.
+        wanted = Wanted(loop.jaxpr, (*carried, *ys), (*no_consts, *carried, *no_xs))
+        body, kept = yield wanted
+        _, after, _ = loop.split(kept)
+        if after == carried:
+            break
+        carried = after
+    eqn = drop_unused(eqn, used)
+    if body is loop.jaxpr:
+        return eqn
+    invars = [v for v, k in zip(eqn.invars, kept, strict=True) if k]
+    left = [v for v, k in zip(eqn.outvars, (*carried, *ys), strict=True) if k]
+    consts, _, _ = loop.split(kept)
+    reduced = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(carried))
+    return eqn.replace(
+        invars=invars,
+        outvars=left,
+        params=reduced.params(len(invars)),
+        effects=body.jaxpr.effects if eqn.effects else no_effects,
+    )
+
+
+dce_rules[Scan.name] = _without_unused
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:

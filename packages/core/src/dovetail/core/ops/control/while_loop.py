@@ -12,7 +12,14 @@ from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.basis.structural import batch_size, instantiate, to_front
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.effects import input_output
-from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, ordered_effects
+from dovetail.core.ir.jaxpr import (
+    ClosedJaxpr,
+    Effects,
+    JaxprEqn,
+    no_effects,
+    ordered_effects,
+)
+from dovetail.core.ir.walk import Reduction, Wanted, dce_rules, drop_unused
 from dovetail.core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail.core.ops.checks.error import avals_of, merged, settled, union
 from dovetail.core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
@@ -284,6 +291,39 @@ class While(Primitive):
 
 
 while_p: Final = While()
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    loop = Loop(**eqn.params)
+    _, needed = yield Wanted(loop.cond_jaxpr, (True,))
+    carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
+    no_consts = (False,) * loop.body_nconsts
+    while True:
+        body, kept = yield Wanted(loop.body_jaxpr, tuple(carried), (*no_consts, *carried))
+        if kept[loop.body_nconsts :] == carried:
+            break
+        carried = kept[loop.body_nconsts :]
+    no_consts = (False,) * loop.cond_nconsts
+    condition, of_cond = yield Wanted(loop.cond_jaxpr, (True,), (*no_consts, *carried))
+    eqn = drop_unused(eqn, used)
+    if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
+        return eqn
+    every = [*of_cond[: loop.cond_nconsts], *kept]
+    effects = condition.jaxpr.effects | body.jaxpr.effects
+    return eqn.replace(
+        invars=[v for v, k in zip(eqn.invars, every, strict=True) if k],
+        outvars=[v for v, k in zip(eqn.outvars, carried, strict=True) if k],
+        params={
+            "cond_jaxpr": condition,
+            "body_jaxpr": body,
+            "cond_nconsts": sum(of_cond[: loop.cond_nconsts]),
+            "body_nconsts": sum(kept[: loop.body_nconsts]),
+        },
+        effects=effects if eqn.effects else no_effects,
+    )
+
+
+dce_rules[While.name] = _without_unused
 
 
 def _along(

@@ -12,6 +12,7 @@ from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.structural import batch_size, instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.call import jit_p
 from dovetail.core.ops.conversion import stop_gradient
 from dovetail.core.ops.custom.arguments import (
@@ -183,6 +184,7 @@ class CustomJVPCall(CustomCall):
 
 
 custom_jvp_call_p: Final = CustomJVPCall()
+dce_rules[CustomJVPCall.name] = dce_inside
 
 
 class CustomLiveCall(LiveCall):

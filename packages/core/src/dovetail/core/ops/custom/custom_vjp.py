@@ -12,6 +12,7 @@ from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import batch_size, is_linear
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.custom.arguments import (
     Signature,
     UserFunction,
@@ -222,6 +223,7 @@ class CustomVJPCall(CustomCall):
 
 
 custom_vjp_call_p: Final = CustomVJPCall()
+dce_rules[CustomVJPCall.name] = dce_inside
 
 
 class _VJPCall(CustomLiveCall):

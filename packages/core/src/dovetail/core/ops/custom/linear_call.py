@@ -10,6 +10,7 @@ from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import batch_size, instantiate, is_linear, reduce_sum
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.call import jit_p
 from dovetail.core.ops.custom.arguments import described, explaining_captures
 from dovetail.core.trace.live import Dims
@@ -164,6 +165,7 @@ class LinearCall(Primitive):
 
 
 linear_call_p: Final = LinearCall()
+dce_rules[LinearCall.name] = dce_inside
 
 
 def _summed(closed: ClosedJaxpr, size: int, dims: Dims, linear_dims: Dims) -> ClosedJaxpr:

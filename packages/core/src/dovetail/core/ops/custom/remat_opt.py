@@ -10,7 +10,7 @@ from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.basis.structural import batch_size
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
-from dovetail.core.ir.walk import dce_rules
+from dovetail.core.ir.walk import Reduction, dce_call, dce_inside, dce_rules
 from dovetail.core.ops.call import jit_p
 from dovetail.core.ops.custom.arguments import UserFunction
 from dovetail.core.trace.live import Dims
@@ -114,14 +114,14 @@ class RematOpt(Primitive):
 remat_opt_p: Final = RematOpt()
 
 
-def _without_residuals(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn | None:
+def _without_residuals(eqn: JaxprEqn, used: list[bool]) -> Reduction:
     count = len(used) - eqn.params["num_res"]
-    if any(used[count:]) or eqn.effects:
-        return eqn
-    closed = eqn.params["fun_jaxpr_thunk"]()
+    closed = None
+    if not any(used[count:]) and not eqn.effects:
+        closed = eqn.params["fun_jaxpr_thunk"]()
     if closed is None:
-        return eqn
-    return JaxprEqn(
+        return (yield from dce_inside(eqn, used))
+    call = JaxprEqn(
         eqn.invars[eqn.params["num_consts"] :],
         eqn.outvars[:count],
         jit_p,
@@ -129,6 +129,7 @@ def _without_residuals(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn | None:
         closed.jaxpr.effects,
         eqn.traceback,
     )
+    return (yield from dce_call(call, used[:count]))
 
 
 dce_rules[_NAME] = _without_residuals
