@@ -11,6 +11,7 @@ from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.derived import (
     batch_of,
+    dependence_of,
     jvp_of,
     linearization_of,
     opened,
@@ -107,6 +108,10 @@ class Jit(Primitive):
         outs = call(checked, args, name)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
+
+    def depends(self, flags: Sequence[bool], *, jaxpr: ClosedJaxpr, name: str) -> Sequence[bool]:
+        found: list[bool] = dependence_of(jaxpr, tuple(flags))
+        return found
 
 
 jit_p: Final = Jit()

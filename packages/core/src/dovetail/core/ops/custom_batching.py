@@ -25,6 +25,7 @@ from dovetail.core.transform.batch import batched_aval
 from dovetail.core.transform.derived import (
     Flags,
     close,
+    dependence_of,
     jvp_of,
     opened,
     reference_of,
@@ -382,6 +383,12 @@ class CustomVmapCall(Primitive):
 
     def lower(self, context: Builder, *values: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
         return context.inline_jaxpr(call, values)
+
+    def depends(
+        self, flags: Sequence[bool], *, call: ClosedJaxpr, rule: BatchRule
+    ) -> Sequence[bool]:
+        found: list[bool] = dependence_of(call, tuple(flags))
+        return found
 
 
 custom_vmap_call_p: Final = CustomVmapCall()

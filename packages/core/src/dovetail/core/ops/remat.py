@@ -40,6 +40,7 @@ from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.derived import (
     Flags,
     batch_of,
+    dependence_of,
     jvp_of,
     linearization_of,
     live,
@@ -183,6 +184,10 @@ class Remat(Primitive):
         outs = _bind(checked, args, held, params)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        found: list[bool] = dependence_of(params["jaxpr"], tuple(flags))
+        return found
 
 
 remat_p: Final = Remat()

@@ -15,7 +15,7 @@ from dovetail.core.trace.state import state
 #: The rules that every primitive may have, in the order in which they stand in its class.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
 #: Rules that most primitives need not have: what they do follows from the others.
-OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check")
+OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "depends")
 
 _registry: Final[dict[str, Primitive]] = {}
 
@@ -60,6 +60,8 @@ class Primitive:
         self.linearizes = self.has_rule("linearize")
         #: Whether `checkify` asks `check` instead of `bind`.
         self.checks = self.has_rule("check")
+        #: Whether some of its results may depend on fewer arguments than others.
+        self.divides = self.has_rule("depends")
 
     @final
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -159,6 +161,14 @@ class Primitive:
         `dovetail.core.ops.checks.checking.CheckTrace`."""
         return self.bind(*args, **params)
 
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        """Flags of the arguments to flags of the results that depend on them.
+
+        A primitive that has this rule has several results, and a rule of `dce`. Where it is
+        missing, all results depend on all arguments.
+        """
+        self._missing("depends")
+
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """`abstract`, remembered for hashable parameters."""
@@ -213,6 +223,7 @@ class RuntimePrimitive(Primitive):
         setattr(self, rule, function)
         self.linearizes = self.has_rule("linearize")
         self.checks = self.has_rule("check")
+        self.divides = self.has_rule("depends")
         self._abstract_cache.clear()
         return function
 

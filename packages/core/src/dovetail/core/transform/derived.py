@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dovetail.core.base.caches import register
+from dovetail.core.base.limits import deeper
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal, Var
 from dovetail.core.ir.walk import dce, eval_jaxpr
@@ -102,6 +103,28 @@ def opened(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 @remembered
 def _closed(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     return close(closed)
+
+
+@remembered
+@deeper()
+def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
+    """For each result of a jaxpr, whether it depends on a flagged argument.
+
+    Args:
+        closed: the jaxpr.
+        flags: one for each argument.
+    """
+    found: set[Any] = {v for v, flag in zip(closed.jaxpr.invars, flags, strict=True) if flag}
+    for eqn in closed.jaxpr.eqns:
+        given = [type(v) is not Literal and v in found for v in eqn.invars]
+        if not any(given):
+            continue
+        if eqn.primitive.divides:
+            depends = eqn.primitive.depends(given, **eqn.params)
+            found.update(v for v, d in zip(eqn.outvars, depends, strict=True) if d)
+        else:
+            found.update(eqn.outvars)
+    return [type(v) is not Literal and v in found for v in closed.jaxpr.outvars]
 
 
 def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:

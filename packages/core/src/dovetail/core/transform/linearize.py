@@ -7,7 +7,7 @@ is linear, and the primal values that it uses are its constants (the residuals).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.base import config
@@ -18,6 +18,7 @@ from dovetail.core.trace.scopes import names_in
 from dovetail.core.trace.state import Trace, set_trace, state, use_trace
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
+from dovetail.core.transform.division import apply_part
 from dovetail.core.transform.jvp import PrimalTracer
 from dovetail.core.transform.stage import StageTrace, StageTracer
 
@@ -50,6 +51,8 @@ class SplitTrace(Trace):
         recording = self.recording
         for arg in args:
             if type(arg) is StageTracer and arg._trace is recording:
+                if primitive.divides:
+                    return self._divide(primitive, args, params)
                 return recording.process(primitive, args, params)
         parent = self.parent
         assert parent is not None
@@ -59,12 +62,34 @@ class SplitTrace(Trace):
         finally:
             set_trace(self)
 
+    def _divide(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """Apply a primitive of which some results may depend on no tangent."""
+        recording, parent = self.recording, self.parent
+        assert parent is not None
+        flags = [type(arg) is StageTracer and arg._trace is recording for arg in args]
+        depends = primitive.depends(flags, **params)
+        if all(depends) or primitive.effects(*map(aval_of, args), **params):
+            results: list[Any] = recording.process(primitive, args, params)
+            return results
+        unmoved = [arg.aval if flag else arg for arg, flag in zip(args, flags, strict=True)]
+        with use_trace(parent):
+            known = iter(apply_part(primitive, unmoved, params, [not d for d in depends]))
+        moved: Iterator[Any] = iter(())
+        if any(depends):
+            with use_trace(recording):
+                moved = iter(apply_part(primitive, args, params, depends))
+        return [next(moved if d else known) for d in depends]
+
     def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
         recorded = any(type(a) is StageTracer and a._trace is self.recording for a in args)
-        trace = self.recording if recorded else self.parent
-        assert trace is not None
-        with use_trace(trace):
-            return trace.process_live(call, args)
+        if recorded:
+            return call.record(args)
+        parent = self.parent
+        assert parent is not None
+        with use_trace(parent):
+            return parent.process_live(call, args)
 
 
 class LinearizeTrace(Trace):

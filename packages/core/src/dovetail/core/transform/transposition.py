@@ -12,6 +12,7 @@ from dovetail.core.ir.avals import ShapedArray, aval_of
 from dovetail.core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Unwanted, Zero
+from dovetail.core.transform.division import apply_part
 
 _TRANSPOSED: Final = (Transformation("transpose"),)
 
@@ -63,19 +64,33 @@ def _transpose_jaxpr(
 
     backward: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        if any(type(v) is not Literal and v in linear_vars for v in eqn.invars):
-            linear_vars.update(eqn.outvars)
-            if wanted is not None:
-                if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
-                    continue
-                wanted_vars.update(eqn.outvars)
-            backward.append(eqn)
-        else:
+        flags = [type(v) is not Literal and v in linear_vars for v in eqn.invars]
+        if not any(flags):
             args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
             replay.at(eqn)
             out = eqn.primitive.bind(*args, **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
             values.update(zip(eqn.outvars, outs, strict=True))
+            continue
+        depends: Sequence[bool] = [True] * len(eqn.outvars)
+        if eqn.primitive.divides and not eqn.effects:
+            depends = eqn.primitive.depends(flags, **eqn.params)
+        if not all(depends):
+            args = [
+                v if type(v) is Literal else v.aval if flag else values[v]  # type: ignore[index]
+                for v, flag in zip(eqn.invars, flags, strict=True)
+            ]
+            replay.at(eqn)
+            outs = apply_part(eqn.primitive, args, eqn.params, [not d for d in depends])
+            known = [v for v, d in zip(eqn.outvars, depends, strict=True) if not d]
+            values.update(zip(known, outs, strict=True))
+        moving = [v for v, d in zip(eqn.outvars, depends, strict=True) if d]
+        linear_vars.update(moving)
+        if wanted is not None:
+            if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
+                continue
+            wanted_vars.update(moving)
+        backward.append(eqn)
 
     accumulated: dict[Var, Any] = {}
 

@@ -10,7 +10,7 @@ from dovetail.core.base.source import describe
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.operands import literal, operand
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail.core.trace.mutable_references import Captured, Ref
 from dovetail.core.transform.derived import close, with_order
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
@@ -255,12 +255,3 @@ def _change(before: Any, after: Any) -> str:
     if before.dtype == after.dtype:
         return f": the shape changes from {before.shape} to {after.shape}"
     return ": shape and dtype change"
-
-
-def depends_on(jaxpr: Jaxpr, flags: Sequence[bool]) -> list[bool]:
-    """For each result of a jaxpr, whether it depends on a flagged argument."""
-    found: set[Any] = {v for v, flag in zip(jaxpr.invars, flags, strict=True) if flag}
-    for eqn in jaxpr.eqns:
-        if any(type(v) is not Literal and v in found for v in eqn.invars):
-            found.update(eqn.outvars)
-    return [type(v) is not Literal and v in found for v in jaxpr.outvars]

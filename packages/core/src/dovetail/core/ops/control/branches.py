@@ -55,6 +55,7 @@ from dovetail.core.transform.batch import batch_flat
 from dovetail.core.transform.derived import (
     Flags,
     batch_of,
+    dependence_of,
     derived_info,
     function_of,
     jvp_of,
@@ -300,6 +301,14 @@ class Cond(Primitive):
         )
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
+
+    def depends(
+        self, flags: Sequence[bool], *, branches: Branches, **platforms: Any
+    ) -> Sequence[bool]:
+        of_index, *of_operands = flags
+        if of_index:
+            return [True] * len(branches[0].out_avals)
+        return _union(dependence_of(branch, tuple(of_operands)) for branch in branches)
 
 
 cond_p: Final = Cond()

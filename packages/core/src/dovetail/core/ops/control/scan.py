@@ -28,11 +28,11 @@ from dovetail.core.ir.jaxpr import (
 )
 from dovetail.core.ir.walk import Reduction, Wanted, dce, dce_rules, drop_unused, eval_jaxpr
 from dovetail.core.ops.checks.error import avals_of, init_error, merged, settled
-from dovetail.core.ops.control.bodies import depends_on
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero, wanted_among
 from dovetail.core.transform.derived import (
     batch_of,
+    dependence_of,
     derived_info,
     function_of,
     jvp_of,
@@ -44,6 +44,7 @@ from dovetail.core.transform.derived import (
     transposition_of,
     with_order,
 )
+from dovetail.core.transform.division import apply_part
 from dovetail.core.transform.stage import stage
 from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
@@ -251,7 +252,7 @@ class Scan(Primitive):
         flags = _carried_on(
             loop,
             [is_linear(a) for a in args],
-            lambda flags, _: depends_on(loop.jaxpr.jaxpr, flags),
+            lambda flags, _: dependence_of(loop.jaxpr, flags),
         )
         lin_consts, lin_carry, lin_xs = loop.split(flags)
         if not all(lin_carry):
@@ -409,6 +410,13 @@ class Scan(Primitive):
         outs = loop.bind(consts, [*settled(init_error, error), *carry], xs, body)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        loop = Loop.of(params)
+        every = _carried_on(loop, flags, lambda given, _: dependence_of(loop.jaxpr, given))
+        found: list[bool] = dependence_of(loop.jaxpr, every)
+        # Without a turn what is carried is its first value.
+        return [*loop.split(every)[1], *found[loop.num_carry :]]
 
 
 scan_p: Final = Scan()
@@ -680,13 +688,12 @@ def _transpose_with_known_carry(
     first, second = loop.num_consts, loop.num_consts + loop.num_carry
     known = [i for i in range(loop.num_carry) if not linear[first + i]]
     carried = [i for i in range(loop.num_carry) if linear[first + i]]
-    wanted = jaxpr.replace(
-        outvars=[*(jaxpr.outvars[i] for i in known), *(jaxpr.invars[first + i] for i in known)]
+    stacking = jaxpr.replace(
+        outvars=[*jaxpr.outvars[: loop.num_carry], *(jaxpr.invars[first + i] for i in known)]
     )
-    reduced, kept = dce(wanted, None, [i - first in known for i in range(len(args))])
-    operands = loop.split([a if keep else None for a, keep in zip(args, kept, strict=True)])
-    consts, carry, xs = ([a for a in part if a is not None] for part in operands)
-    stacked = loop.bind(consts, carry, xs, ClosedJaxpr(reduced, []))[len(known) :]
+    params = loop._replace(jaxpr=ClosedJaxpr(stacking, [])).params(len(args))
+    wanted = [False] * loop.num_carry + [True] * len(known)
+    stacked = apply_part(scan_p, args, params, wanted)
 
     order = [
         *range(first),

@@ -29,6 +29,7 @@ from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import (
     batch_of,
+    dependence_of,
     derived_info,
     function_of,
     jvp_of,
@@ -288,6 +289,18 @@ class While(Primitive):
             return _along(loop, [x[0] for x in operands], given, derived, order)
 
         return up_to(truncated)
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        loop = Loop(**params)
+        cond_flags, body_flags, carry = loop.split(flags)
+        while True:
+            if any(dependence_of(loop.cond_jaxpr, (*cond_flags, *carry))):
+                return [True] * len(carry)
+            after = dependence_of(loop.body_jaxpr, (*body_flags, *carry))
+            grown = [a or b for a, b in zip(carry, after, strict=True)]
+            if grown == carry:
+                return carry
+            carry = grown
 
 
 while_p: Final = While()

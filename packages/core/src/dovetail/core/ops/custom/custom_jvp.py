@@ -31,7 +31,7 @@ from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import state
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
-from dovetail.core.transform.derived import batch_of, close, opened, reference_of
+from dovetail.core.transform.derived import batch_of, close, dependence_of, opened, reference_of
 from dovetail.core.transform.flattening import check_callable, name_of
 from dovetail.core.transform.stage import stage
 
@@ -108,6 +108,10 @@ class CustomCall(Primitive):
         outs = self.bind(*captured, *args, **params)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        found: list[bool] = dependence_of(params["call_jaxpr"], tuple(flags))
+        return found
 
     def check_rule(
         self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
