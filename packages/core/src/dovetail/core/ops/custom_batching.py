@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -260,6 +260,31 @@ class TransposedRule(BatchRule):
         return [instantiate(x) for x in found], [True] * len(found)
 
 
+class CheckedRule(BatchRule):
+    """The rule of a function that returns before its results the leaves of an error.
+
+    Args:
+        rule: the function's. What it finds and the function cannot find, is not told.
+        count: how many leaves there are.
+        with_leaves: from the rule and its arguments to leaves and what the rule returns.
+    """
+
+    def __init__(
+        self, rule: BatchRule, count: int, with_leaves: Callable[..., tuple[list[Any], Any]]
+    ) -> None:
+        self.rule = rule
+        self.count = count
+        self.with_leaves = with_leaves
+        self.captured = rule.captured
+
+    def __repr__(self) -> str:
+        return f"checkify of {self.rule!r}"
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        leaves, (outs, out_flags) = self.with_leaves(self.rule, size, values, flags)
+        return [*map(instantiate, leaves), *outs], [*[False] * self.count, *out_flags]
+
+
 class FurtherCaptured(BatchRule):
     """A rule for a function with further leading operands, which are constants of its jaxpr."""
 
@@ -280,7 +305,7 @@ def _placed(x: Any, batched: bool, size: int) -> Any:
 
 
 def _captured_error(function: Any, what: str) -> ValueError:
-    while isinstance(function, (TangentRule, TransposedRule, FurtherCaptured)):
+    while isinstance(function, (TangentRule, TransposedRule, CheckedRule, FurtherCaptured)):
         function = function.rule
     if isinstance(function, UserRule):
         function = function.function
@@ -389,6 +414,15 @@ class CustomVmapCall(Primitive):
     ) -> Sequence[bool]:
         found: list[bool] = dependence_of(call, tuple(flags))
         return found
+
+    def check(self, checks: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
+        checked, error = checks.checked(call)
+        if checked is call:
+            return self.bind(*args, call=call, rule=rule)
+        count = error.num_leaves
+        outs = _bind(checked, CheckedRule(rule, count, partial(checks.with_leaves, error)), args)
+        checks.found(error, outs[:count])
+        return outs[count:]
 
 
 custom_vmap_call_p: Final = CustomVmapCall()

@@ -45,7 +45,7 @@ from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.state import Trace, evaluation_trace, set_trace, state
 from dovetail.core.transform.batch import batch_flat
-from dovetail.core.transform.derived import derived_info, remembered
+from dovetail.core.transform.derived import derived_info, remembered, with_order
 from dovetail.core.transform.stage import stage
 
 Categories = frozenset[type[JaxException]]
@@ -73,7 +73,12 @@ _NO_NEW_NAN: Final = frozenset(
         "copy",
         "cummax",
         "cummin",
+        "custom_jvp_call",
         "custom_lin",
+        "custom_linear_solve",
+        "custom_root",
+        "custom_vjp_call",
+        "custom_vmap_call",
         "dce_sink",
         "dynamic_slice",
         "dynamic_update_slice",
@@ -81,6 +86,7 @@ _NO_NEW_NAN: Final = frozenset(
         "gather",
         "imag",
         "jit",
+        "linear_call",
         "max",
         "min",
         "neg",
@@ -92,6 +98,8 @@ _NO_NEW_NAN: Final = frozenset(
         "reduce_precision",
         "reduce_window_max",
         "reduce_window_min",
+        "remat2",
+        "remat_opt",
         "reshape",
         "rev",
         "round",
@@ -373,6 +381,15 @@ def checked_of(
     # Also without an error there may be checks that nobody looks for, and that are now gone.
     changed = tree.num_leaves or has_checks(closed.jaxpr.effects)
     return (jaxpr if changed else closed), tree
+
+
+def without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr in which nothing checks: for a function whose failures nobody is told of."""
+    if not has_checks(closed.jaxpr.effects):
+        return closed
+    checked, tree = checked_of(closed, frozenset({FailedCheckError}))
+    count = len(checked.out_avals)
+    return with_order(checked, range(len(checked.in_avals)), range(tree.num_leaves, count))
 
 
 def run_checked(

@@ -13,7 +13,12 @@ from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects
 from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.control.bodies import Body, same_type
-from dovetail.core.ops.control.vector_functions import Vector, bind_functions, split_operands
+from dovetail.core.ops.control.vector_functions import (
+    Vector,
+    bind_functions,
+    check_solution,
+    split_operands,
+)
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import (
@@ -176,6 +181,9 @@ class CustomLinearSolve(Primitive):
         system = _System(**params)
         consts, b = system.split(values)
         return context.inline_jaxpr(system.jaxprs.solve, [*consts.solve, *b])
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        return check_solution(self, _LinearSolveTuple, checks, args, params)
 
 
 linear_solve_p: Final = CustomLinearSolve()

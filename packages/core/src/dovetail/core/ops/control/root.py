@@ -11,7 +11,12 @@ from dovetail.core.basis.structural import batch_size, instantiate, to_front
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail.core.ir.walk import dce_inside, dce_rules, eval_jaxpr
 from dovetail.core.ops.control.bodies import same_type
-from dovetail.core.ops.control.vector_functions import Vector, bind_functions, split_operands
+from dovetail.core.ops.control.vector_functions import (
+    Vector,
+    bind_functions,
+    check_solution,
+    split_operands,
+)
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.derived import batch_of, function_of, reference_of
@@ -151,6 +156,9 @@ class CustomRoot(Primitive):
         equation = _Equation(**params)
         consts, guess = equation.split(values)
         return context.inline_jaxpr(equation.jaxprs.solve, [*consts.solve, *guess])
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        return check_solution(self, RootTuple, checks, args, params)
 
 
 custom_root_p: Final = CustomRoot()

@@ -9,9 +9,10 @@ from dovetail.core.base import dtypes, pytree
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail.core.ops.checks.checking import without_checks
 from dovetail.core.ops.control.bodies import Body, operands_of, same_type
 from dovetail.core.trace.primitive import Primitive
-from dovetail.core.transform.derived import close, opened
+from dovetail.core.transform.derived import close, opened, with_order
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail.core.transform.stage import stage
 
@@ -167,6 +168,34 @@ def split_operands(
     left = iter(values)
     own = [[next(left) for _ in range(length)] for length in lengths]
     return kind(*own), list(left)
+
+
+def check_solution(
+    primitive: Primitive, kind: Callable[..., Any], checks: Any, args: Sequence[Any], params: Any
+) -> list[Any]:
+    """The rule `check` of the primitive of an equation.
+
+    The solution is looked at, which calls the functions of the equation. What these would find when
+    they are called for derivatives is not.
+
+    Args:
+        primitive: as for `bind_functions`.
+        kind: as there.
+        checks: what is told of failures.
+        args: the operands.
+        params: the parameters.
+    """
+    jaxprs = params["jaxprs"]
+    solve, error = checks.checked(jaxprs.solve)
+    first, many = error.num_leaves, len(jaxprs.solve.out_avals)
+    # The error stands behind the auxiliary data, of which equations know that it has no derivative.
+    order = [*range(first, first + many), *range(first)]
+    others = [None if jaxpr is None else without_checks(jaxpr) for jaxpr in jaxprs]
+    functions = kind(*others)._replace(solve=with_order(solve, range(len(solve.in_avals)), order))
+    consts, vector = split_operands(kind, params["const_lengths"], args)
+    outs = bind_functions(primitive, kind, consts, functions, vector)
+    checks.found(error, outs[many:])
+    return outs[:many]
 
 
 def bind_functions(

@@ -12,6 +12,8 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.call import jit_p
+from dovetail.core.ops.checks.checking import without_checks
+from dovetail.core.ops.checks.error import avals_of
 from dovetail.core.ops.custom.arguments import described, explaining_captures
 from dovetail.core.trace.live import Dims
 from dovetail.core.trace.primitive import Primitive
@@ -22,7 +24,9 @@ from dovetail.core.transform.derived import (
     close,
     derived_info,
     function_of,
+    opened,
     reference_of,
+    with_order,
 )
 from dovetail.core.transform.flattening import FlatFunction, check_callable, location_of, name_of
 from dovetail.core.transform.stage import stage
@@ -88,7 +92,11 @@ class LinearCall(Primitive):
         if all(type(t) is Zero for t in tangents):
             return outs, [Zero.of(o) for o in outs]
         linear = [instantiate(t) for t in tangents[count:]]
-        return outs, self.bind(*primals[:count], *linear, **params)
+        found = self.bind(*primals[:count], *linear, **params)
+        zeros = map(Zero.of, outs)
+        return outs, [
+            z if z.dtype == dtypes.float0 else t for t, z in zip(found, zeros, strict=True)
+        ]
 
     def transpose(
         self,
@@ -154,6 +162,29 @@ class LinearCall(Primitive):
 
     def lower(self, context: Builder, *values: Any, callee: ClosedJaxpr, **params: Any) -> Any:
         return context.call_jaxpr(callee, values, self.name)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        # What the transpose would find is not looked at: it runs when the error is long returned.
+        callee, transpose_thunk = params["callee"], params["transpose_thunk"]
+        checked, error = checks.checked(callee)
+        if checked is callee:
+            return self.bind(*args, **params)
+        avals = avals_of(error)
+        first, many = len(avals), len(callee.out_avals)
+        order = [*range(first, first + many), *range(first)]
+        callee, captured = opened(with_order(checked, range(len(callee.in_avals)), order))
+
+        def thunk() -> Staged:
+            closed, before = transpose_thunk()
+            closed = without_checks(closed)
+            closed, more = close(with_order(closed, [*range(len(closed.in_avals)), *avals]))
+            return Staged(closed, [*more, *before])
+
+        params |= {"callee": callee, "transpose_thunk": thunk}
+        params["num_callee_consts"] += len(captured)
+        outs = self.bind(*captured, *args, **params)
+        checks.found(error, outs[many:])
+        return outs[:many]
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
         effects: Effects = params["callee"].jaxpr.effects

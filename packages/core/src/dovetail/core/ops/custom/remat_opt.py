@@ -102,6 +102,9 @@ class RematOpt(Primitive):
     ) -> tuple[Any, Callable[..., Any]]:
         return jit_p.linearize(primals, nonzero, jaxpr=fwd_jaxpr, name=_NAME)
 
+    def check(self, checks: Any, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return jit_p.check(checks, *args, jaxpr=fwd_jaxpr, name=_NAME)
+
     def effects(self, *avals: Any, **params: Any) -> Effects:
         effects: Effects = params["fwd_jaxpr"].jaxpr.effects
         return effects
