@@ -87,6 +87,93 @@ def test_forward_mode():
     assert f"(nan) encountered in mul at {place(steep, 3)}" in str(caught.value)
 
 
+def sine(x):
+    return jnp.sin(x)
+
+
+def forward(x):
+    y = jnp.sin(x)
+    return y, jnp.log(-x)
+
+
+def backward(x, ct):
+    y = ct * 2
+    return (y * jnp.log(-x),)
+
+
+def of_tangents(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return sine(x), jnp.log(-x) * t
+
+
+def of_batch(size, in_batched, x):
+    y = x * 2
+    return jnp.log(-y), True
+
+
+def with_forward():
+    function = dt.custom_vjp(sine)
+    function.defvjp(forward, lambda res, ct: (ct * res,))
+    return function
+
+
+def with_backward():
+    function = dt.custom_vjp(sine)
+    function.defvjp(lambda x: (sine(x), x), backward)
+    return function
+
+
+def with_tangents():
+    function = dt.custom_jvp(sine)
+    function.defjvp(of_tangents)
+    return function
+
+
+def with_batch():
+    function = dt.custom_batching.custom_vmap(sine)
+    function.def_vmap(of_batch)
+    return lambda x: dt.vmap(function)(x[None])[0]
+
+
+RULES = {
+    "forward rule": (with_forward, forward),
+    "backward rule": (with_backward, backward),
+    "jvp rule": (with_tangents, of_tangents),
+    "vmap rule": (with_batch, of_batch),
+}
+AROUND = {
+    "plain": lambda f: f,
+    "jit": dt.jit,
+    "checkpoint": dt.checkpoint,
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0],
+    "vmap": lambda f: lambda x: dt.vmap(f)(x[None])[0],
+}
+
+
+def using(rule, around):
+    """A function in which the rule runs, and the place in the rule where there is no number."""
+    function, written = RULES[rule]
+    inner = AROUND[around](function())
+    return (inner if rule == "vmap rule" else dt.grad(inner)), place(written, 2)
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("rule", RULES)
+def test_the_line_in_a_rule(rule, around):
+    function, line = using(rule, around)
+    for way in (function, dt.jit(function)):
+        with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+            way(jnp.array(1.0))
+        assert f"in log at {line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_programs_name_the_line_in_a_rule(rule):
+    function, line = using(rule, "jit")
+    text = dt.jit(function).lower(jnp.array(1.0)).as_text(debug_info=True)
+    assert line.replace(":", '":').replace(" (", ":") in text
+
+
 INFINITE = {
     "eager": lambda: 1 / jnp.zeros(3),
     "jit": lambda: dt.jit(lambda x: 1 / x)(jnp.zeros(3)),

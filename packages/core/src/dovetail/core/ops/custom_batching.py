@@ -19,6 +19,7 @@ from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.control.bodies import Body, operands_of, same_type
 from dovetail.core.ops.control.loops import map as sequential_map
 from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.scopes import at_own_lines
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batched_aval
@@ -114,7 +115,8 @@ class UserRule(BatchRule):
             ) from None
         except ValueError:  # a function without a signature
             pass
-        out = self.rule(size, in_batched, *args)
+        with at_own_lines():
+            out = self.rule(size, in_batched, *args)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             raise TypeError(
                 f"{self.place} must return a pair (result, out_batched), got {type(out).__name__}"

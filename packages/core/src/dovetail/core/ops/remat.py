@@ -28,7 +28,6 @@ from dovetail.core.ir.walk import (
     Wanted,
     dce,
     dce_rules,
-    eval_jaxpr,
     rename,
     substitute,
 )
@@ -41,9 +40,9 @@ from dovetail.core.transform.derived import (
     Flags,
     batch_of,
     dependence_of,
+    function_of,
     jvp_of,
     linearization_of,
-    live,
     opened,
     reference_of,
     remembered,
@@ -72,7 +71,7 @@ class Remat(Primitive):
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """What is done outside of compiled programs: one operation after the other."""
-        return [as_array(out) for out in eval_jaxpr(live(jaxpr).jaxpr, jaxpr.consts, *args)]
+        return [as_array(out) for out in function_of(jaxpr)(*args)]
 
     def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         expected = jaxpr.in_avals
@@ -130,9 +129,7 @@ class Remat(Primitive):
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         linear = tuple(is_linear(a) for a in args)
         given = tuple(type(ct) is not Zero for ct in cotangent)
-        derived, varies = transposition_of(
-            params["jaxpr"], linear, given, None, wanted_among(args)
-        )
+        derived, varies = transposition_of(params["jaxpr"], linear, given, None, wanted_among(args))
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         known = [i for i, lin in enumerate(linear) if not lin]

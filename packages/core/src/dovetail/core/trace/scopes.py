@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -71,6 +72,20 @@ def leave_scope() -> None:
     place = state.place
     if type(place) is Scope:
         state.place = place.outer
+
+
+@contextmanager
+def at_own_lines() -> Iterator[None]:
+    """Around what the user has written, such as a rule, also while a jaxpr is traced again."""
+    around = state.place
+    own = None
+    if type(around) is Scope:
+        own = Scope(around.names, around.trace, None, around.outer)
+    state.place = own
+    try:
+        yield
+    finally:
+        state.place = around
 
 
 class Replay:

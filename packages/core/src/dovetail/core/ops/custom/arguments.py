@@ -18,6 +18,7 @@ from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import DebugInfo, Literal
 from dovetail.core.trace.mutable_references import without_references
+from dovetail.core.trace.scopes import at_own_lines
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -204,7 +205,7 @@ class UserFunction(FlatFunction):
         return [value for _, value in self.fixed]
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        with explaining_captures(self.signature):
+        with users_code(self.signature):
             results = super().__call__(*map(shown, leaves))
         self.out_avals = [aval_of(r) for r in results]
         return results
@@ -286,10 +287,12 @@ def converted(value: Any, aval: Any) -> Any:
 
 
 @contextmanager
-def explaining_captures(what: Any) -> Iterator[None]:
-    """Say what to do where a function or a rule uses a traced value that it has captured."""
+def users_code(what: Any) -> Iterator[None]:
+    """Around a function or a rule of the user's: what it records stands at its own lines, and where
+    it uses a traced value that it has captured, the error says what to do."""
     try:
-        yield
+        with at_own_lines():
+            yield
     except UnexpectedTracerError as error:
         tracer = getattr(error, "tracer", None)
         if not isinstance(tracer, Tracer):

@@ -19,10 +19,10 @@ from dovetail.core.ops.custom.arguments import (
     Signature,
     UserFunction,
     described,
-    explaining_captures,
     path_of,
     shown,
     typed_like,
+    users_code,
 )
 from dovetail.core.ops.custom.batching import Batch, batched_rule
 from dovetail.core.ops.custom.symbolic import SymbolicZero, for_rule
@@ -277,7 +277,7 @@ def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: b
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         unflatten = function.in_tree.unflatten
         given = [for_rule(t, symbolic_zeros) for t in tangents]
-        with explaining_captures(function.signature):
+        with users_code(function.signature):
             pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(given))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(

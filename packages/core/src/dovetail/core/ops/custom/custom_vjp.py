@@ -18,8 +18,8 @@ from dovetail.core.ops.custom.arguments import (
     UserFunction,
     converted,
     described,
-    explaining_captures,
     shown,
+    users_code,
 )
 from dovetail.core.ops.custom.batching import Backward, Batch, batched_backward, with_zeros
 from dovetail.core.ops.custom.custom_jvp import (
@@ -264,7 +264,7 @@ def _forward_of(
             if symbolic_zeros:
                 given = [CustomVJPPrimal(v, p) for v, p in zip(given, perturbed, strict=True)]
             args = function.merged(function.in_tree.unflatten(given))
-            with explaining_captures(function.signature):
+            with users_code(function.signature):
                 pair = fwd(*args)
             outs, out_tree, residuals, residual_tree = _checked_pair(function, fwd, pair)
             trees[:] = [out_tree, residual_tree]
@@ -317,7 +317,7 @@ def _backward_of(
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         given = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
-        with explaining_captures(function.signature):
+        with users_code(function.signature):
             found = bwd(*function.extra, residual_tree.unflatten(residuals), given)
         checked = _checked_cotangents(function, bwd, found, avals)
         return [ct for ct, p in zip(checked, perturbed, strict=True) if p]

@@ -14,7 +14,7 @@ from dovetail.core.ir.walk import dce_inside, dce_rules
 from dovetail.core.ops.call import jit_p
 from dovetail.core.ops.checks.checking import without_checks
 from dovetail.core.ops.checks.error import avals_of
-from dovetail.core.ops.custom.arguments import described, explaining_captures
+from dovetail.core.ops.custom.arguments import described, users_code
 from dovetail.core.trace.live import Dims
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.zeros import Zero
@@ -302,6 +302,6 @@ def _pair(first: Any, second: Any) -> Any:
 
 
 def _stage(flat: FlatFunction, avals: Sequence[Any], user: Callable[..., Any]) -> Staged:
-    with explaining_captures(f"linear_call of {described(user)}"):
+    with users_code(f"linear_call of {described(user)}"):
         info = DebugInfo("linear_call", name_of(user), location_of(user))
         return Staged(*close(stage(flat, avals, info)))
