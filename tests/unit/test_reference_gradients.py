@@ -188,6 +188,12 @@ def test_references_are_differentiated_in_batches_and_twice(program: Any) -> Non
     agree(dt.grad(by_references)(X), dt.grad(plain)(X))
 
 
+@programs
+def test_nothing_is_leaked(program: Any) -> None:
+    with dt.check_tracer_leaks(True):
+        through_references(program, jnp.asarray(X), jnp.zeros(3))
+
+
 def test_references_and_arrays_together() -> None:
     def f(state: Any, params: Any, count: Any, shared: Any) -> Any:
         count[...] += 1

@@ -28,7 +28,8 @@ def new_ref(
     - `jit`, `scan`, `while_loop`, `fori_loop`, `cond`, `switch` and `map` do what Python does, in
       its order. A compiled function changes the memory in place;
     - `grad`, `vjp` and `jvp` take it as something that does not vary: what is written to it must
-      not depend on what is differentiated, other than through `lax.stop_gradient`;
+      not depend on what is differentiated, other than through `lax.stop_gradient`. As an argument
+      that `vjp` differentiates it varies, and its gradient is added to another reference;
     - `vmap` lets it be read. To be written to, it is passed as an argument with an axis: each
       element of the batch has its part of it;
     - `checkpoint` and functions with rules of their own do not take it from outside.

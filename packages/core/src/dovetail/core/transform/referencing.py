@@ -143,7 +143,7 @@ class Lending:
         name: what is done to which function, for messages.
 
     Attributes:
-        cells: where the values of the lent references are, after a call.
+        changed: numbers of the arguments that are written to, after a call.
 
     Raises:
         ValueError: two of them are one.
@@ -160,7 +160,7 @@ class Lending:
         self.leaves = leaves
         self.numbers = numbers
         self.name = name
-        self.cells: list[Cell] = []
+        self.changed: list[int] = []
         refs = [leaves[i] for i in numbers]
         if len(set(refs)) != len(refs):
             twice = next(ref for ref in refs if refs.count(ref) > 1)
@@ -183,14 +183,9 @@ class Lending:
             for i in self.numbers:
                 stack.enter_context(self.leaves[i].held(self.name))
                 given[i] = Ref.lent(values[i])
-            self.cells = [given[i].cell for i in self.numbers]
             outs = self.function(*given)
-        return [*outs, *(cell.value for cell in self.cells if cell.changed)]
-
-    @property
-    def changed(self) -> list[int]:
-        """The numbers of the arguments that are written to, after a call."""
-        return [i for i, cell in zip(self.numbers, self.cells, strict=True) if cell.changed]
+        self.changed = [i for i in self.numbers if given[i].cell.changed]
+        return [*outs, *(given[i].cell.value for i in self.changed)]
 
     @property
     def aux(self) -> Any:
