@@ -81,6 +81,8 @@ class Builder(CallBuilder):
         #: Which of the platforms the program runs on, where there are several.
         self.platform_index: Value | None = None
         self.host_callbacks: list[Any] = []
+        #: What is called with the sharding of the program's values when it is compiled.
+        self.inspections: list[Callable[[Any], object]] = []
 
     # Jaxprs
 

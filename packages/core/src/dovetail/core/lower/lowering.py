@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ class LoweredModule:
         donation: what becomes of the donated arguments.
         host_callbacks: what the program calls in Python: functions of NumPy arrays, or calls that
             the runtime knows how to make.
+        inspections: what is called with the sharding of the program's values when it is compiled.
     """
 
     name: str
@@ -60,6 +61,7 @@ class LoweredModule:
     effects: Effects
     donation: Donation
     host_callbacks: tuple[Any, ...]
+    inspections: tuple[Callable[[Any], object], ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     def text(self, debug_info: bool = False) -> str:
@@ -186,6 +188,7 @@ def lower_jaxpr(
         effects=jaxpr.effects,
         donation=donation.renumbered(used, donated),
         host_callbacks=tuple(program.builder.host_callbacks),
+        inspections=tuple(program.builder.inspections),
     )
 
 

@@ -233,5 +233,7 @@ def compile_module(
         JaxRuntimeError: If the compiler refuses the program.
         ValueError: If there is no such compiler option.
     """
+    for inspect in lowered.inspections:
+        inspect(sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
     return LoadedProgram(lowered, executable, sharding)
