@@ -8,7 +8,7 @@ values alone, and every transformation applies to functions that use references 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
@@ -441,6 +441,16 @@ for _name in OPERATORS:
 forbid_as_array(Ref, lambda ref: f"{ref.described()}; {_ADVICE}")
 
 
+def last_values(cells: Iterable[Cell]) -> list[Any]:
+    """The last values of the cells that are changed; none of these keeps a value."""
+    found = []
+    for cell in cells:
+        if cell.changed:
+            found.append(cell.value)
+        cell.value = None
+    return found
+
+
 class Captured:
     """The mutable references that a function uses from outside of it, while it is staged.
 
@@ -452,8 +462,8 @@ class Captured:
         self.cells: dict[Ref, Cell] = {}
 
     def results(self) -> list[Any]:
-        """The last values of those that are changed."""
-        return [cell.value for cell in self.cells.values() if cell.changed]
+        """The last values of those that are changed. The function has ended: no value is kept."""
+        return last_values(self.cells.values())
 
     def parted(self) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
         """Those that are read alone, and those that are changed."""

@@ -7,7 +7,13 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
-from dovetail.core.trace.mutable_references import AbstractRef, Captured, Cell, Ref
+from dovetail.core.trace.mutable_references import (
+    AbstractRef,
+    Captured,
+    Cell,
+    Ref,
+    last_values,
+)
 from dovetail.core.trace.state import evaluation_trace
 from dovetail.core.transform.stage import stage
 
@@ -126,7 +132,7 @@ def stage_using_references(
         for i in arguments:
             given[i] = Ref.lent(tracers[i])
             cells.append(given[i].cell)
-        return [*function(*given), *(cell.value for cell in cells if cell.changed)]
+        return [*function(*given), *last_values(cells)]
 
     closed = stage(run, list(map(inner, avals)), info, captured)
     changed = tuple([cell.changed for cell in (*cells, *captured.cells.values())])
@@ -184,8 +190,9 @@ class Lending:
                 stack.enter_context(self.leaves[i].held(self.name))
                 given[i] = Ref.lent(values[i])
             outs = self.function(*given)
-        self.changed = [i for i in self.numbers if given[i].cell.changed]
-        return [*outs, *(given[i].cell.value for i in self.changed)]
+        cells = [given[i].cell for i in self.numbers]
+        self.changed = [i for i, cell in zip(self.numbers, cells, strict=True) if cell.changed]
+        return [*outs, *last_values(cells)]
 
     @property
     def aux(self) -> Any:
