@@ -13,6 +13,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
+from dovetail.core.ir.walk import inline_calls
 from dovetail.core.trace.state import state
 
 X = np.arange(1, 4, dtype=np.float32)
@@ -121,7 +122,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], set[str]]] = {
     ),
     "linearize": (
         lambda x: dt.linearize(inner, x)[1](x),
-        {"jvp(a)/b/cos"},
+        {"jvp(a)/b/cos", "jvp(a)/b/mul"},
     ),
     "a call in a scope": (scope("o")(dt.jit(lambda x: lax.sin(x))), {"o/jit(<lambda>)"}),
     "an inlined call": (scope("o")(dt.jit(inner, inline=True)), {"o/a/b/sin"}),
@@ -196,6 +197,17 @@ def test_a_function_is_traced_once_for_all_scopes() -> None:
     scope("three")(function)(X)
     function(X)
     assert len(traced) == 1
+
+
+def test_calls_that_are_written_out_keep_their_scopes() -> None:
+    call = scope("o")(dt.jit(inner))
+    for function in (call, lambda x: scope("p")(dt.jit(call))(x)):
+        names = inline_calls(dt.make_jaxpr(function)(X)).jaxpr.pretty_print(name_stack=True)
+        assert "o/a/b/sin" in names
+        assert ("p/o/a/b/sin" in names) == (function is not call)
+    policy = dt.checkpoint_policies.dots_saveable
+    kept = dt.checkpoint(lambda x: lax.sin(call(x)), policy=policy)
+    assert "remat2/jvp(o)/jvp(a)/b/cos" in operations(dt.grad(scalar(kept)), X)
 
 
 def test_compiled_programs_show_names() -> None:

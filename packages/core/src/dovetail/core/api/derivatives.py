@@ -16,6 +16,7 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Literal
 from dovetail.core.ir.walk import dce, eval_jaxpr
 from dovetail.core.trace.mutable_references import Ref
+from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -240,7 +241,9 @@ class LinearFunction:
             checked.append(leaf)
         program = self.program
         given = [t for t, v in zip(checked, program.varies_in, strict=True) if v]
-        varying = iter(eval_jaxpr(program.closed.jaxpr, [], *self.residuals, *given))
+        with Replay() as replay:
+            operands = (*self.residuals, *given)
+            varying = iter(eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at))
         return self.out_tree.unflatten(
             [
                 instantiate(next(varying) if v else Zero(a))

@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ __all__ = [
     "add_internal_folder",
     "describe",
     "is_internal",
+    "place_within",
     "stack_level",
     "user_frame",
     "user_frames",
@@ -71,7 +72,7 @@ class Place:
 
     __slots__ = ("scopes", "traceback")
 
-    def __init__(self, traceback: Any, scopes: Sequence[str]) -> None:
+    def __init__(self, traceback: Any, scopes: tuple[str, ...]) -> None:
         self.traceback = traceback
         self.scopes = scopes
 
@@ -90,6 +91,20 @@ class Place:
                 written += f"{around}{name}{')' * around.count('(')}/"
                 around = ""
         return written
+
+
+def place_within(around: Any, place: Any) -> Any:
+    """The place of an operation that stands for a part of another: in the other's scopes too.
+
+    Args:
+        around: the place of the other.
+        place: the operation's own.
+    """
+    if type(around) is not Place or place is None:
+        return place
+    if type(place) is Place:
+        return Place(place.traceback, around.scopes + place.scopes)
+    return Place(place, around.scopes)
 
 
 def add_internal_folder(folder: str) -> None:

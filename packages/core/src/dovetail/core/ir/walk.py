@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dovetail.core.base.caches import register
+from dovetail.core.base.source import place_within
 from dovetail.core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -560,29 +561,28 @@ def inline_calls(
         return found
 
     # Each frame: the equations left, what variables stand for, and the call whose results are due
-    # at the end.
+    # at the end, with its place.
     outer: dict[Any, Atom] = {}
-    frames: list[tuple[Iterator[JaxprEqn], dict[Any, Atom], JaxprEqn | None]] = [
-        (iter(top.eqns), outer, None)
+    frames: list[tuple[Iterator[JaxprEqn], dict[Any, Atom], JaxprEqn | None, Any]] = [
+        (iter(top.eqns), outer, None, None)
     ]
     while frames:
-        rest, names, call = frames[-1]
+        rest, names, call, around = frames[-1]
         for eqn in rest:
+            place = place_within(around, eqn.traceback)
             operands = [v if type(v) is Literal else names.get(v, v) for v in eqn.invars]
             if is_call(eqn) and should_inline(eqn):
                 body: ClosedJaxpr = eqn.params["jaxpr"]
                 inner: dict[Any, Atom] = dict(zip(body.jaxpr.invars, operands, strict=True))
                 for v, value in zip(body.jaxpr.constvars, body.consts, strict=True):
                     inner[v] = constant(v, value)
-                frames.append((iter(body.jaxpr.eqns), inner, eqn))
+                frames.append((iter(body.jaxpr.eqns), inner, eqn, place))
                 break
             results = eqn.outvars
             if call is not None:
                 results = [type(v)(v.aval) for v in eqn.outvars]
                 names.update(zip(eqn.outvars, results, strict=True))
-            eqns.append(
-                JaxprEqn(operands, results, eqn.primitive, eqn.params, eqn.effects, eqn.traceback)
-            )
+            eqns.append(JaxprEqn(operands, results, eqn.primitive, eqn.params, eqn.effects, place))
         else:
             frames.pop()
             if call is not None:
