@@ -19,6 +19,7 @@ from dovetail.ad_checkpoint import (
     Recompute,
     Saveable,
     checkpoint_name,
+    checkpoint_name_fwd,
     checkpoint_policies,
     name_p,
     saved_residuals,
@@ -670,8 +671,9 @@ class TestNames:
         assert found["b"] is ARRAY
         check_equal(found, dt.jit(lambda x: x)(given))
 
-    def test_tangents_have_no_name(self) -> None:
-        jaxpr = dt.make_jaxpr(lambda x, t: dt.jvp(lambda x: checkpoint_name(x, "n"), (x,), (t,)))
+    @pytest.mark.parametrize("name", [checkpoint_name, checkpoint_name_fwd])
+    def test_tangents_have_no_name(self, name: Any) -> None:
+        jaxpr = dt.make_jaxpr(lambda x, t: dt.jvp(lambda x: name(x, "n"), (x,), (t,)))
         assert [e.primitive.name for e in jaxpr(1.0, 2.0).jaxpr.eqns] == ["name"]
 
 

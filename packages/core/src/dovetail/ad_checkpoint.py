@@ -6,6 +6,7 @@ from dovetail.core.api.rematerialization import checkpoint as checkpoint
 from dovetail.core.api.rematerialization import print_saved_residuals as print_saved_residuals
 from dovetail.core.api.rematerialization import saved_residuals as saved_residuals
 from dovetail.core.ops.naming import checkpoint_name as checkpoint_name
+from dovetail.core.ops.naming import checkpoint_name as checkpoint_name_fwd
 from dovetail.core.ops.naming import name_p as name_p
 from dovetail.core.ops.remat_policies import Offloadable as Offloadable
 from dovetail.core.ops.remat_policies import Recompute as Recompute
@@ -18,6 +19,7 @@ __all__ = [
     "Saveable",
     "checkpoint",
     "checkpoint_name",
+    "checkpoint_name_fwd",
     "checkpoint_policies",
     "name_p",
     "print_saved_residuals",

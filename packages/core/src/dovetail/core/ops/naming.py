@@ -84,6 +84,8 @@ def as_array(x: Any) -> Any:
 def checkpoint_name(x: Any, name: str) -> Any:
     """The same value, with a name that policies of `checkpoint` know.
 
+    Tangents have no name: only what a function computes, and what is kept of it, is named.
+
     Args:
         x: an array, or a tree of arrays.
         name: the name.
