@@ -739,3 +739,12 @@ def test_misuse_is_explained(case: str) -> None:
         misuse(ref)
     if "froz" not in case and "freez" not in case:
         agree(ref[...], np.zeros(3))
+
+
+def test_reference_shares_no_memory_with_numpy() -> None:
+    array = np.zeros(3, np.float32)
+    ref = dt.new_ref(array)
+    array[0] = 5
+    ref[1] = 1.0
+    assert np.asarray(ref[...]).tolist() == [0, 1, 0]
+    assert array.tolist() == [5, 0, 0]
