@@ -70,6 +70,23 @@ def branching(x: Any) -> Any:
     return lax.cond(jnp.sum(x) > 0, lambda v: jnp.sin(v) * v, jnp.cos, x)
 
 
+def branching_names(x: Any) -> Any:
+    def first(v: Any) -> Any:
+        y = checkpoint_name(dt.jit(jnp.sin)(MATRIX @ v), "y")
+        return jnp.exp(y) * v, y
+
+    def second(v: Any) -> Any:
+        z = checkpoint_name(jnp.cos(v), "z")
+        return checkpoint_name(MATRIX @ z, "y") * x, z
+
+    def third(v: Any) -> Any:
+        return v, lax.cond(v[1] > 0, first, second, v)[0]
+
+    a, b = lax.cond(x[0] > 0, first, second, x)
+    c, d = lax.switch(b.astype(int)[2] + 1, [second, third, first], a)
+    return c * b + d
+
+
 def repeated(x: Any) -> Any:
     return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 1.5 + x), (0, x))[1]
 
@@ -98,6 +115,7 @@ FUNCTIONS: dict[str, Function] = {
         dt.checkpoint(lambda c, e: (jnp.sin(c) * e, jnp.cos(c))), x, jnp.arange(1.0, 4.0)
     )[0],
     "cond": branching,
+    "cond of names": branching_names,
     "cond of checkpoint": lambda x: lax.cond(x[0] > 0, dt.checkpoint(named), jnp.cos, x),
     "nested": lambda x: dt.checkpoint(lambda y: dt.checkpoint(named)(jnp.sin(y)) * y)(x),
     "vmap": lambda x: dt.vmap(lambda e: jnp.sin(e) * x[0])(x),
@@ -201,13 +219,26 @@ class TestCheckpointLeavesAFunctionWhatItIs:
         "law", ["value", "linearize", "jit of grad", "Hessian", "vmap of grad"]
     )
     @pytest.mark.parametrize(
-        "name", ["named", "jit", "scan", "scan of names", "nested", "cond", "closing"]
+        "name",
+        ["named", "jit", "scan", "scan of names", "nested", "cond", "cond of names", "closing"],
     )
     def test_for_every_policy(self, name: str, law: str, policy: str) -> None:
         f = FUNCTIONS[name]
         transform = LAWS[law]
         again = dt.checkpoint(f, policy=POLICIES[policy])
         check_equal(transform(again)(ARRAY), transform(f)(ARRAY))
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    def test_of_branches_in_loops_for_every_policy(self, policy: str) -> None:
+        def f(x: Any) -> Any:
+            def body(c: Any, e: Any) -> Any:
+                return branching_names(c * e), branching_names(c + e)
+
+            return lax.scan(body, x, jnp.arange(-1.0, 2.0))[1].sum(0)
+
+        again = dt.checkpoint(f, policy=POLICIES[policy])
+        gradients = [dt.jit(dt.grad(total(g)))(ARRAY) for g in (again, f)]
+        check_equal(*gradients)
 
     @pytest.mark.parametrize("prevent_cse", [True, False, [True], [False], ([True],)])
     @pytest.mark.parametrize("law", LAWS)

@@ -17,6 +17,7 @@ from dovetail.ad_checkpoint import (
     print_saved_residuals,
     saved_residuals,
 )
+from dovetail.core.ir.walk import all_equations
 
 Function = Callable[..., Any]
 
@@ -173,6 +174,53 @@ class TestSavedResiduals:
 
         found = saved(dt.checkpoint(f, policy=policy), jnp.ones((3, 3)), ARRAY)
         assert [line for line in found if "argument" not in line] == expected
+
+    @pytest.mark.parametrize(
+        ("policy", "expected"),
+        [
+            (None, []),
+            # Two of the first branch, one of the second, in room for two.
+            (checkpoint_policies.dots_saveable, ["f32[3] output of cond"] * 2),
+            # What all branches return under this name.
+            (checkpoint_policies.save_only_these_names("y"), ["f32[3] output of cond"]),
+            (checkpoint_policies.save_only_these_names("z"), ["f32[3] output of cond"]),
+            (checkpoint_policies.save_only_these_names("other"), []),
+            (
+                checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
+                ["f32[3] kept in the memory 'pinned_host'"] * 2,
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("wrap", [lambda f: f, dt.jit], ids=["plain", "jit"])
+    def test_policies_see_into_branches(self, wrap: Any, policy: Any, expected: list[str]) -> None:
+        def first(w: Any, x: Any) -> Any:
+            return checkpoint_name(layer(w, layer(w, x)), "y")
+
+        def second(w: Any, x: Any) -> Any:
+            return checkpoint_name(layer(w, checkpoint_name(jnp.exp(x), "z")), "y")
+
+        def third(w: Any, x: Any) -> Any:
+            return checkpoint_name(x * 2.0, "y")
+
+        def f(w: Any, x: Any) -> Any:
+            index = x[0].astype(int)
+            return jnp.sin(lax.switch(index, [wrap(first), wrap(second), third], w, x))
+
+        args = jnp.ones((3, 3)), ARRAY
+        found = saved(dt.checkpoint(f, policy=policy), *args)
+        assert [line for line in found if "argument" not in line] == expected
+
+    def test_what_branches_keep_is_not_computed_again(self) -> None:
+        def f(w: Any, x: Any) -> Any:
+            y = lax.cond(x[0] > 0, lambda: jnp.sin(w @ x), lambda: jnp.cos(x))
+            return (y * y).sum()
+
+        def products(policy: Any) -> int:
+            gradient = dt.grad(dt.checkpoint(f, policy=policy))
+            closed = dt.make_jaxpr(gradient)(jnp.ones((3, 3)), ARRAY)
+            return sum(e.primitive.name == "dot_general" for e in all_equations(closed.jaxpr))
+
+        assert products(None) == products(checkpoint_policies.dots_saveable) + 1
 
     @pytest.mark.parametrize(
         ("function", "args", "expected"),

@@ -15,7 +15,15 @@ from dovetail.core.ir.jaxpr import (
     Var,
     no_effects,
 )
-from dovetail.core.ir.walk import all_equations, inline_calls, is_call, jaxprs_in_params, rename
+from dovetail.core.ir.walk import (
+    all_equations,
+    dce,
+    inline_calls,
+    is_call,
+    jaxprs_in_params,
+    rename,
+)
+from dovetail.core.ops.control.branches import cond_p, shared_room, with_room
 from dovetail.core.ops.control.scan import Loop, scan_p
 from dovetail.core.ops.naming import name_p
 from dovetail.core.ops.remat_policies import AnythingExcept, Policy, answer_of
@@ -70,7 +78,7 @@ def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> Spli
         if answer and (eqn.effects or excluded.isdisjoint(wanted)):
             saved.update(dict.fromkeys(reversed(wanted), answer))
             continue
-        inside = _split_scan(eqn, wanted, policy)
+        inside = _split_inside(eqn, wanted, policy)
         if inside is not None:
             saved.update(reversed(inside.saved.items()))
             eqns[-1:] = inside.eqns
@@ -102,14 +110,91 @@ def _answer(policy: Policy | None, eqn: JaxprEqn) -> Any:
     return answer_of(policy, eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
 
 
-def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None) -> Split | None:
-    """Divide a loop into one that keeps something of each turn and one that uses it.
+def _split_inside(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None) -> Split | None:
+    """Divide an operation with bodies into one that keeps something of them and one that uses it.
 
     Returns:
-        None where nothing of it is to be kept, or where it is no loop.
+        None where nothing of it is to be kept, or where it has no bodies that a policy sees.
     """
-    if eqn.primitive is not scan_p or policy is None:
+    if policy is None:
         return None
+    if eqn.primitive is scan_p:
+        return _split_scan(eqn, wanted, policy)
+    return _split_cond(eqn, wanted, policy) if eqn.primitive is cond_p else None
+
+
+def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split | None:
+    """Divide branches, of which one keeps something, in room that they share."""
+    branches = [with_calls_written_out(b).jaxpr for b in eqn.params["branches"]]
+    returned: list[list[Any]] = [b.outvars for b in branches]
+    results = [i for i, v in enumerate(eqn.outvars) if v in wanted]
+    parts = [
+        split(b, [outs[i] for i in results], policy)
+        for b, outs in zip(branches, returned, strict=True)
+    ]
+    if not any(part.saved for part in parts):
+        return None
+    every = list(zip(branches, returned, parts, strict=True))
+
+    # Results that all branches keep are kept as they are.
+    whole = [i for i in results if all(outs[i] in part.saved for _, outs, part in every)]
+    known = [{outs[i] for i in whole} for outs in returned]
+    saved = {eqn.outvars[i]: parts[0].saved[returned[0][i]] for i in whole}
+    room: list[Var] = []
+    placed: list[list[tuple[int, Var]]] = [[] for _ in branches]
+    answers = dict.fromkeys(answer for part in parts for answer in part.saved.values())
+    for answer in answers:
+        kept = [
+            [v for v, a in part.saved.items() if a == answer and v not in own]
+            for part, own in zip(parts, known, strict=True)
+        ]
+        slots, places = shared_room([[v.aval for v in found] for found in kept])
+        for own_places, own_room, found in zip(places, placed, kept, strict=True):
+            own_room += [(len(room) + i, v) for i, v in zip(own_places, found, strict=True)]
+        added = [Var(aval) for aval in slots]
+        room += added
+        saved.update(dict.fromkeys(added, answer))
+
+    avals = tuple([v.aval for v in room])
+    keeping = tuple(
+        with_room(
+            ClosedJaxpr(b.replace(outvars=[*outs, *(v for _, v in own)], eqns=part.eqns), []),
+            len(outs),
+            avals,
+            tuple([i for i, _ in own]),
+        )
+        for (b, outs, part), own in zip(every, placed, strict=True)
+    )
+    first = eqn.replace(outvars=[*eqn.outvars, *room], params={**eqn.params, "branches": keeping})
+    rest = [i for i in results if i not in whole]
+    if not rest:
+        return Split(saved, [], [first])
+
+    again = []
+    for (b, outs, part), own in zip(every, placed, strict=True):
+        given = {outs[i]: place for place, i in reversed(list(enumerate(whole)))}
+        given |= {v: len(whole) + i for i, v in own}
+        names = {place: v for v, place in given.items()}
+        stored: list[Var] = [
+            names.get(place, Var(v.aval))
+            for place, v in enumerate([*(eqn.outvars[i] for i in whole), *room])
+        ]
+        body = Jaxpr([], [*b.invars, *stored], [outs[i] for i in rest], part.again)
+        again.append(ClosedJaxpr(rename(body), []))
+    second = JaxprEqn(
+        [*eqn.invars, *(eqn.outvars[i] for i in whole), *room],
+        [eqn.outvars[i] for i in rest],
+        cond_p,
+        {**eqn.params, "branches": tuple(again)},
+        no_effects,
+        eqn.traceback,
+    )
+    reduced, _ = dce(Jaxpr([], [], second.outvars, [second]))
+    return Split(saved, reduced.eqns, [first])
+
+
+def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split | None:
+    """Divide a loop into one that keeps something of each turn and one that uses it."""
     loop = Loop.of(dict(eqn.params))
     body = with_calls_written_out(loop.jaxpr).jaxpr
     invars, outvars = body.invars, body.outvars

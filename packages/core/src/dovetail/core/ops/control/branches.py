@@ -146,9 +146,9 @@ class Cond(Primitive):
         parts = [linearization_of(branch, varies, forced) for branch in branches]
         count = len(forced)
         computed = [part[0].out_avals[count:] for part in parts]
-        slots, places = _slots(computed)
+        slots, places = shared_room(computed)
         primal = [
-            _with_slots(part[0], count, tuple(slots), tuple(place))
+            with_room(part[0], count, tuple(slots), tuple(place))
             for part, place in zip(parts, places, strict=True)
         ]
         outs = _bind(index, primal, operands, **platforms)
@@ -394,7 +394,7 @@ def _with_leading(
     return with_order(closed, [*leading, *range(len(numbers), len(closed.in_avals))])
 
 
-def _slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
+def shared_room(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
     """Room for the residuals of all branches, of which one runs.
 
     Args:
@@ -421,7 +421,7 @@ def _slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]
 
 
 @remembered
-def _with_slots(
+def with_room(
     closed: ClosedJaxpr, count: int, slots: tuple[Any, ...], place: tuple[int, ...]
 ) -> ClosedJaxpr:
     """A branch that returns its residuals at their places, and zeros at the others."""
