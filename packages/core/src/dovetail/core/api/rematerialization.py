@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 from dovetail.core.base import caches, config, dtypes, pytree
 from dovetail.core.base.errors import ConcretizationTypeError
@@ -76,8 +75,7 @@ class _Body(NamedTuple):
 
 # Functions traced before, by function; a function called with ever new shapes must not fill the
 # memory.
-_traced: Final[WeakKeyDictionary[Any, dict[Any, _Body]]] = WeakKeyDictionary()
-caches.register(_traced.clear)
+_traced: Final = caches.ByFunction()
 _MAX_SIGNATURES: Final = 1024
 
 
@@ -147,6 +145,8 @@ def checkpoint(
             lambda: leaf_names(fun, dynamic, given.keywords, given.positions),
             f"checkpoint of {name_of(fun)}",
         )
+        if config.disable_jit.value:
+            return fun(*args, **kwargs)
         operands = [operand(leaf, "checkpoint") for leaf in leaves]
         body = _body(fun, given, in_tree, tuple([aval_of(x) for x in operands]))
         held: Any = prevent_cse
@@ -233,10 +233,8 @@ def _body(
     statics = tuple([(where, type(value), value) for where, value in given.statics.items()])
     key = (in_tree, avals, statics, config.trace_key())
     try:
-        known = _traced.get(fun)
-        if known is None:
-            known = _traced[fun] = {}
-        found = known.get(key)
+        known = _traced.of(fun)
+        found: _Body | None = known.get(key)
     except TypeError:  # the function, or a static argument, has no hash
         return _trace(fun, given, in_tree, avals)
     if found is None:

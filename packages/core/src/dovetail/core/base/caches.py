@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Final, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from dovetail.core.base import bindings
 from dovetail.core.base.config import trace_key
 
 __all__ = [
+    "ByFunction",
     "CacheInfo",
     "Cached",
+    "HasMemory",
+    "Memory",
     "clear_all",
     "lru_cache",
     "register",
@@ -58,6 +63,73 @@ def clear_all() -> None:
     """Empty every registered cache."""
     for clear in tuple(_clear_functions):
         clear()
+
+
+class Memory(dict[Any, Any]):
+    """What is remembered of an object, held by that object, and emptied by `clear_all`.
+
+    What is remembered may refer to the object: a table that held the object weakly, and this
+    strongly, would then hold both for ever.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        _memories[id(self)] = self
+
+
+_memories: Final[WeakValueDictionary[int, Memory]] = WeakValueDictionary()
+
+
+def _clear_memories() -> None:
+    for memory in list(_memories.values()):
+        memory.clear()
+
+
+register(_clear_memories)
+
+
+class HasMemory:
+    """A function object that holds what is remembered of it, which its copies do not share."""
+
+    _memory: Memory
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_memory"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._memory = Memory()
+
+
+class ByFunction:
+    """A table of what is remembered of functions, for as long as they live."""
+
+    __slots__ = ("__weakref__", "_tables")
+
+    def __init__(self) -> None:
+        self._tables: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+        register(self._tables.clear)
+
+    def of(self, function: Any) -> dict[Any, Any]:
+        """What is remembered of a function.
+
+        Raises:
+            TypeError: the function has no hash, or cannot be referred to weakly.
+        """
+        if isinstance(function, HasMemory):
+            own: dict[Any, Any] = function._memory.setdefault(self, {})
+            return own
+        found = self._tables.get(function)
+        if found is None:
+            found = self._tables[function] = {}
+        return found
+
+    def forget(self, function: Any) -> None:
+        """Forget what is remembered of a function."""
+        with contextlib.suppress(TypeError):
+            self.of(function).clear()
 
 
 def lru_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cached[P, R]]:

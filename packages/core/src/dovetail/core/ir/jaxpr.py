@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from dovetail.core.base.caches import Memory
 from dovetail.core.ir.avals import AbstractValue
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr together with the values of its constvars."""
 
-    __slots__ = ("__weakref__", "consts", "jaxpr")
+    __slots__ = ("__weakref__", "_memory", "consts", "jaxpr")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
         if len(consts) != len(jaxpr.constvars):
@@ -207,6 +208,14 @@ class ClosedJaxpr:
             )
         self.jaxpr = jaxpr
         self.consts = list(consts)
+        self._memory: Memory | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered of it: jaxprs derived from it, programs compiled from it."""
+        if self._memory is None:
+            self._memory = Memory()
+        return self._memory
 
     @property
     def in_avals(self) -> list[Any]:

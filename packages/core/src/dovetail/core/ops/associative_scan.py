@@ -15,7 +15,9 @@ from dovetail.core.ops.joining import concatenate_p
 from dovetail.core.ops.shape import reverse as reversed_along
 from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.transform.derived import close
 from dovetail.core.transform.flattening import check_callable, debug_info, name_of
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.stage import stage
 
 T = TypeVar("T")
@@ -104,8 +106,9 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
     if state.trace is not evaluation_trace or config.disable_jit.value:
         outs = scan(*arrays)
     else:
-        closed = stage(scan, list(map(aval_of, arrays)), debug_info("associative_scan", fn))
-        outs = call(closed, arrays, "associative_scan")
+        info = debug_info("associative_scan", fn)
+        closed, captured = close(stage(scan, list(map(aval_of, arrays)), info))
+        outs = call(interned(closed), [*captured, *arrays], "associative_scan")
     result: T = pytree.unflatten(tree, outs)
     return result
 

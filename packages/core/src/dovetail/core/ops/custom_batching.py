@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from dovetail.core.base import config, dtypes, pytree
+from dovetail.core.base.caches import HasMemory, Memory
 from dovetail.core.basis.elementwise import convert_element_type
 from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import batch_size, instantiate, is_linear, to_front
@@ -444,7 +445,7 @@ def _bind(call: ClosedJaxpr, rule: BatchRule, operands: Sequence[Any]) -> list[A
     return outs
 
 
-class custom_vmap(Generic[P, R]):
+class custom_vmap(HasMemory, Generic[P, R]):
     """A function that says itself what it is under `vmap`.
 
     Elsewhere it is the function as it stands, which is traced once for each kind of arguments.
@@ -478,8 +479,8 @@ class custom_vmap(Generic[P, R]):
         check_callable(fun, "custom_vmap")
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
-        self._staged: dict[Any, tuple[Body, UserRule]] = {}
         update_wrapper(self, fun)
+        self._memory = Memory()
 
     def def_vmap(self, vmap_rule: F) -> F:
         """Give the rule; usable as a decorator.
@@ -495,7 +496,7 @@ class custom_vmap(Generic[P, R]):
         """
         check_callable(vmap_rule, "def_vmap")
         self.vmap_rule = vmap_rule
-        self._staged.clear()
+        self._memory.clear()
         return vmap_rule
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -509,7 +510,7 @@ class custom_vmap(Generic[P, R]):
         names = leaf_names(self.fun, positional)
         leaves = [operand(x, name_of(self.fun), n) for x, n in zip(given, names, strict=True)]
         key = (tree, tuple([aval_of(x) for x in leaves]), config.trace_key())
-        found = self._staged.get(key)
+        found: tuple[Body, UserRule] | None = self._memory.get(key)
         if found is None:
             flat = FlatFunction(self.fun, tree)
             info = DebugInfo("custom_vmap", name_of(self.fun), location_of(self.fun), names)
@@ -517,7 +518,7 @@ class custom_vmap(Generic[P, R]):
             body = Body(closed, captured, flat.out_tree)
             found = body, UserRule(self.fun, self.vmap_rule, tree, body)
             if not any(isinstance(value, Tracer) for value in body.captured):
-                self._staged[key] = found
+                self._memory[key] = found
         body, rule = found
         outs = custom_vmap_call_p.bind(*body.captured, *leaves, call=body.closed, rule=rule)
         result: R = pytree.unflatten(body.out_tree, outs)

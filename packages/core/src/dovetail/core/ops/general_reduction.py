@@ -35,6 +35,7 @@ from dovetail.core.trace.tracer import Tracer
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batch_flat
 from dovetail.core.transform.flattening import location_of, name_of
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.jvp import jvp_flat
 from dovetail.core.transform.stage import stage
 
@@ -340,4 +341,4 @@ def combination(computation: Any, tree: Any, avals: Sequence[Any], function: str
             f"lax.{function}: {name} uses a traced value from outside, which it cannot: make it "
             "one of the operands, broadcast to their shape"
         )
-    return closed
+    return interned(closed)

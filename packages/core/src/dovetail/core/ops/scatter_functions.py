@@ -12,7 +12,7 @@ from dovetail.core.basis.operands import equal_dtypes
 from dovetail.core.basis.operands import operand as as_operand
 from dovetail.core.basis.structural import full
 from dovetail.core.ir.avals import aval_of, make_aval
-from dovetail.core.ir.jaxpr import DebugInfo, Jaxpr, Literal
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from dovetail.core.ops.dimensions import canonical_shape
 from dovetail.core.ops.indexing import GatherScatterMode, canonical_numbers
 from dovetail.core.ops.scatter import (
@@ -27,6 +27,7 @@ from dovetail.core.ops.scatter import (
     scatter_sub_p,
 )
 from dovetail.core.trace.tracer import Tracer
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.stage import stage
 
 
@@ -417,7 +418,7 @@ def _function_jaxpr(func: Callable[[Any], Any], dtype: Any) -> Jaxpr:
         return [out]
 
     closed = stage(function, [aval, aval], DebugInfo("scatter_apply", name))
-    jaxpr = closed.jaxpr
+    jaxpr = interned(closed).jaxpr
     if not jaxpr.constvars:
         return jaxpr
     known: dict[Any, Literal] = {}
@@ -434,4 +435,5 @@ def _function_jaxpr(func: Callable[[Any], Any], dtype: Any) -> Jaxpr:
         return [a if type(a) is Literal else known.get(a, a) for a in atoms]
 
     eqns = [e.replace(invars=literals(e.invars)) for e in jaxpr.eqns]
-    return jaxpr.replace(constvars=[], eqns=eqns, outvars=literals(jaxpr.outvars))
+    replaced = jaxpr.replace(constvars=[], eqns=eqns, outvars=literals(jaxpr.outvars))
+    return interned(ClosedJaxpr(replaced, [])).jaxpr

@@ -34,6 +34,7 @@ from dovetail.core.runtime.special_values import explained
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import evaluation_trace, set_evaluator, state
 from dovetail.core.trace.tracer import ArrayClass, register_array_class
+from dovetail.core.transform.interning import holder_of
 
 __all__ = [
     "FastpathData",
@@ -85,10 +86,16 @@ def compile_jaxpr(
 
 
 @caches.lru_cache(maxsize=4096)
-def _primitive_program(
+def _remembered_program(
     primitive: Primitive, params: _Params, avals: tuple[Any, ...], key: Any, sharding: Any
 ) -> LoadedProgram:
     """The program of a primitive. The key holds the options that affect tracing."""
+    return _primitive_program(primitive, params, avals, sharding)
+
+
+def _primitive_program(
+    primitive: Primitive, params: _Params, avals: tuple[Any, ...], sharding: Any
+) -> LoadedProgram:
     outs = primitive.infer(avals, params.params)
     several = primitive.multiple_results
     invars = [Var(aval) for aval in avals]
@@ -121,40 +128,48 @@ class _Params:
         return isinstance(other, _Params) and self._key == other._key
 
 
-class _Identity(_Params):
-    """Parameters that have no hash: equal to themselves only."""
+class _Unhashable(_Params):
+    """Parameters that have no hash, and are in no key."""
 
     __slots__ = ()
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.params = params
-        self._hash = id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = _Params.__hash__
 
 
 class _EagerPrimitive:
-    """The C++ function that evaluates a primitive with given parameters."""
+    """The C++ function that evaluates a primitive with given parameters.
 
-    def __init__(self, primitive: Primitive, params: _Params) -> None:
+    Args:
+        primitive: the primitive.
+        params: its parameters.
+        programs: where its programs are kept; in the table for all primitives if None.
+    """
+
+    def __init__(
+        self, primitive: Primitive, params: _Params, programs: dict[Any, LoadedProgram] | None
+    ) -> None:
         self.primitive = primitive
         self.params = params
+        self.programs = programs
         self.compiled = pjit_function(
             primitive.name, self.evaluate, self.cache_miss, key="dovetail primitive"
         )
 
     def run(self, args: Sequence[Any]) -> tuple[Any, LoadedProgram, bool]:
         sharding, committed = resolve_device(args, self.primitive.name)
-        program = _primitive_program(
-            self.primitive,
-            self.params,
-            tuple([aval_of(arg) for arg in args]),
-            config.trace_key(),
-            sharding,
-        )
+        avals = tuple([aval_of(arg) for arg in args])
+        if self.programs is None:
+            program = _remembered_program(
+                self.primitive, self.params, avals, config.trace_key(), sharding
+            )
+        else:
+            key = (avals, config.trace_key(), sharding)
+            found = self.programs.get(key)
+            if found is None:
+                found = _primitive_program(self.primitive, self.params, avals, sharding)
+                self.programs[key] = found
+            program = found
         try:
             outs = program(args, committed)
         except FloatingPointError as error:
@@ -183,7 +198,7 @@ class _EagerPrimitive:
 
 @caches.lru_cache(maxsize=8192)
 def _eager_primitive(primitive: Primitive, key: Any, types: Any) -> Any:
-    return _EagerPrimitive(primitive, _Params(dict(key))).compiled
+    return _EagerPrimitive(primitive, _Params(dict(key)), None).compiled
 
 
 # The functions of primitives without parameters, which are most of them.
@@ -209,17 +224,23 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
 
 
 def _compiled_primitive(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
+    key = (primitive, tuple(params.items()), tuple([type(value) for value in params.values()]))
     try:
-        compiled: Callable[..., Any] = _eager_primitive(
-            primitive, tuple(params.items()), tuple([type(value) for value in params.values()])
-        )
+        hash(key)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        return _EagerPrimitive(primitive, _Identity(params)).evaluate
+        return _EagerPrimitive(primitive, _Unhashable(params), {}).evaluate
+    holder = holder_of(params) if primitive.multiple_results else None
+    if holder is not None:
+        compiled = holder.memory.get(key)
+        if compiled is None:
+            compiled = holder.memory[key] = _EagerPrimitive(primitive, _Params(params), {}).compiled
+        return compiled  # type: ignore[no-any-return]
+    compiled = _eager_primitive(*key)
     if not params:
         _plain[primitive] = compiled
-    return compiled
+    return compiled  # type: ignore[no-any-return]
 
 
 set_evaluator(apply_primitive)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -244,8 +243,7 @@ class Staged:
 _MAX_SIGNATURES: Final = 1024
 
 # Functions staged before, by function: two jits of one function share them.
-_staged: Final[WeakKeyDictionary[Any, dict[Any, Staged]]] = WeakKeyDictionary()
-caches.register(_staged.clear)
+_staged: Final = caches.ByFunction()
 
 
 class JitFunction:
@@ -352,9 +350,7 @@ class JitFunction:
             parts.in_tree, tuple(avals), parts.statics, self.options, config.trace_key()
         )
         try:
-            known = _staged.get(self.function)
-            if known is None:
-                known = _staged[self.function] = {}
+            known = _staged.of(self.function)
         except TypeError:  # the function cannot be hashed or referred to weakly
             known = self._own
         found = known.get(key)
@@ -497,5 +493,5 @@ class JitFunction:
     def clear(self) -> None:
         """Forget what was staged and compiled."""
         self._own.clear()
-        _staged.pop(self.function, None)
+        _staged.forget(self.function)
         self.compiled._clear_cache()

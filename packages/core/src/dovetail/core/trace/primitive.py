@@ -179,10 +179,15 @@ class Primitive:
             return self.abstract(*avals, **params)
         if found is None:
             found = self.abstract(*avals, **params)
-            # A jaxpr equals itself alone: remembered, it would live for ever, and never be met.
-            if not jaxprs_and_closed_jaxprs(params):
+            # A jaxpr equals itself alone: remembered, it would live for ever, and never be met; and
+            # so would what a user's function has captured.
+            if not jaxprs_and_closed_jaxprs(params) and not any(map(_holds, params.values())):
                 self._abstract_cache[key] = found
         return found
+
+
+def _holds(value: Any) -> bool:
+    return hasattr(value, "holds_function")
 
 
 class RuntimePrimitive(Primitive):

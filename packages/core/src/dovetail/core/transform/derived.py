@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from dovetail.core.base.caches import register
 from dovetail.core.base.limits import deeper
 from dovetail.core.basis.structural import instantiate
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal, Var
@@ -38,17 +36,14 @@ Flags = tuple[bool, ...]
 
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     """Remember results of a function of a closed jaxpr for as long as the jaxpr lives."""
-    cache: WeakKeyDictionary[ClosedJaxpr, dict[Any, Any]] = WeakKeyDictionary()
-    register(cache.clear)
 
     @wraps(function)
-    def remember(closed: ClosedJaxpr, *key: Any) -> Any:
-        results = cache.get(closed)
-        if results is None:
-            results = cache[closed] = {}
-        if key not in results:
-            results[key] = function(closed, *key)
-        return results[key]
+    def remember(closed: ClosedJaxpr, *arguments: Any) -> Any:
+        memory, key = closed.memory, (function, *arguments)
+        found = memory.get(key)
+        if found is None:
+            found = memory[key] = function(closed, *arguments)
+        return found
 
     return remember
 
@@ -96,7 +91,7 @@ def close(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 def opened(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """`close`, with the same result for the same jaxpr."""
-    # A jaxpr that were remembered for itself would live for ever.
+    # A jaxpr that were remembered for itself would be left to the collector.
     return _closed(closed) if closed.jaxpr.constvars else (closed, [])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -109,18 +110,29 @@ def location_of(function: Any) -> str:
 
 def parameter_names(function: Any, count: int) -> list[str]:
     """Names of the first `count` positional parameters, as far as they are known."""
+    if type(function) is FunctionType and not function.__dict__:
+        # What inspect would say, in a tenth of the time.
+        code = function.__code__
+        names = list(code.co_varnames[: code.co_argcount])
+        if code.co_flags & inspect.CO_VARARGS:
+            variable = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+            names += [f"{variable}[{i}]" for i in range(count - len(names))]
+        return _completed(names, count)
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return [f"args[{i}]" for i in range(count)]
-    names: list[str] = []
+    names = []
     for parameter in parameters:
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             names.append(parameter.name)
         elif parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
-    names += [f"args[{i}]" for i in range(len(names), count)]
-    return names[:count]
+    return _completed(names, count)
+
+
+def _completed(names: list[str], count: int) -> list[str]:
+    return [*names, *(f"args[{i}]" for i in range(len(names), count))][:count]
 
 
 def leaf_names(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -45,6 +45,8 @@ class FlatCallback:
         out_tree: structure that its result must have; None where the result is not used.
         text: what messages call it by, if not by its name.
     """
+
+    holds_function: ClassVar[bool] = True
 
     callback_func: Callable[..., Any]
     in_tree: Any

@@ -14,6 +14,7 @@ from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail.core.trace.mutable_references import Captured, Ref
 from dovetail.core.transform.derived import close, with_order
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.stage import stage
 
 
@@ -112,7 +113,7 @@ def stage_body(
     used = Captured()
     closed, captured = close(stage(flat if turn is None else turn, avals, info, used))
     if not used.cells:
-        return Body(closed, captured, flat.out_tree)
+        return Body(interned(closed), captured, flat.out_tree)
     read, changed = used.parted()
     first = len(captured)
     numbers = range(first + len(avals), len(closed.in_avals))
@@ -128,7 +129,7 @@ def stage_body(
         [*range(own, own + len(changed)), *range(own)],
     )
     captured = [*captured, *(ref.here().value for ref in read)]
-    return Body(closed, captured, flat.out_tree, read, changed)
+    return Body(interned(closed), captured, flat.out_tree, read, changed)
 
 
 def stage_loop(

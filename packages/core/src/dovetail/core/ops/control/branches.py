@@ -68,6 +68,7 @@ from dovetail.core.transform.derived import (
     with_order,
 )
 from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.stage import stage
 from dovetail.core.transform.taylor import by_order, present_in, terms_of, up_to
 
@@ -663,7 +664,7 @@ def _changing(body: Body, refs: tuple[Ref, ...]) -> Body:
         outvars=[*(v for _, v in pairs), *jaxpr.outvars[count:]],
         debug_info=None,
     )
-    return body._replace(closed=ClosedJaxpr(changing, []), changed=refs)
+    return body._replace(closed=interned(ClosedJaxpr(changing, [])), changed=refs)
 
 
 def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
@@ -717,6 +718,13 @@ def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
 def _converted(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
     if all(a.dtype == dtype for a, dtype in zip(closed.out_avals, wanted, strict=True)):
         return closed
+    converted: ClosedJaxpr = _with_results(closed, wanted)
+    return converted
+
+
+@remembered
+def _with_results(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
+    """A branch with the dtypes of its results converted."""
 
     def function(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args)

@@ -31,6 +31,7 @@ from dovetail.core.ops.joining import concatenate_p
 from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.transform.batch import batch_flat, place_batch
 from dovetail.core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.stage import stage
 
 C = TypeVar("C")
@@ -311,7 +312,7 @@ def fori_loop(
         [aval_of(x) for x in leaves],
         DebugInfo("lax.fori_loop", "the comparison with upper"),
     )
-    outs = repeat(Body(proceed, [], None), body, leaves)
+    outs = repeat(Body(interned(proceed), [], None), body, leaves)
     return pytree.unflatten(carry.tree, outs[2:])  # type: ignore[no-any-return]
 
 

@@ -14,6 +14,7 @@ from dovetail.core.ops.control.bodies import Body, operands_of, same_type
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.transform.derived import close, opened, with_order
 from dovetail.core.transform.flattening import FlatFunction, location_of, name_of
+from dovetail.core.transform.interning import interned
 from dovetail.core.transform.stage import stage
 
 P = TypeVar("P")
@@ -110,7 +111,7 @@ class Vector(NamedTuple):
             self.caller, name_of(user), location_of(user), tuple(self.names * arguments)
         )
         closed, captured = close(stage(flat, self.avals * arguments, info))
-        return Body(closed, captured, flat.out_tree)
+        return Body(interned(closed), captured, flat.out_tree)
 
     def _paired(
         self, function: Callable[..., Any], user: Callable[..., Any], what: str

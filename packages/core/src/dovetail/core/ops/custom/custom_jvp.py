@@ -7,6 +7,7 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from dovetail.core.base import pytree
+from dovetail.core.base.caches import HasMemory, Memory
 from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.basis.elementwise import add_tangents
 from dovetail.core.basis.structural import batch_size, instantiate
@@ -328,7 +329,7 @@ def _checked_tangents(
     return checked
 
 
-class custom_jvp(Generic[R]):
+class custom_jvp(HasMemory, Generic[R]):
     """A function with a forward-mode derivative rule of its own.
 
     The rule is used by every kind of differentiation, reverse mode included: the rule is linear in
@@ -370,6 +371,7 @@ class custom_jvp(Generic[R]):
     ) -> None:
         self._signature = Signature(fun, "custom_jvp", nondiff_argnums, nondiff_argnames)
         update_wrapper(self, fun)
+        self._memory = Memory()
         self.fun = fun
         self.nondiff_argnums = self._signature.nondiff
         self.jvp = None

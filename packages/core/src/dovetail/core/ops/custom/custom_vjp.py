@@ -7,6 +7,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from dovetail.core.base import dtypes, pytree
+from dovetail.core.base.caches import HasMemory, Memory
 from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.basis.operands import operand
 from dovetail.core.basis.structural import batch_size, is_linear
@@ -396,7 +397,7 @@ def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
     return out if walk(tree, found) else None
 
 
-class custom_vjp(Generic[R]):
+class custom_vjp(HasMemory, Generic[R]):
     """A function with a reverse-mode derivative rule of its own.
 
     Under `grad` and `vjp` the forward rule runs in place of the function, and later the backward
@@ -442,6 +443,7 @@ class custom_vjp(Generic[R]):
     ) -> None:
         self._signature = Signature(fun, "custom_vjp", nondiff_argnums, nondiff_argnames)
         update_wrapper(self, fun)
+        self._memory = Memory()
         self.fun = fun
         self.nondiff_argnums = self._signature.nondiff
         self.fwd = self.bwd = None

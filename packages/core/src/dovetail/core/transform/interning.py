@@ -1,0 +1,127 @@
+"""One object for equal jaxprs, so that what is remembered of a jaxpr is found for its equals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import FunctionType
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from dovetail.core.base import caches, config
+from dovetail.core.base.source import Place
+from dovetail.core.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from dovetail.core.ir.walk import all_equations, jaxprs_and_closed_jaxprs
+from dovetail.core.trace.state import Trace, state
+from dovetail.core.transform.stage import StageTrace
+
+__all__ = ["holder_of", "interned"]
+
+
+def _parts(jaxpr: Jaxpr) -> tuple[Any, ...]:
+    number: dict[Var, int] = {}
+
+    def atom(v: Any) -> Any:
+        # Written out, since -0.0 equals 0.0, and nan nothing.
+        return (type(v.val), repr(v.val), v.aval) if type(v) is Literal else number[v]
+
+    for var in jaxpr.invars:
+        number[var] = len(number)
+    equations = []
+    for eqn in jaxpr.eqns:
+        operands = tuple([atom(v) for v in eqn.invars])
+        for var in eqn.outvars:
+            number[var] = len(number)
+        params, place = eqn.params, eqn.traceback
+        if type(place) is Place:
+            place = (place.traceback, place.prefix)
+        equations.append(
+            (
+                eqn.primitive,
+                operands,
+                tuple(params.items()),
+                tuple([type(value) for value in params.values()]),
+                tuple([var.aval for var in eqn.outvars]),
+                eqn.effects,
+                place,
+            )
+        )
+    return (
+        jaxpr.debug_info,
+        jaxpr.effects,
+        tuple([var.aval for var in jaxpr.invars]),
+        tuple(equations),
+        tuple([atom(v) for v in jaxpr.outvars]),
+    )
+
+
+_interned: Final[WeakValueDictionary[Any, ClosedJaxpr]] = WeakValueDictionary()
+caches.register(_interned.clear)
+
+
+@caches.lru_cache(maxsize=1024)
+def _keep(closed: ClosedJaxpr) -> None:
+    """Hold a jaxpr that was used lately."""
+
+
+def _is_evaluated() -> bool:
+    """Whether what is computed now is computed at once."""
+    trace: Trace | None = state.trace
+    while trace is not None and type(trace) is not StageTrace:
+        trace = trace.parent
+    return trace is None
+
+
+_holding: Final[WeakKeyDictionary[Jaxpr, bool]] = WeakKeyDictionary()
+
+
+def _holds_functions(jaxpr: Jaxpr) -> bool:
+    """Whether a jaxpr holds rules or other functions of the user's, with what they have captured.
+
+    No table of the process may hold such a jaxpr: often it is reached from what it holds.
+    """
+    found = _holding.get(jaxpr)
+    if found is None:
+        found = _holding[jaxpr] = any(
+            any(map(_may_capture, eqn.params.values()))
+            for eqn in all_equations(jaxpr)
+            if eqn.params
+        )
+    return found
+
+
+def holder_of(params: Mapping[str, Any]) -> ClosedJaxpr | None:
+    """The jaxpr in whose memory what is remembered of parameters has its place; None where no
+    parameter holds functions, and any table may hold them."""
+    jaxprs = [p for p in jaxprs_and_closed_jaxprs(params) if isinstance(p, ClosedJaxpr)]
+    for closed in jaxprs:
+        if _holds_functions(closed.jaxpr):
+            return closed
+    return jaxprs[0] if jaxprs and any(map(_may_capture, params.values())) else None
+
+
+def _may_capture(value: Any) -> bool:
+    if type(value) is FunctionType:
+        return value.__closure__ is not None or value.__defaults__ is not None
+    return callable(value) or hasattr(value, "holds_function")
+
+
+def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr that was interned before and equals the given one; the latter if there is none.
+
+    So what is remembered of a jaxpr, programs compiled of it among that, is found for a function
+    that is traced again, even if the function was made anew.
+
+    Equal jaxprs were traced for functions of one name, under the same options, and have the same
+    operations, at the same lines, called from the same lines; jaxprs in their parameters are
+    compared by identity. One that has constants, or holds functions, is left as it is. While
+    nothing is traced around them, the last ones are kept.
+    """
+    if closed.consts or _holds_functions(closed.jaxpr):
+        return closed
+    try:
+        found = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr)), closed)
+    except TypeError:  # a parameter of an equation has no hash
+        return closed
+    if _is_evaluated():
+        _keep(found)
+    return found
