@@ -94,7 +94,13 @@ class Div(Binary):
         return multiply(negate(t), self.bind(out, y))
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
-        return (sum_to(self.bind(ct, y), x.shape) if is_linear(x) else None, None)
+        if is_linear(y):
+            raise TypeError(
+                "a quotient whose denominator depends on a tangent cannot be transposed: it is not "
+                "linear. A derivative rule (custom_jvp) must be linear in the tangents; a function "
+                "for linear_transpose must be linear in its arguments"
+            )
+        return (sum_to(self.bind(ct, y), x.shape), None)
 
     def taylor(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[int], Any]:
         (x, y), (out,) = operands, results
