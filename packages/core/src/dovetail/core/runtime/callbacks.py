@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dovetail.core.base import config, dtypes, pytree
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.callbacks.buffers import BufferCall
 from dovetail.core.ops.callbacks.calls import HostCall, set_host
 from dovetail.core.runtime import buffers, clients, effects
 from dovetail.core.runtime.arguments import literal_value, resolve_device
@@ -27,6 +28,8 @@ from dovetail.core.runtime.transfer import array_from_value
 from dovetail.core.trace.state import evaluation_trace, use_trace
 
 __all__ = ["on_host"]
+
+Result = TypeVar("Result")
 
 # NumPy computes in 64 bits where programs have 32.
 _NARROW: Final = {
@@ -49,38 +52,63 @@ def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
     """The Python function that a program calls.
 
     Args:
-        function: a function of NumPy arrays, which is given back, or a `HostCall`.
+        function: a function of NumPy arrays, which is given back, a `HostCall` or a `BufferCall`.
     """
-    if not isinstance(function, HostCall):
-        return function
-    call = function
+    if isinstance(function, HostCall):
+        return _of_values(function)
+    return _of_buffers(function) if isinstance(function, BufferCall) else function
 
+
+def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
     def run(*values: Any) -> tuple[Any, ...]:
         # A token arrives, and is given back, as None.
         tokens = (None,) if call.ordered else ()
-        depth = config.callback_depth
-        before = depth.get_local()
-        # A callback in a callback can be on another thread, so that the number is the process's.
-        with _lock:
-            number = max(_active, default=0) + 1
-            _active.add(number)
-        depth.set_local(number)
-        try:
-            place = _host_place()
-            with use_trace(evaluation_trace), _on_host_device(place):
-                arrays = [
-                    _argument(value, aval, place)
-                    for value, aval in zip(values[len(tokens) :], call.avals_in, strict=True)
-                ]
-                return (*tokens, *_called(call, arrays))
-        except BaseException as error:
-            raise keep(error) from None
-        finally:
-            depth.set_local(before)
-            with _lock:
-                _active.remove(number)
+
+        def compute(place: SingleDeviceSharding | None) -> tuple[Any, ...]:
+            arrays = [
+                _argument(value, aval, place)
+                for value, aval in zip(values[len(tokens) :], call.avals_in, strict=True)
+            ]
+            return (*tokens, *_called(call, arrays))
+
+        return _outside_of_programs(compute)
 
     return run
+
+
+def _of_buffers(call: BufferCall) -> Callable[..., None]:
+    def run(context: Any, *buffers: Any) -> None:
+        def compute(place: SingleDeviceSharding | None) -> None:
+            try:
+                call.on_buffers(context, buffers)
+            except BaseException as error:
+                _add_note(error, call)
+                raise
+
+        _outside_of_programs(compute)
+
+    return run
+
+
+def _outside_of_programs(compute: Callable[[SingleDeviceSharding | None], Result]) -> Result:
+    """The result of a function, which is given where callbacks compute, and may compute itself."""
+    depth = config.callback_depth
+    before = depth.get_local()
+    # A callback in a callback can be on another thread, so that the number is the process's.
+    with _lock:
+        number = max(_active, default=0) + 1
+        _active.add(number)
+    depth.set_local(number)
+    try:
+        place = _host_place()
+        with use_trace(evaluation_trace), _on_host_device(place):
+            return compute(place)
+    except BaseException as error:
+        raise keep(error) from None
+    finally:
+        depth.set_local(before)
+        with _lock:
+            _active.remove(number)
 
 
 def _call_now(call: HostCall, args: Sequence[Any]) -> list[Any]:
@@ -148,13 +176,15 @@ def _called(call: HostCall, arrays: Sequence[Any]) -> list[Any]:
         result = call.callback.callback_func(*args, **kwargs)
         return [] if call.callback.out_tree is None else _checked(call, result)
     except BaseException as error:
-        note = (
-            f"This was raised by {call.callback.place}, which {call.caller} was given at "
-            f"{call.where}"
-        )
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        _add_note(error, call)
         raise
+
+
+def _add_note(error: BaseException, call: HostCall | BufferCall) -> None:
+    place = call.callback.place
+    note = f"This was raised by {place}, which {call.caller} was given at {call.where}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
 
 
 def _checked(call: HostCall, result: Any) -> list[Any]:

@@ -48,15 +48,8 @@ class ValueCallback(Primitive):
     no_derivative = "nothing is known of a Python function but its results"
     way_out: ClassVar[str]
 
-    def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
-        """A plain call: outside of programs there is nothing to compile."""
-        return call_now(self.name, callback, args, result_avals, params.get("ordered", False))
-
     def abstract(self, *avals: Any, result_avals: tuple[Any, ...], **params: Any) -> Any:
         return list(result_avals)
-
-    def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
-        return callback.called_on(args)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> NoReturn:
         raise ValueError(
@@ -66,7 +59,18 @@ class ValueCallback(Primitive):
         )
 
 
-class PureCallback(ValueCallback):
+class ReturningCallback(ValueCallback):
+    """The results that a Python function returns."""
+
+    def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
+        """A plain call: outside of programs there is nothing to compile."""
+        return call_now(self.name, callback, args, result_avals, params.get("ordered", False))
+
+    def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
+        return callback.called_on(args)
+
+
+class PureCallback(ReturningCallback):
     """The results of a Python function that does nothing else than to return them."""
 
     name = "pure_callback"
@@ -77,36 +81,52 @@ class PureCallback(ValueCallback):
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        method = params["vmap_method"]
-        if method is None:
-            raise NotImplementedError(
-                "vmap of a pure_callback needs to know what the function "
-                f"{params['callback'].place} makes of a batch (called at {describe()}): give "
-                "vmap_method, one of 'sequential' (one call for each element), "
-                "'sequential_unrolled', 'expand_dims' and 'broadcast_all' (one call for all, "
-                "with a leading dimension) and 'legacy_vectorized'"
-            )
-        if method.startswith("sequential"):
-            return for_each(self, args, dims, params, unrolled=method == "sequential_unrolled")
-        size = batch_size(args, dims)
-        if method == "broadcast_all":
-            values = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
-        else:
-            values = [
-                to_front(x, d, size)
-                if d is not None
-                else _with_leading_one(x)
-                if method == "expand_dims"
-                else x
-                for x, d in zip(args, dims, strict=True)
-            ]
-        outs = self.bind(
-            *values, **params | {"result_avals": batched_results(params["result_avals"], size)}
-        )
-        return outs, [0] * len(outs)
+        return batched_by_method(self, args, dims, params)
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         return call_in_program(context, values, self.name, params["callback"], None)
+
+
+def batched_by_method(
+    primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+) -> tuple[Any, Any]:
+    """A batching rule: what the parameter `vmap_method` says."""
+    method = params["vmap_method"]
+    if method is None:
+        raise NotImplementedError(
+            f"vmap of a {primitive.name} needs to know what the function "
+            f"{params['callback'].place} makes of a batch (called at {describe()}): give "
+            "vmap_method, one of 'sequential' (one call for each element), "
+            "'sequential_unrolled', 'expand_dims' and 'broadcast_all' (one call for all, "
+            "with a leading dimension) and 'legacy_vectorized'"
+        )
+    if method.startswith("sequential"):
+        return for_each(primitive, args, dims, params, unrolled=method == "sequential_unrolled")
+    size = batch_size(args, dims)
+    if method == "broadcast_all":
+        values = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    else:
+        values = [
+            to_front(x, d, size)
+            if d is not None
+            else _with_leading_one(x)
+            if method == "expand_dims"
+            else x
+            for x, d in zip(args, dims, strict=True)
+        ]
+    outs = primitive.bind(
+        *values, **params | {"result_avals": batched_results(params["result_avals"], size)}
+    )
+    return outs, [0] * len(outs)
+
+
+def check_vmap_method(method: Any, caller: str) -> None:
+    """Raise ValueError unless there is such a method."""
+    if method is not None and method not in _VMAP_METHODS:
+        raise ValueError(
+            f"vmap_method of {caller} must be one of {', '.join(map(repr, _VMAP_METHODS))} "
+            f"or None, got {method!r}"
+        )
 
 
 def _with_leading_one(x: Any) -> Any:
@@ -114,7 +134,7 @@ def _with_leading_one(x: Any) -> Any:
     return broadcast_in_dim(x, (1, *shape), tuple(range(1, len(shape) + 1)))
 
 
-class IOCallback(ValueCallback):
+class IOCallback(ReturningCallback):
     """The results of a Python function that reads, writes, or remembers something."""
 
     name = "io_callback"
@@ -147,7 +167,8 @@ io_callback_p: Final = IOCallback()
 # Functions for users.
 
 
-def _result_avals(result_shape_dtypes: Any, caller: str) -> tuple[tuple[Any, ...], Any]:
+def promised(result_shape_dtypes: Any, caller: str) -> tuple[tuple[Any, ...], Any]:
+    """Avals of promised results, and their structure."""
     pairs, tree = pytree.flatten_with_path(result_shape_dtypes)
     return tuple([_result_aval(x, caller, pytree.keystr(path)) for path, x in pairs]), tree
 
@@ -177,7 +198,10 @@ def _result_aval(x: Any, caller: str, path: str) -> ShapedArray:
     return make_aval(tuple(map(int, shape)), canonical)
 
 
-def _operands(args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> tuple[list[Any], Any]:
+def flat_operands(
+    args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
+) -> tuple[list[Any], Any]:
+    """The leaves of arguments, checked, and their structure."""
     pairs, tree = pytree.flatten_with_path((args, kwargs))
     leaves = [
         operand(x, caller, f"{'args' if path[0].idx == 0 else 'kwargs'}{pytree.keystr(path[1:])}")
@@ -237,13 +261,9 @@ def pure_callback(
         Array(2., dtype=float32)
     """
     check_callable(callback, "pure_callback")
-    if vmap_method is not None and vmap_method not in _VMAP_METHODS:
-        raise ValueError(
-            f"vmap_method of pure_callback must be one of {', '.join(map(repr, _VMAP_METHODS))} "
-            f"or None, got {vmap_method!r}"
-        )
-    avals, out_tree = _result_avals(result_shape_dtypes, "pure_callback")
-    leaves, in_tree = _operands(args, kwargs, "pure_callback")
+    check_vmap_method(vmap_method, "pure_callback")
+    avals, out_tree = promised(result_shape_dtypes, "pure_callback")
+    leaves, in_tree = flat_operands(args, kwargs, "pure_callback")
     outs = pure_callback_p.bind(
         *leaves,
         callback=FlatCallback(callback, in_tree, out_tree),
@@ -299,8 +319,8 @@ def io_callback(
         ([2.0, 4.0], None, [1.0, 2.0])
     """
     check_callable(callback, "io_callback")
-    avals, out_tree = _result_avals(result_shape_dtypes, "io_callback")
-    leaves, in_tree = _operands(args, kwargs, "io_callback")
+    avals, out_tree = promised(result_shape_dtypes, "io_callback")
+    leaves, in_tree = flat_operands(args, kwargs, "io_callback")
     outs = io_callback_p.bind(
         *leaves,
         callback=FlatCallback(callback, in_tree, out_tree),

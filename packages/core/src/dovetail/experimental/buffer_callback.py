@@ -1,0 +1,12 @@
+"""Python functions that read and write the memory of programs."""
+
+from __future__ import annotations
+
+from dovetail.core.base.bindings import _jax
+from dovetail.core.ops.callbacks.buffers import buffer_callback as buffer_callback
+
+Buffer = _jax.ffi.Buffer
+ExecutionContext = _jax.ffi.ExecutionContext
+ExecutionStage = _jax.ffi.ExecutionStage
+
+__all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
