@@ -15,6 +15,8 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.ad import DidntWant, DontWant, GradRef, GradValue
 
+pytestmark = pytest.mark.laws
+
 W = np.array([[1.0, 0.5, -0.25], [0.125, -1.0, 0.75], [0.5, 0.25, 1.5]], np.float32)
 X = np.array([0.5, -1.0, 2.0], np.float32)
 

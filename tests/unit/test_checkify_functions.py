@@ -15,6 +15,8 @@ from dovetail.custom_batching import custom_vmap
 from dovetail.custom_derivatives import linear_call
 from dovetail.experimental import checkify
 
+pytestmark = pytest.mark.laws
+
 X = jnp.float32(2.0)
 
 

@@ -19,6 +19,8 @@ from dovetail.core.transform.derived import live, reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.experimental import checkify
 
+pytestmark = pytest.mark.laws
+
 X, Y = np.float32(0.5), np.float32(2.0)
 
 

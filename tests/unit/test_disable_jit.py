@@ -14,6 +14,8 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.core.trace.tracer import Tracer
 
+pytestmark = pytest.mark.laws
+
 X = np.arange(1, 5, dtype=np.float32)
 ONE = np.float32(1)
 THREE = np.int32(3)

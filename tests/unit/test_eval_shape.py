@@ -12,6 +12,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 
+pytestmark = pytest.mark.laws
+
 S = dt.ShapeDtypeStruct
 MATRIX = np.ones((2, 3), np.float32)
 

@@ -17,6 +17,8 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.core.transform.interning import interned
 
+pytestmark = pytest.mark.laws
+
 X = np.arange(1, 5, dtype=np.float32)
 SCALAR = jnp.float32(2.0)
 ONES = np.ones(4, np.float32)

@@ -16,6 +16,8 @@ import dovetail.numpy as jnp
 from dovetail import checkpoint, jit, lax
 from dovetail.custom_batching import custom_vmap
 
+pytestmark = pytest.mark.laws
+
 Y = 2.0
 X = jnp.arange(1.0, 4.0)
 
