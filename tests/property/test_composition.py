@@ -308,7 +308,7 @@ def test_checkpoint_changes_nothing(program: tuple[Step, ...]) -> None:
         return run(program, x)
 
     saved = dt.checkpoint(f)
-    close(saved(POINT), f(POINT), 0)
+    close(saved(POINT), f(jnp.asarray(POINT)), 0)
     close(_gradient(saved)(POINT), _gradient(f)(POINT), 0)
     close(_jvp(_gradient(saved))(POINT), _jvp(_gradient(f))(POINT), 0)
 
@@ -320,6 +320,6 @@ def test_the_first_coefficients_of_jet_are_derivatives(program: tuple[Step, ...]
         return run(program, x)
 
     value, (first, second) = jet(f, (POINT,), ((DIRECTION, np.zeros(SIZE)),))
-    close(value, f(POINT), 0)
+    close(value, f(jnp.asarray(POINT)), 0)
     close(first, _jvp(f)(POINT), 0)
     close(second, _jvp(_jvp(f))(POINT), 0)

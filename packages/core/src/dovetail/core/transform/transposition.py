@@ -64,27 +64,16 @@ def _transpose_jaxpr(
 
     backward: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        flags = [type(v) is not Literal and v in linear_vars for v in eqn.invars]
-        if not any(flags):
+        if not any(type(v) is not Literal and v in linear_vars for v in eqn.invars):
             args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
             replay.at(eqn)
             out = eqn.primitive.bind(*args, **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
             values.update(zip(eqn.outvars, outs, strict=True))
             continue
-        depends: Sequence[bool] = [True] * len(eqn.outvars)
+        moving = eqn.outvars
         if eqn.primitive.divides and not eqn.effects:
-            depends = eqn.primitive.depends(flags, **eqn.params)
-        if not all(depends):
-            args = [
-                v if type(v) is Literal else v.aval if flag else values[v]  # type: ignore[index]
-                for v, flag in zip(eqn.invars, flags, strict=True)
-            ]
-            replay.at(eqn)
-            outs = apply_part(eqn.primitive, args, eqn.params, [not d for d in depends])
-            known = [v for v, d in zip(eqn.outvars, depends, strict=True) if not d]
-            values.update(zip(known, outs, strict=True))
-        moving = [v for v, d in zip(eqn.outvars, depends, strict=True) if d]
+            moving = _linear_results(eqn, linear_vars, values, replay)
         linear_vars.update(moving)
         if wanted is not None:
             if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
@@ -140,3 +129,22 @@ def _transpose_jaxpr(
                 accumulate(var, result)
 
     return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]
+
+
+def _linear_results(
+    eqn: JaxprEqn, linear_vars: set[Var], values: dict[Var, Any], replay: Replay
+) -> Sequence[Var]:
+    """The results of an equation that depend on linear variables; the others are computed."""
+    flags = [type(v) is not Literal and v in linear_vars for v in eqn.invars]
+    depends = eqn.primitive.depends(flags, **eqn.params)
+    if all(depends):
+        return eqn.outvars
+    args = [
+        v if type(v) is Literal else v.aval if flag else values[v]  # type: ignore[index]
+        for v, flag in zip(eqn.invars, flags, strict=True)
+    ]
+    replay.at(eqn)
+    outs = apply_part(eqn.primitive, args, eqn.params, [not d for d in depends])
+    pairs = list(zip(eqn.outvars, depends, strict=True))
+    values.update(zip((v for v, d in pairs if not d), outs, strict=True))
+    return [v for v, d in pairs if d]
