@@ -64,6 +64,19 @@ def place(function, offset):
     return f"test_debug_nans.py:{inspect.getsourcelines(function)[1] + offset} ("
 
 
+def test_functions_called_eagerly_name_the_line_of_each_call():
+    def first():
+        return jnp.log(ONE)
+
+    def second():
+        return jnp.log(ONE)
+
+    for function in (first, second, first):
+        with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+            function()
+        assert place(function, 1) in str(caught.value)
+
+
 @pytest.mark.parametrize("name", FORWARD)
 def test_forward(name):
     with dt.debug_nans(True), pytest.raises(FloatingPointError) as caught:

@@ -259,6 +259,8 @@ class _EagerFunction(JitFunction):
 
     __slots__ = ("is_operator", "plain")
 
+    has_lines = False
+
     def __init__(
         self, function: Callable[..., Any], options: JitOptions, is_operator: bool
     ) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -251,6 +251,9 @@ class JitFunction:
 
     __slots__ = ("_own", "callable", "compiled", "function", "options")
 
+    #: Whether the lines at which the function was traced are its own, and not those of a caller.
+    has_lines: ClassVar[bool] = True
+
     def __init__(self, function: Callable[..., Any], options: JitOptions) -> None:
         self.function = function
         self.options = options
@@ -475,7 +478,7 @@ class JitFunction:
                 error,
                 self.options.name,
                 staged.closed.effects,
-                lambda checks: checks.evaluate(live(staged.closed), operands),
+                lambda checks: checks.evaluate(live(staged.closed), operands, self.has_lines),
             ) from None
         result = staged.result(outs, references)
         if staged.empty or uses:  # C++ makes arrays of all results, and knows no references

@@ -165,10 +165,16 @@ class CheckTrace(Trace):
         # The rules of the function are for who differentiates or batches around this trace.
         return call.evaluate(args) if self.parent is evaluation_trace else call.record(args)
 
-    def evaluate(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    def evaluate(
+        self, closed: ClosedJaxpr, args: Sequence[Any], has_lines: bool = True
+    ) -> list[Any]:
         """Apply the equations of a jaxpr, in the trace in which this one computes.
 
-        What they find is told of the lines at which they were traced.
+        Args:
+            closed: the jaxpr.
+            args: its arguments.
+            has_lines: whether what is found is told of the lines at which the equations were
+                traced; otherwise of the present line.
         """
         jaxpr = closed.jaxpr
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -179,7 +185,8 @@ class CheckTrace(Trace):
 
         with Replay() as replay:
             for eqn in jaxpr.eqns:
-                replay.at(eqn)
+                if has_lines:
+                    replay.at(eqn)
                 out = self.apply(eqn.primitive, [read(v) for v in eqn.invars], eqn.params)
                 outs = out if eqn.primitive.multiple_results else [out]
                 values.update(zip(eqn.outvars, outs, strict=True))
