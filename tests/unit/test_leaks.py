@@ -396,6 +396,40 @@ def test_what_is_no_leak(place: str) -> None:
     assert not found
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        dt.jit,
+        dt.vmap,
+        lambda f: dt.jit(dt.vmap(f)),
+        lambda f: dt.vmap(dt.jit(f)),
+        lambda f: dt.jit(dt.vmap(dt.jit(f))),
+        lambda f: dt.jit(dt.vmap(dt.vmap(f))),
+    ],
+)
+@pytest.mark.parametrize("rule", ["jvp", "vjp"])
+def test_rules_that_have_captured_tracers_are_no_leaks(rule: str, transform: Any) -> None:
+    def function(y: Any) -> Any:
+        if rule == "jvp":
+            scaled = dt.custom_jvp(lambda x: x * y)
+            scaled.defjvp(lambda primals, tangents: (primals[0] * y, tangents[0] * y))
+            return scaled(y) + dt.grad(lambda x: jnp.sum(scaled(x)))(jnp.ones_like(y))
+        backward = dt.custom_vjp(lambda x: x * y)
+        backward.defvjp(lambda x: (x * y, None), lambda _, g: (g * y,))
+        return backward(y)
+
+    ones = np.ones((2, 2), np.float32)
+    with dt.checking_leaks():
+        found = transform(function)(ones)
+    np.testing.assert_array_equal(found, 2 * ones if rule == "jvp" else ones)
+    kept: list[Any] = []
+    with (
+        pytest.raises(dt.errors.UnexpectedTracerError, match=r"by kept\[0\], where kept is a"),
+        dt.checking_leaks(),
+    ):
+        transform(lambda y: kept.append(y * 2) or function(y))(ones)
+
+
 def test_variables_of_running_functions() -> None:
     def train(out: list[Any]) -> None:
         dt.jit(lambda x: out.append({"x": x}) or x)(1.0)

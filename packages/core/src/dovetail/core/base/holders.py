@@ -70,9 +70,17 @@ class Holders:
     Args:
         objects: the objects that will be asked about.
         ignored: objects that do not count as holders of others.
+        allowed: types of the framework's objects that may hold them.
     """
 
-    def __init__(self, objects: Sequence[Any], ignored: Iterable[Any] = ()) -> None:
+    def __init__(
+        self,
+        objects: Sequence[Any],
+        ignored: Iterable[Any] = (),
+        allowed: tuple[type, ...] = (),
+    ) -> None:
+        self._allowed = allowed
+        self._limit = len(objects)
         self._seen: dict[int, Any] = {id(x): x for x in objects}
         self._holders: dict[int, list[int]] = {}
         self._ignored = {id(x) for x in (self._seen, objects, *ignored)}
@@ -81,12 +89,14 @@ class Holders:
             self._variables.setdefault(id(value), (name, place))
         self._expand(list(self._seen))
 
-    def chain(self, value: Any) -> Chain:
-        """What keeps an object alive.
+    def chain(self, value: Any) -> Chain | None:
+        """What keeps an object alive; None if nothing does but what may.
 
         Args:
             value: one of the objects.
         """
+        self._limit = len(self._holders) + _MOST_OBJECTS
+        allowed = False
         held_by: dict[int, int] = {}  # from a holder to what it holds, on the way to the object
         level, last, found = [id(value)], id(value), None
         for _ in range(_LONGEST):
@@ -98,11 +108,15 @@ class Holders:
             above = []
             for key in level:
                 for holder in self._holders.get(key, ()):
-                    if holder != id(value) and holder not in held_by:
+                    if type(self._seen[holder]) in self._allowed:
+                        allowed = True
+                    elif holder != id(value) and holder not in held_by:
                         held_by[holder] = key
                         above.append(holder)
             level = sorted(above, key=self._rank)
             last = level[0] if level else last
+        if allowed and found is None:
+            return None
         key = position = last if found is None else found
         chain = [self._seen[key]]
         while position in held_by:
@@ -131,7 +145,7 @@ class Holders:
         """Find the holders of objects."""
         missing = [key for key in keys if key not in self._holders and not self._is_end(key)]
         for start in range(0, len(missing), _AT_ONCE):
-            if len(self._holders) > _MOST_OBJECTS:
+            if len(self._holders) > self._limit:
                 return
             found: dict[int, list[int]] = {key: [] for key in missing[start : start + _AT_ONCE]}
             self._holders.update(found)

@@ -13,6 +13,7 @@ from dovetail.core.base.bindings import get_traceback
 from dovetail.core.base.errors import UnexpectedTracerError
 from dovetail.core.base.holders import Holders
 from dovetail.core.base.source import describe
+from dovetail.core.ir.jaxpr import JaxprEqn
 from dovetail.core.trace.state import Trace
 from dovetail.core.trace.tracer import Tracer
 
@@ -61,25 +62,34 @@ def check_leaks(trace: Trace, auxiliary: Any = None) -> None:
         for value in gc.get_objects()
         if issubclass(type(value), Tracer) and value._trace is trace and id(value) not in expected
     ]
-    if leaked:
-        raise UnexpectedTracerError(_message(leaked))
+    message = _message(leaked) if leaked else ""
+    if message:
+        raise UnexpectedTracerError(message)
 
 
 def _message(leaked: Sequence[Any]) -> str:
-    lines = ["tracers were kept beyond the transformation that made them:"]
+    """What is said about leaked tracers; nothing if only equations hold them, of an outer program
+    that is being recorded: they have rules for derivatives, which may have captured tracers."""
+    lines: list[str] = []
     remedies: dict[str, None] = {}
-    holders = Holders(leaked[:_MOST_TRACERS], ignored=[leaked])
-    for tracer in leaked[:_MOST_TRACERS]:
+    holders = Holders(leaked, allowed=(JaxprEqn,))
+    for number, tracer in enumerate(leaked):
         chain = holders.chain(tracer)
+        if chain is None:
+            continue
         by = chain.text or (
             "something that the garbage collector does not see, such as a NumPy array of objects, "
             "or what gc.freeze() has set aside"
         )
         lines += [f"  {tracer!r}, {_origin(tracer)}", f"    kept alive by {by}"]
         remedies[_REMEDIES[chain.kind]] = None
-    if len(leaked) > _MOST_TRACERS:
-        lines.append(f"  and {len(leaked) - _MOST_TRACERS} more")
-    return "\n".join([*lines, *remedies])
+        if len(lines) == 2 * _MOST_TRACERS and number + 1 < len(leaked):
+            lines.append(f"  and {len(leaked) - number - 1} more")
+            break
+    if not lines:
+        return ""
+    happened = "tracers were kept beyond the transformation that made them:"
+    return "\n".join([happened, *lines, *remedies])
 
 
 # ----------------------------------------------------------------------- where tracers were made
