@@ -6,7 +6,7 @@ What transformations make of them is in `test_control_flow`.
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -292,6 +292,30 @@ def test_without_jit() -> None:
         empty = lax.scan(lambda c, x: (c * x, c), 1.0, np.zeros(0, np.float32))
     assert (float(total), xs.tolist(), seen) == (3, [0, 1, 2], [2, 1, 0])
     assert (float(empty[0]), empty[1].shape) == (1, (0,))
+
+
+class Pair(NamedTuple):
+    carry: Any
+    element: Any
+
+
+@pytest.mark.parametrize("pair", [list, tuple, lambda two: Pair(*two)])
+@pytest.mark.parametrize("jit", [True, False])
+def test_pairs_of_any_kind(pair: Any, jit: bool) -> None:
+    with dt.disable_jit(not jit):
+        found = lax.scan(lambda c, x: pair([c + x, x * 2]), jnp.float32(0), np.arange(3))
+    assert type(found) is tuple
+    assert (float(found[0]), found[1].tolist()) == (3, [0, 2, 4])
+
+
+@pytest.mark.parametrize("jit", [True, False])
+@pytest.mark.parametrize(
+    "result",
+    [lambda c, x: (c, x, x), lambda c, x: {"a": c, "b": x}, lambda c, x: jnp.stack([c, x])],
+)
+def test_what_is_no_pair(result: Any, jit: bool) -> None:
+    with dt.disable_jit(not jit), pytest.raises(TypeError, match="must return a pair"):
+        lax.scan(result, jnp.float32(0), np.ones(3, np.float32))
 
 
 ERRORS: list[tuple[Any, Any, str]] = [

@@ -199,7 +199,9 @@ def _step_by_step(
     results: list[Any] = []
     for i in reversed(range(length)) if reverse else range(length):
         parts = [reshape(slice_dimension(x, i, i + 1, 0), shape_of(x)[1:]) for x in elements.leaves]
-        carry, y = f(carry, pytree.unflatten(elements.tree, parts))
+        out = f(carry, pytree.unflatten(elements.tree, parts))
+        _parts_of_pair(f, pytree.structure(out))  # raises for what is no pair
+        carry, y = out
         results.append(y)
     if reverse:
         results.reverse()
