@@ -192,6 +192,20 @@ def test_equal_ones_are_one_object() -> None:
     assert constants[0] is not constants[1]
 
 
+def test_calls_of_calls() -> None:
+    """What is called twice at each of 60 levels is looked at once."""
+
+    def doubled(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        jitted = dt.jit(f)
+        return lambda x: jitted(x) + jitted(x)
+
+    function: Callable[[Any], Any] = jnp.sin
+    for _ in range(60):
+        function = doubled(function)
+    one, two = (staged(lambda x: function(x), SCALAR) for _ in range(2))
+    assert one is two
+
+
 def test_scopes_are_part_of_it() -> None:
     def within(name: str) -> Any:
         def f(x: Any) -> Any:

@@ -17,7 +17,8 @@ from dovetail.core.transform.stage import StageTrace
 __all__ = ["holder_of", "interned"]
 
 
-def _parts(jaxpr: Jaxpr) -> tuple[Any, ...]:
+def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
+    """What a jaxpr consists of, as a key; `known` numbers the jaxprs within it."""
     number: dict[Var, int] = {}
 
     def atom(v: Any) -> Any:
@@ -38,7 +39,7 @@ def _parts(jaxpr: Jaxpr) -> tuple[Any, ...]:
             (
                 eqn.primitive,
                 operands,
-                tuple(params.items()),
+                tuple([(name, _content(value, known)) for name, value in params.items()]),
                 tuple([type(value) for value in params.values()]),
                 tuple([var.aval for var in eqn.outvars]),
                 eqn.effects,
@@ -52,6 +53,19 @@ def _parts(jaxpr: Jaxpr) -> tuple[Any, ...]:
         tuple(equations),
         tuple([atom(v) for v in jaxpr.outvars]),
     )
+
+
+def _content(value: Any, known: dict[Jaxpr, int]) -> Any:
+    """A parameter as a part of a key; a jaxpr is what it consists of, once."""
+    kind = type(value)
+    if kind is tuple and value and type(value[0]) in (ClosedJaxpr, tuple):
+        return tuple([_content(v, known) for v in value])
+    if kind is not ClosedJaxpr or value.consts:
+        return value
+    if value.jaxpr in known:
+        return ("again", known[value.jaxpr])
+    known[value.jaxpr] = len(known)
+    return _parts(value.jaxpr, known)
 
 
 _interned: Final[WeakValueDictionary[Any, ClosedJaxpr]] = WeakValueDictionary()
@@ -112,16 +126,15 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     that is traced again, even if the function was made anew.
 
     Equal jaxprs were traced for functions of one name, under the same options, and have the same
-    operations, at the same lines, called from the same lines; jaxprs in their parameters are
-    compared by identity. One that has constants, or holds functions, is left as it is. While
-    nothing is traced around them, the last ones are kept.
+    operations, at the same lines, called from the same lines. One that has constants, or holds
+    functions, is left as it is, and so are all while anything is traced around them, since what is
+    traced is lowered once. The last ones are kept.
     """
-    if closed.consts or _holds_functions(closed.jaxpr):
+    if closed.consts or not _is_evaluated() or _holds_functions(closed.jaxpr):
         return closed
     try:
-        found = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr)), closed)
-    except TypeError:  # a parameter of an equation has no hash
+        found = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr, {})), closed)
+    except (TypeError, RecursionError):  # a parameter without a hash; calls nested very deep
         return closed
-    if _is_evaluated():
-        _keep(found)
+    _keep(found)
     return found
