@@ -599,7 +599,8 @@ def a_reference_of_an_ended_function() -> Any:
 #: Words with which a message says what to do.
 ADVICE = re.compile(
     r"\b(use|write|pass|give|convert|choose|insert|make|mark|return|reduce|slice|leave|combine|"
-    r"index|may be|must be|must have|must return|must contain|keep|install|derive|register)\b",
+    r"index|may be|must be|must have|must return|must contain|keep|install|derive|register|define|"
+    r"read)\b",
     re.IGNORECASE,
 )
 

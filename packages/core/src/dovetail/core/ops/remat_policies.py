@@ -220,10 +220,9 @@ def check_policy(policy: Any, caller: str) -> None:
     """Raise unless something is a policy that programs can be kept for."""
     if not callable(policy):
         raise TypeError(
-            f"{caller} takes a policy, a function that is called with a primitive, the types of "
-            "its operands and its parameters, such as "
-            f"dovetail.checkpoint_policies.dots_saveable; got {policy!r:.80} of type "
-            f"{type(policy).__name__}"
+            f"{caller} takes a policy, a function of a primitive, the types of its operands and "
+            f"its parameters, got {policy!r:.80} of type {type(policy).__name__}; pass one of "
+            "those in dovetail.checkpoint_policies, such as dots_saveable"
         )
     try:
         hash(policy)
