@@ -284,7 +284,7 @@ def test_promises_reach_the_program() -> None:
 
 
 def test_static_positions_are_unique() -> None:
-    for index in (0, S(1, 3), S(None, None, 2), (..., None)):
+    for index in (0, S(1, 3), S(None, None, 2), (..., 2, None)):
         (eqn,) = [
             e
             for e in dt.make_jaxpr(lambda x, i=index: x.at[i].set(1.0))(jnp.zeros(5)).eqns
@@ -292,6 +292,17 @@ def test_static_positions_are_unique() -> None:
         ]
         assert eqn.params["unique_indices"]
         assert eqn.params["indices_are_sorted"]
+
+
+@pytest.mark.parametrize("index", [..., (), S(None), (..., None), S(None, None, -1), S(0, 5)])
+def test_updates_of_everything_need_no_positions(index: Any) -> None:
+    x = np.arange(5, dtype=np.float32)
+    for method, expected in (("set", np.zeros(5)), ("add", x), ("multiply", 0 * x), ("max", x)):
+        for values in (0.0, np.zeros(5, np.float32), np.float32(0)):
+            values = values if np.ndim(values) == 0 else values.reshape(np.shape(x[index]))
+            run = lambda x, v, i=index, m=method: getattr(x.at[i], m)(v)
+            assert "scatter" not in str(dt.make_jaxpr(run)(x, values))
+            np.testing.assert_array_equal(run(jnp.asarray(x), values), expected)
 
 
 # ------------------------------------------------------------------------------------ compilations

@@ -206,3 +206,35 @@ def test_a_rule_may_call_functions_with_rules_for_both() -> None:
     sine.defjvp(lambda primals, tangents: both(*primals, *tangents))
     for way in (dovetail.grad(sine), jit(dovetail.grad(sine)), dovetail.grad(jit(sine))):
         np.testing.assert_allclose(way(0.5), np.cos(0.5), rtol=1e-6)
+
+
+ROWS = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float32)
+NOT_LINEAR: dict[str, tuple[Any, Any]] = {
+    "product": (lambda y: y * y, X),
+    "quotient": (lambda y: 2.0 / y, X),
+    "matrix product": (lambda y: y @ y, ROWS),
+    "ragged product": (lambda y: lax.ragged_dot(y, y[None], np.array([3])), ROWS),
+    "convolution": (
+        lambda y: lax.conv_general_dilated(y[None, None], y[None, None], (1,), "VALID"),
+        X,
+    ),
+    "solve": (lambda y: lax.linalg.triangular_solve(y, ROWS, left_side=True), ROWS),
+    "remainder": (lambda y: y % 2.0, X),
+    "choice": (lambda y: lax.select_n(y > 0, y, y), X),
+    "branch": (lambda y: lax.cond(y[0] > 0, jnp.negative, jnp.positive, y), X),
+    "conversion": (lambda y: y.astype(int).astype(float), X),
+    "positions read": (lambda y: y[y.astype(int)], X),
+    "positions of a slice": (lambda y: lax.dynamic_slice(y, (y[0].astype(int),), (2,)), X),
+    "positions written": (lambda y: y.at[y.astype(int)].add(1.0), X),
+    "in a call": (jit(lambda y: y * y), X),
+    "in a loop": (lambda y: lax.fori_loop(0, 2, lambda _, c: c * c, y), X),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_what_is_not_linear_is_refused(name: str) -> None:
+    function, at = NOT_LINEAR[name]
+    at = np.broadcast_to(np.float32(at), (3, 3) if np.ndim(at) == 2 else (3,))
+    out = dovetail.eval_shape(function, at)
+    with pytest.raises(TypeError, match="cannot be transposed: it is not linear"):
+        dovetail.linear_transpose(function, at)(jnp.ones(out.shape))

@@ -13,6 +13,7 @@ from dovetail.core.basis.structural import (
     broadcast_to,
     is_linear,
     move_dimension,
+    not_linear,
     reshape,
     sum_to,
 )
@@ -210,11 +211,7 @@ class Mul(Elementwise):
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
         if is_linear(x):
             if is_linear(y):
-                raise TypeError(
-                    "a product of two values that both depend on a tangent cannot be transposed: "
-                    "it is not linear. A derivative rule (custom_jvp) must be linear in the "
-                    "tangents; a function for linear_transpose must be linear in its arguments"
-                )
+                raise not_linear("a product of two values that both depend on a tangent")
             return (sum_to(self.bind(ct, y), x.shape), None)
         return (None, sum_to(self.bind(x, ct), y.shape))
 
@@ -261,6 +258,8 @@ class ConvertElementType(Elementwise):
     ) -> Sequence[Any]:
         if not is_linear(x):
             return (None,)
+        if dtype_kind(x.dtype) in ("f", "c") and dtype_kind(new_dtype) not in ("f", "c"):
+            raise not_linear(f"a conversion from {dtype_name(x.dtype)} to {dtype_name(new_dtype)}")
         return (convert_element_type(ct, x.dtype, x.weak_type),)
 
     def batch(

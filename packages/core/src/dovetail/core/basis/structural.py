@@ -29,6 +29,18 @@ def is_linear(x: Any) -> bool:
     return isinstance(x, (ShapedArray, Unwanted))
 
 
+def not_linear(what: str) -> TypeError:
+    """The error of transposing something that is no linear function.
+
+    Args:
+        what: a phrase for it, which begins a sentence.
+    """
+    return TypeError(
+        f"{what} cannot be transposed: it is not linear. A derivative rule (custom_jvp) must be "
+        "linear in the tangents; a function for linear_transpose must be linear in its arguments"
+    )
+
+
 class Linear(Primitive):
     """Linear in the first operand, the only one that has a tangent.
 

@@ -19,7 +19,7 @@ from dovetail.core.basis.elementwise import mul as multiply
 from dovetail.core.basis.elementwise import neg as negate
 from dovetail.core.basis.families import Binary, Discrete, Unary
 from dovetail.core.basis.operands import literal, literal_like, operand
-from dovetail.core.basis.structural import broadcast_to, is_linear, sum_to
+from dovetail.core.basis.structural import broadcast_to, is_linear, not_linear, sum_to
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops import invariant_division, references
 from dovetail.core.ops.bitwise import and_p, or_p, shift_right_arithmetic_p, shift_right_logical_p
@@ -95,11 +95,7 @@ class Div(Binary):
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
         if is_linear(y):
-            raise TypeError(
-                "a quotient whose denominator depends on a tangent cannot be transposed: it is not "
-                "linear. A derivative rule (custom_jvp) must be linear in the tangents; a function "
-                "for linear_transpose must be linear in its arguments"
-            )
+            raise not_linear("a quotient whose denominator depends on a tangent")
         return (sum_to(self.bind(ct, y), x.shape), None)
 
     def taylor(self, operands: Sequence[Any], results: Sequence[Any]) -> Callable[[int], Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dovetail.core.base.errors import NonArrayArgumentError
 from dovetail.core.base.source import Transformation, describe
 from dovetail.core.basis.elementwise import add_tangents
-from dovetail.core.basis.structural import instantiate
+from dovetail.core.basis.structural import instantiate, is_linear, not_linear
 from dovetail.core.ir.avals import ShapedArray, aval_of
 from dovetail.core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Unwanted, Zero
 from dovetail.core.transform.division import apply_part
@@ -117,7 +119,7 @@ def _transpose_jaxpr(
         # What goes wrong on the way back has to do with the line of the way there.
         replay.at(eqn, _TRANSPOSED)
         try:
-            results = primitive.transpose(given, *args, **eqn.params)
+            results = _transposed(primitive, given, args, eqn.params)
         except Exception as error:
             where = describe(eqn.traceback)
             note = f"While transposing the operation {primitive.name} at {where}, for a gradient"
@@ -129,6 +131,26 @@ def _transpose_jaxpr(
                 accumulate(var, result)
 
     return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]
+
+
+def _transposed(
+    primitive: Primitive, cotangent: Any, args: Sequence[Any], params: Mapping[str, Any]
+) -> Sequence[Any]:
+    """The rule `transpose` of a primitive.
+
+    Raises:
+        TypeError: an operand that it is not linear in is to be transposed.
+    """
+    if primitive.multiple_results:
+        return primitive.transpose(cotangent, *args, **params)
+    refusal = f"the operation {primitive.name} of operands that depend on a tangent"
+    try:
+        results = primitive.transpose(cotangent, *args, **params)
+    except NonArrayArgumentError:  # it has computed with an operand that has no value
+        raise not_linear(refusal) from None
+    if any(is_linear(a) and ct is None for a, ct in zip(args, results, strict=True)):
+        raise not_linear(refusal)
+    return results
 
 
 def _linear_results(

@@ -19,6 +19,7 @@ from dovetail.core.basis.structural import (
     broadcast_in_dim,
     full,
     is_linear,
+    not_linear,
     to_front,
 )
 from dovetail.core.hlo.platform_choice import by_platform
@@ -175,6 +176,8 @@ class Cond(Primitive):
     def transpose(
         self, cotangent: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
     ) -> Sequence[Any]:
+        if is_linear(index):
+            raise not_linear("a branch whose predicate depends on a tangent")
         linear = tuple(map(is_linear, args))
         given = tuple(type(ct) is not Zero for ct in cotangent)
         wanted = wanted_among(args)
