@@ -23,8 +23,15 @@ X = np.ones(2, np.float32)
 
 
 @pytest.fixture(autouse=True)
-def nothing_frozen() -> None:
-    """Let the collector see what was made before the test, this module's globals among it."""
+def new_objects() -> None:
+    """Leave out of searches what was made before the test: with thousands of tests in memory each
+    search would take seconds."""
+    gc.freeze()
+
+
+@pytest.fixture
+def old_objects(new_objects: None) -> None:
+    """Let searches find this module's globals."""
     gc.unfreeze()
 
 
@@ -328,6 +335,7 @@ CASES = [
 
 @pytest.mark.usefixtures("nothing_kept")
 @pytest.mark.parametrize(("kind", "place"), CASES)
+@pytest.mark.usefixtures("old_objects")
 def test_paths(kind: str, place: str) -> None:
     keep, path, advice = KINDS[kind]
 
@@ -487,6 +495,7 @@ def test_variables_of_other_threads() -> None:
 
 
 @pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.usefixtures("old_objects")
 def test_many_tracers_and_many_holders() -> None:
     def many_tracers(x: Any) -> Any:
         cache["all"] = [x + i for i in range(25)]
@@ -540,6 +549,7 @@ class _Awkward:
 
 
 @pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.usefixtures("old_objects")
 def test_objects_that_raise() -> None:
     bystander = _Awkward(1)
     with (
