@@ -519,6 +519,9 @@ def test_dtype_of_a_reference_stays(case: str) -> None:
     for write in (
         lambda r: r.__setitem__(..., value),
         dt.jit(lambda r: r.__setitem__(..., value)),
+        lambda r: dt.jit(lambda: r.set(None, value))(),
+        lambda r: r.at[...].set(None, value),
+        lambda r: r.at[...].swap(..., value),
         lambda r: dt.ref.addupdate(r, ..., value),
         lambda r: dt.ref.swap(r, ..., value),
     ):
@@ -531,6 +534,23 @@ def test_dtype_of_a_reference_stays(case: str) -> None:
         else:
             with pytest.raises(TypeError, match=rf"holds {np.dtype(type(start))}, .*astype"):
                 write(ref)
+
+
+def test_parts_are_written_as_the_whole_is() -> None:
+    index = jnp.array([0, 0, 1])
+    for place in (
+        dt.new_ref(jnp.zeros(3, int)),
+        dt.new_ref(jnp.zeros((2, 3), int)).at[1],
+        dt.new_ref(jnp.zeros((2, 3), int)).at[1].at[...],
+    ):
+        assert (place.shape, place.dtype, place.ndim, place.size) == ((3,), np.int32, 1, 3)
+        place.addupdate(2, index)
+        place[2] = 7
+        assert place.swap(0, 5) == 4
+        agree(place[...], np.array([5, 2, 7]))
+    part = dt.new_ref(jnp.zeros((2, 3), int))
+    with pytest.raises(TypeError, match=r"a part of the mutable reference .* holds int32"):
+        part.at[0].addupdate(0.5, 1)
 
 
 def test_forms() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -134,6 +135,7 @@ def _is_placeholder(x: Any) -> bool:
     return isinstance(x, _Placeholder)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _BackwardPass:
     """What a vjp function knows besides what the forward pass has saved; compared by identity.
 
@@ -149,36 +151,14 @@ class _BackwardPass:
             program after those of the function.
     """
 
-    __slots__ = (
-        "changed",
-        "forwarded",
-        "in_avals",
-        "in_tree",
-        "info",
-        "out_tree",
-        "program",
-        "references",
-    )
-
-    def __init__(
-        self,
-        program: LinearProgram,
-        forwarded: Sequence[int | None],
-        in_avals: Sequence[Any],
-        in_tree: Any,
-        out_tree: Any,
-        info: DebugInfo,
-        references: Sequence[int],
-        changed: Sequence[int],
-    ) -> None:
-        self.program = program
-        self.forwarded = forwarded
-        self.in_avals = in_avals
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.info = info
-        self.references = references
-        self.changed = changed
+    program: LinearProgram
+    forwarded: Sequence[int | None]
+    in_avals: Sequence[Any]
+    in_tree: Any
+    out_tree: Any
+    info: DebugInfo
+    references: Sequence[int]
+    changed: Sequence[int]
 
     def name(self, number: int) -> str:
         """The name of a leaf of the arguments."""

@@ -226,8 +226,9 @@ class Staged:
 
     def _warn_of_unused_donations(self, lowered: Any) -> None:
         # A reference that is only written to has an old value that nothing needs.
-        own = self.uses.written([False] * len(self.names)) if self.uses else ()
-        unused = [i for i in lowered.donation.unused if not (own and own[i])]
+        count = len(self.names)
+        own = {*self.uses.arguments, *range(count - len(self.uses.captured), count)}
+        unused = [i for i in lowered.donation.unused if i not in own]
         if not unused:
             return
         avals = self.closed.in_avals

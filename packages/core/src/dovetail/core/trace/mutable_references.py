@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.base.bindings import get_traceback
@@ -23,7 +23,39 @@ from dovetail.core.trace.tracer import OPERATORS, Tracer
 Index = Any
 
 
-class AbstractRef:
+class _OfArray:
+    """What has the shape and dtype of an array, `inner_aval`."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        shape: tuple[int, ...] = self.inner_aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        ndim: int = self.inner_aval.ndim
+        return ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size: int = self.inner_aval.size
+        return size
+
+    if TYPE_CHECKING:
+        inner_aval: Any
+
+
+class AbstractRef(_OfArray):
     """The type of a mutable reference: that of its value.
 
     Args:
@@ -44,26 +76,6 @@ class AbstractRef:
         self.inner_aval = inner_aval
         self.memory_space = memory_space
         self.kind = kind
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
-        return self.inner_aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype."""
-        return self.inner_aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self.inner_aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.inner_aval.size
 
     @property
     def weak_type(self) -> bool:
@@ -108,7 +120,74 @@ class Cell:
         self.shared = True
 
 
-class Ref:
+class Place(_OfArray):
+    """What is read and written in place by an index: a reference, or a part of one."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def get(self, index: Index = None) -> Any:
+            """The array of what is at `index`; of all if it is None."""
+
+        def write(self, value: Any) -> None:
+            """Let all of it be `value`, which has its type."""
+
+        def described(self) -> str:
+            """A phrase that names it."""
+
+        def _current(self) -> Any:
+            """All of it, to be changed."""
+
+    def set(self, index: Index, value: Any) -> None:
+        """Write `value` at `index`. See `dovetail.ref.set`."""
+        self.write(self._old(index).set(self._typed(value)))
+
+    def swap(self, index: Index, value: Any) -> Any:
+        """Write `value` at `index`, and return what was there. See `dovetail.ref.swap`."""
+        before = self.get(index)
+        self.set(index, value)
+        return before
+
+    def addupdate(self, value: Any, index: Index = ...) -> None:
+        """Add `value` at `index`. See `dovetail.ref.addupdate`."""
+        self.write(self._old(index).add(self._typed(value)))
+
+    def _old(self, index: Index) -> Any:
+        return self._current().at[... if index is None else index]
+
+    def _typed(self, value: Any) -> Any:
+        if isinstance(value, Place):
+            raise TypeError(
+                f"{value.described()} cannot be written to a reference: write its value, ref[...]"
+            )
+        dtype = self.dtype
+        found = aval_of(value)
+        if found.dtype != dtype and (
+            dtypes.is_extended(dtype)
+            or dtypes.is_extended(found.dtype)
+            or dtypes.result_type(self.inner_aval, found) != dtype
+        ):
+            raise TypeError(
+                f"{self.described()} holds {dtype}, and the value written to it is "
+                f"{found.short_name()}, which would be rounded or cut; convert it with "
+                f".astype({str(dtype)!r})"
+            )
+        return value
+
+    def __getitem__(self, index: Index) -> Any:
+        return self.get(index)
+
+    def __setitem__(self, index: Index, value: Any) -> None:
+        self.set(index, value)
+
+    @property
+    def at(self) -> _Parts:
+        """Parts of it: ``ref.at[i][j]`` is ``ref[i][j]``, and can be written to."""
+        return _Parts(self)
+
+
+class Ref(Place):
     """A mutable reference: an array that is read and written in place. `new_ref` makes one.
 
     ``ref[index]`` is the array of what is there now, and ``ref[index] = value`` writes;
@@ -239,72 +318,14 @@ class Ref:
         cell.shared = cell.shared or aval_of(found).shape == aval_of(value).shape
         return found
 
-    def set(self, index: Index, value: Any) -> None:
-        """Write `value` at `index`. See `dovetail.ref.set`."""
-        self.write(self._old(index).set(self._typed(value)))
-
-    def swap(self, index: Index, value: Any) -> Any:
-        """Write `value` at `index`, and return what was there. See `dovetail.ref.swap`."""
-        before = self.get(index)
-        self.set(index, value)
-        return before
-
-    def addupdate(self, value: Any, index: Index = ...) -> None:
-        """Add `value` at `index`. See `dovetail.ref.addupdate`."""
-        self.write(self._old(index).add(self._typed(value)))
-
-    def _old(self, index: Index) -> Any:
-        return self.here(writing=True).value.at[... if index is None else index]
-
-    def _typed(self, value: Any) -> Any:
-        if isinstance(value, Ref):
-            raise TypeError(
-                f"{value.described()} cannot be written to a reference: write its value, ref[...]"
-            )
-        dtype = self.aval.dtype
-        found = aval_of(value)
-        if found.dtype != dtype and (
-            dtypes.is_extended(dtype)
-            or dtypes.is_extended(found.dtype)
-            or dtypes.result_type(self.aval.inner_aval, found) != dtype
-        ):
-            raise TypeError(
-                f"{self.described()} holds {dtype}, and the value written to it is "
-                f"{found.short_name()}, which would be rounded or cut; convert it with "
-                f".astype({str(dtype)!r})"
-            )
-        return value
-
-    def __getitem__(self, index: Index) -> Any:
-        return self.get(index)
-
-    def __setitem__(self, index: Index, value: Any) -> None:
-        self.set(index, value)
+    def _current(self) -> Any:
+        return self.here(writing=True).value
 
     @property
-    def at(self) -> _Views:
-        """Parts of the reference: ``ref.at[i][j]`` is ``ref[i][j]``, and can be written to."""
-        return _Views(self)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
+    def inner_aval(self) -> ShapedArray:
+        """Shape and dtype of the value."""
+        aval: ShapedArray = self.aval.inner_aval
+        return aval
 
     @property
     def sharding(self) -> Any:
@@ -347,67 +368,47 @@ class Ref:
         return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # lines after the first align
 
 
-class TransformedRef:
+class TransformedRef(Place):
     """A part of a mutable reference, made by ``ref.at[index]``."""
 
     __slots__ = ("index", "ref")
 
-    def __init__(self, ref: Ref | TransformedRef, index: Index) -> None:
+    def __init__(self, ref: Place, index: Index) -> None:
         self.ref = ref
         self.index = index
 
+    @property
+    def inner_aval(self) -> ShapedArray:
+        """Shape and dtype of the part."""
+        aval: ShapedArray = aval_of(self._current())
+        return aval
+
     def get(self, index: Index = None) -> Any:
         """The array of what is at `index` of the part."""
-        part = self.ref.get(self.index)
+        part = self._current()
         return part if _is_all(index) else part[index]
 
-    def set(self, index: Index, value: Any) -> None:
-        """Write `value` at `index` of the part."""
-        part = self.ref.get(self.index)
-        self.ref.set(self.index, part.at[... if index is None else index].set(value))
+    def write(self, value: Any) -> None:
+        """Let all of the part be `value`, which has its type."""
+        self.ref.set(self.index, value)
 
-    def swap(self, index: Index, value: Any) -> Any:
-        """Write `value` at `index` of the part, and return what was there."""
-        before = self.get(index)
-        self.set(index, value)
-        return before
+    def described(self) -> str:
+        """A phrase that names the part."""
+        return f"a part of {self.ref.described()}"
 
-    def addupdate(self, value: Any, index: Index = ...) -> None:
-        """Add `value` at `index` of the part."""
-        self.set(index, self.get(index) + value)
-
-    def __getitem__(self, index: Index) -> Any:
-        return self.get(index)
-
-    def __setitem__(self, index: Index, value: Any) -> None:
-        self.set(index, value)
-
-    @property
-    def at(self) -> _Views:
-        """Parts of the part."""
-        return _Views(self)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions of the part."""
-        shape: tuple[int, ...] = aval_of(self.get()).shape
-        return shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype."""
-        return self.ref.dtype
+    def _current(self) -> Any:
+        return self.ref.get(self.index)
 
     def __repr__(self) -> str:
         return f"{self.ref!r}.at[{self.index!r}]"
 
 
-class _Views:
+class _Parts:
     """What `ref.at` is: an object to index."""
 
     __slots__ = ("ref",)
 
-    def __init__(self, ref: Ref | TransformedRef) -> None:
+    def __init__(self, ref: Place) -> None:
         self.ref = ref
 
     def __getitem__(self, index: Index) -> TransformedRef:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail.core.base import dtypes, pytree
-from dovetail.core.base.source import describe
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.effects import io_effect
 from dovetail.core.ir.jaxpr import Effects, no_effects
-from dovetail.core.ops.callbacks.calls import FlatCallback
+from dovetail.core.ops.callbacks.calls import FlatCallback, target_of
 from dovetail.core.ops.callbacks.values import (
     ValueCallback,
     batched_by_method,
@@ -93,10 +92,7 @@ class BufferCallback(ValueCallback):
         input_output_aliases: tuple[tuple[int, int], ...],
         **params: Any,
     ) -> Any:
-        targets = {_TARGETS.get(platform) for platform in context.platforms}
-        target = targets.pop() if len(targets) == 1 else None
-        eqn = context.equation
-        where = describe(None if eqn is None else eqn.traceback)
+        target, where = target_of(context, _TARGETS)
         if target is None:
             raise NotImplementedError(
                 f"buffer_callback: programs for {' and '.join(context.platforms)} cannot give "

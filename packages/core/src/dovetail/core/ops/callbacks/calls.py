@@ -4,7 +4,7 @@ which the runtime makes it, loops over a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -134,6 +134,41 @@ def call_now(
     return _runtime.call(HostCall(caller, callback, avals, tuple(outs), ordered, describe()), args)
 
 
+def target_of(context: Builder, targets: Mapping[str, str]) -> tuple[str | None, str]:
+    """What a program calls Python through, and the user's line.
+
+    Args:
+        context: the builder.
+        targets: names of what does, by platform.
+
+    Returns:
+        The name, None where the platforms of the program have none in common, and the line.
+    """
+    known = {targets.get(platform) for platform in context.platforms}
+    eqn = context.equation
+    where = describe(None if eqn is None else eqn.traceback)
+    return (known.pop() if len(known) == 1 else None), where
+
+
+class Observation(Primitive):
+    """Base of primitives without results, which tangents do not concern."""
+
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        return []
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        return []
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), []
+
+
 def call_in_program(
     context: Builder,
     values: Sequence[Any],
@@ -153,10 +188,7 @@ def call_in_program(
     Raises:
         NotImplementedError: the platform cannot call Python.
     """
-    targets = {_TARGETS.get(platform) for platform in context.platforms}
-    target = targets.pop() if len(targets) == 1 else None
-    eqn = context.equation
-    where = describe(None if eqn is None else eqn.traceback)
+    target, where = target_of(context, _TARGETS)
     if target is None:
         raise NotImplementedError(
             f"{caller}: programs for {' and '.join(context.platforms)} cannot call Python "

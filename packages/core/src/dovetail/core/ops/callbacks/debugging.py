@@ -15,8 +15,13 @@ from dovetail.core.basis.operands import operand
 from dovetail.core.ir.avals import is_array_like
 from dovetail.core.ir.effects import HostEffect, debug_effect, ordered_debug_effect
 from dovetail.core.ir.jaxpr import Effects
-from dovetail.core.ops.callbacks.calls import FlatCallback, call_in_program, call_now, for_each
-from dovetail.core.trace.primitive import Primitive
+from dovetail.core.ops.callbacks.calls import (
+    FlatCallback,
+    Observation,
+    call_in_program,
+    call_now,
+    for_each,
+)
 from dovetail.core.transform.flattening import check_callable
 
 if TYPE_CHECKING:
@@ -25,13 +30,8 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("dovetail.debug")
 
 
-class _Debugging(Primitive):
-    """What the primitives of debugging share: they have no results, and tangents do not concern
-    them."""
-
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
+class _Debugging(Observation):
+    """What the primitives of debugging share: Python is called when the program runs."""
 
     def caller(self, params: Mapping[str, Any]) -> str:
         """The function of the API."""
@@ -49,17 +49,6 @@ class _Debugging(Primitive):
         """A plain call: outside of programs there is nothing to compile."""
         ordered = self.effect(params).ordered
         return call_now(self.caller(params), self.callback(params), args, (), ordered)
-
-    def abstract(self, *avals: Any, **params: Any) -> Any:
-        return []
-
-    def reference(self, *args: Any, **params: Any) -> Any:
-        return []
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), []
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dovetail.core.base import pytree
 from dovetail.core.basis.operands import operand
 from dovetail.core.ir.jaxpr import Effects
+from dovetail.core.ops.callbacks.calls import Observation
 from dovetail.core.ops.naming import as_array
-from dovetail.core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -24,29 +24,15 @@ class InspectionEffect:
         return "Inspection"
 
 
-class InspectSharding(Primitive):
+class InspectSharding(Observation):
     """Tells a function of the host where an array is."""
 
     name = "inspect_sharding"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
 
     def evaluate(self, x: Any, *, callback: Callable[[Any], object]) -> Any:
         """A plain call with the sharding of the array."""
         callback(as_array(x).sharding)
         return []
-
-    def abstract(self, x: Any, **params: Any) -> Any:
-        return []
-
-    def reference(self, x: Any, **params: Any) -> Any:
-        return []
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), []
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
