@@ -30,11 +30,14 @@ def few_programs() -> Iterator[None]:
 
     Each maps pages of its own, and a process that keeps those of thousands of tests reaches the
     number of mappings that Linux allows (65,530), at which the compiler aborts. What remains is
-    left out of later collections, which would otherwise take seconds in tests that ask for them.
+    left out of later collections, which would otherwise take seconds: the tests themselves are
+    most of it. Once in a while everything is looked through, for cycles that became garbage later.
     """
     yield
-    if next(_finished) % 100 == 0 and "dovetail" in sys.modules:
-        gc.unfreeze()
+    finished = next(_finished)
+    if finished % 100 == 0 and "dovetail" in sys.modules:
+        if finished % 2000 == 0:
+            gc.unfreeze()
         sys.modules["dovetail"].clear_caches()
         gc.collect()
         gc.freeze()

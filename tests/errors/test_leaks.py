@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib.util
 import re
+import sys
 import threading
 import types
 import weakref
@@ -30,9 +32,15 @@ def new_objects() -> None:
 
 
 @pytest.fixture
-def old_objects(new_objects: None) -> None:
-    """Let searches find this module's globals."""
-    gc.unfreeze()
+def young(new_objects: None) -> Iterator[Any]:
+    """A copy of this module whose globals searches find."""
+    spec = importlib.util.spec_from_file_location("copy_of_test_leaks", __file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
 
 
 TRANSFORMATIONS: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
@@ -307,17 +315,10 @@ PLACES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 
 @pytest.fixture
 def nothing_kept() -> Iterator[None]:
-    global latest
     yield
-    latest = model.last = None
-    model.hidden[:] = [None, None]
-    assert collect.__defaults__ is not None
-    for held in (cache, Model.made, source, collect.__defaults__[0], vars(marked)):
-        held.clear()
-    collect_by_name.__kwdefaults__["table"].clear()
-    slotted.kept = None
+    cache.clear()
+    source.clear()
     scale.cache_clear()
-    scales.cache_clear()
 
 
 # How a tracer is kept and what made it are independent: all kinds are tried under one
@@ -333,11 +334,9 @@ CASES = [
 ]
 
 
-@pytest.mark.usefixtures("nothing_kept")
 @pytest.mark.parametrize(("kind", "place"), CASES)
-@pytest.mark.usefixtures("old_objects")
-def test_paths(kind: str, place: str) -> None:
-    keep, path, advice = KINDS[kind]
+def test_paths(kind: str, place: str, young: Any) -> None:
+    keep, path, advice = young.KINDS[kind]
 
     def function(x: Any) -> Any:
         keep(jnp.sin(x))
@@ -494,9 +493,9 @@ def test_variables_of_other_threads() -> None:
         thread.join()
 
 
-@pytest.mark.usefixtures("nothing_kept")
-@pytest.mark.usefixtures("old_objects")
-def test_many_tracers_and_many_holders() -> None:
+def test_many_tracers_and_many_holders(young: Any) -> None:
+    cache = young.cache
+
     def many_tracers(x: Any) -> Any:
         cache["all"] = [x + i for i in range(25)]
         return x
@@ -548,10 +547,9 @@ class _Awkward:
     __eq__ = __repr__ = __hash__ = None  # type: ignore[assignment]
 
 
-@pytest.mark.usefixtures("nothing_kept")
-@pytest.mark.usefixtures("old_objects")
-def test_objects_that_raise() -> None:
+def test_objects_that_raise(young: Any) -> None:
     bystander = _Awkward(1)
+    cache = young.cache
     with (
         pytest.raises(dt.errors.UnexpectedTracerError, match=r"by cache\['y'\]\.kept, where"),
         dt.checking_leaks(),

@@ -32,6 +32,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "debug_check": "tests/unit/test_debug_check.py",
     "jit": "tests/unit/test_jit.py",
     "platform_index": "tests/unit/test_platform_dependent.py",
+    "buffer_callback": "tests/unit/test_buffer_callback.py",
+    "inspect_sharding": "tests/unit/test_debug_sharding.py",
     "pure_callback": "tests/unit/test_callbacks.py",
     "io_callback": "tests/unit/test_callbacks.py",
     "debug_callback": "tests/unit/test_debug.py",

@@ -152,8 +152,9 @@ def test_callbacks(made: Any) -> None:
                 return c, None
             return made(lambda c: np.float32(c) if held else c, c, c), None
 
-        lax.scan(body, jnp.float32(1.0), ONES)
-        dt.jit(lambda c: body(c, None)[0])(jnp.float32(1.0))
+        # A program that is still running holds its callbacks.
+        dt.block_until_ready(lax.scan(body, jnp.float32(1.0), ONES))
+        dt.block_until_ready(dt.jit(lambda c: body(c, None)[0])(jnp.float32(1.0)))
         dt.effects_barrier()
         return weakref.ref(held)
 
