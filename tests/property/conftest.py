@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-LAWS = ("derivatives_agree", "transpose_is_adjoint", "transformations_commute")
+LAWS = ("batch_is_loop", "derivatives_agree", "transpose_is_adjoint", "transformations_commute")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the checks of derivatives: their rules are the same for every version of jaxlib."""
+    """Mark the checks of derivatives and batches: no version of jaxlib has a part in their rules."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and callspec.params.get("check") in LAWS:
         item.add_marker("laws")

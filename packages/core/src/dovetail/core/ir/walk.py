@@ -90,10 +90,10 @@ def _collect(values: Sequence[Any], found: list[Jaxpr | ClosedJaxpr]) -> None:
             _collect(value, found)
 
 
-def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
+def jaxprs_in_params(params: Mapping[str, Any]) -> list[Jaxpr]:
     """The jaxprs among the parameters of an equation; closed ones without their constants."""
-    for found in jaxprs_and_closed_jaxprs(params):
-        yield found.jaxpr if isinstance(found, ClosedJaxpr) else found
+    found = jaxprs_and_closed_jaxprs(params)
+    return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in found]
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
