@@ -8,7 +8,7 @@ LAWS = ("batch_is_loop", "derivatives_agree", "transpose_is_adjoint", "transform
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the checks of derivatives and batches: no version of jaxlib has a part in their rules."""
+    """Mark the checks of derivatives and batches: no jaxlib has a part in their rules."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and callspec.params.get("check") in LAWS:
         item.add_marker("laws")
