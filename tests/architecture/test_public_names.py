@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.metadata
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,24 +48,23 @@ def test_every_public_module_is_listed(root):
     assert found == set(dovetail._MODULES)
 
 
-def test_the_stub_of_lax_is_its_table(root):
-    from dovetail import lax
-
-    stub = root / "packages" / "core" / "src" / "dovetail" / "lax" / "__init__.pyi"
+@pytest.mark.parametrize("name", ["lax", "numpy"])
+def test_stubs_are_the_tables(name):
+    package = importlib.import_module(f"dovetail.{name}")
     declared = {}
-    for node in ast.parse(stub.read_text()).body[1:]:
+    for node in ast.parse(Path(package.__file__).with_suffix(".pyi").read_text()).body[1:]:
         assert isinstance(node, ast.ImportFrom)
         for alias in node.names:
-            assert alias.asname == alias.name, alias.name
-            declared[alias.name] = node.module
-    assert declared == lax._MODULE_OF | dict.fromkeys(lax._SUBMODULES, "dovetail.lax")
-    assert list(lax.__all__) == sorted(declared)
+            declared[alias.asname] = (node.module, alias.name)
+    modules = {module: (package.__name__, module) for module in package._SUBMODULES}
+    assert declared == package._ENTRIES | modules
+    assert list(package.__all__) == sorted(declared)
 
 
-def test_every_submodule_of_lax_is_listed(root):
+def test_every_submodule_of_lax_is_listed():
     from dovetail import lax
 
-    folder = root / "packages" / "core" / "src" / "dovetail" / "lax"
+    folder = Path(lax.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(lax._SUBMODULES)
     for name in lax._SUBMODULES:
         assert getattr(lax, name).__name__ == f"dovetail.lax.{name}"

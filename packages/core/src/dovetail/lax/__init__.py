@@ -137,20 +137,21 @@ _MODULES = {
         "reduce_window_shape_tuple reduce_window_sum_p"
     ),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+_ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 
 _SUBMODULES = ("linalg",)
 
-__all__ = sorted((*_MODULE_OF, *_SUBMODULES))
+__all__ = sorted((*_ENTRIES, *_SUBMODULES))
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"dovetail.lax.{name}")
-    module = _MODULE_OF.get(name)
-    if module is None:
+    entry = _ENTRIES.get(name)
+    if entry is None:
         raise AttributeError(f"module 'dovetail.lax' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(module), name)
+    module, attribute = entry
+    value = globals()[name] = getattr(import_module(module), attribute)
     return value
 
 
