@@ -39,6 +39,7 @@ _MODULES = {
     "dovetail.numpy.exponentials": (
         "exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sinc"
     ),
+    "dovetail.numpy.extremes": ("minmax top_k"),
     "dovetail.numpy.float_parts": ("copysign frexp ldexp nextafter signbit spacing"),
     "dovetail.numpy.gathering": ("compress extract take take_along_axis"),
     "dovetail.numpy.joining": (
@@ -65,13 +66,13 @@ _MODULES = {
     ),
     "dovetail.numpy.rounding": ("around=round ceil fix=trunc floor modf rint round trunc"),
     "dovetail.numpy.scalar_types": (
-        "bfloat16 bool=bool_ bool_ can_cast cdouble character complex128 complex64 complex_ "
-        "complexfloating csingle double dtype finfo flexible float16 float32 float4_e2m1fn "
-        "float64 float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz "
-        "float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating generic iinfo inexact "
-        "int16 int2 int32 int4 int64 int8 int_ integer isdtype issubdtype number object_ "
-        "promote_types result_type signedinteger single uint uint16 uint2 uint32 uint4 uint64 "
-        "uint8 unsignedinteger"
+        "ComplexWarning bfloat16 bool=bool_ bool_ can_cast cdouble character complex128 complex64 "
+        "complex_ complexfloating csingle double dtype finfo flexible float16 float32 "
+        "float4_e2m1fn float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 "
+        "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+        "float8_e8m0fnu float_ floating generic iinfo inexact int1 int16 int2 int32 int4 int64 "
+        "int8 int_ integer isdtype issubdtype number object_ promote_types result_type "
+        "signedinteger single uint uint1 uint16 uint2 uint32 uint4 uint64 uint8 unsignedinteger"
     ),
     "dovetail.numpy.searching": (
         "argmax argmin argwhere flatnonzero nanargmax nanargmin nonzero searchsorted"

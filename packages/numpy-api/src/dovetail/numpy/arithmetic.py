@@ -611,7 +611,7 @@ def minimum(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def fmax(x1: Any, x2: Any, /) -> Any:
+def fmax(x1: Any, x2: Any) -> Any:
     """The greater of two arrays, element by element; where one of them is nan, the other.
 
     Args:
@@ -630,7 +630,7 @@ def fmax(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def fmin(x1: Any, x2: Any, /) -> Any:
+def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of two arrays, element by element; where one of them is nan, the other.
 
     Args:

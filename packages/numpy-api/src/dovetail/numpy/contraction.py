@@ -236,6 +236,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
         b: array or scalar.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which products are summed.
+        out_sharding: not supported yet.
 
     Returns:
         An array with the other dimensions of `a`, then those of `b`.
@@ -289,6 +290,7 @@ def tensordot(
     *,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The sum of products over several dimensions of two arrays.
 
@@ -312,6 +314,7 @@ def tensordot(
         >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
         (2, 5)
     """
+    no_sharding("tensordot", out_sharding)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ValueError(f"tensordot: axes must be a number or a pair, got {axes}")

@@ -703,7 +703,13 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """An array of one repeated value, with the shape and dtype of another.
 
@@ -713,6 +719,7 @@ def full_like(
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
         device: where the array is placed, and stays.
+        out_sharding: not supported yet.
 
     Returns:
         An array.
@@ -722,4 +729,5 @@ def full_like(
         >>> print(jnp.full_like(jnp.arange(3), 7))
         [7 7 7]
     """
+    no_sharding("full_like", out_sharding)
     return _like("full_like", a, fill_value, dtype, shape, device)

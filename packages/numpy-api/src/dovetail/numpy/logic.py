@@ -14,6 +14,7 @@ from dovetail.numpy.arguments import (
     convert,
     inexact_dtype,
     literal,
+    no_out,
     promoted_pair,
     refuse_complex,
     value,
@@ -321,11 +322,12 @@ def isinf(x: Any, /) -> Any:
 
 
 @compiled
-def isposinf(x: Any, /) -> Any:
+def isposinf(x: Any, /, out: None = None) -> Any:
     """Where elements are plus infinity.
 
     Args:
         x: array or scalar of a real dtype.
+        out: not supported, since arrays are immutable.
 
     Returns:
         A boolean array of the shape of `x`.
@@ -335,6 +337,7 @@ def isposinf(x: Any, /) -> Any:
         >>> print(jnp.isposinf(jnp.array([1., jnp.inf, -jnp.inf])))
         [False  True False]
     """
+    no_out("isposinf", out)
     x = array_like(x, "isposinf")
     refuse_complex("isposinf", x)
     kind = dtypes.kind_of(x.dtype)
@@ -342,11 +345,12 @@ def isposinf(x: Any, /) -> Any:
 
 
 @compiled
-def isneginf(x: Any, /) -> Any:
+def isneginf(x: Any, /, out: None = None) -> Any:
     """Where elements are minus infinity.
 
     Args:
         x: array or scalar of a real dtype.
+        out: not supported, since arrays are immutable.
 
     Returns:
         A boolean array of the shape of `x`.
@@ -356,6 +360,7 @@ def isneginf(x: Any, /) -> Any:
         >>> print(jnp.isneginf(jnp.array([1., jnp.inf, -jnp.inf])))
         [False False  True]
     """
+    no_out("isneginf", out)
     x = array_like(x, "isneginf")
     refuse_complex("isneginf", x)
     kind = dtypes.kind_of(x.dtype)

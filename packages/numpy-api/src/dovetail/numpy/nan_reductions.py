@@ -214,6 +214,7 @@ def nanvar(
     ddof: int = 0,
     keepdims: bool = False,
     where: Any = None,
+    mean: Any = None,
 ) -> Any:
     """`var` of the elements that are not nan; nan where there are none.
 
@@ -225,6 +226,7 @@ def nanvar(
         ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
         keepdims: whether the dimensions stay, with size one.
         where: boolean array that broadcasts with `a`: which elements count.
+        mean: the mean, with size one in the dimensions of `axis`, where it is known already.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -234,9 +236,8 @@ def nanvar(
     no_out("nanvar", out)
     x, is_number = _numbers("nanvar", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
-    return plain(var)(
-        x, axis, dtype, None, ddof, keepdims, where=_counting("nanvar", is_number, where)
-    )
+    counting = _counting("nanvar", is_number, where)
+    return plain(var)(x, axis, dtype, None, ddof, keepdims, where=counting, mean=mean)
 
 
 @compiled_with("axis", "dtype", "ddof", "keepdims")
@@ -248,6 +249,7 @@ def nanstd(
     ddof: int = 0,
     keepdims: bool = False,
     where: Any = None,
+    mean: Any = None,
 ) -> Any:
     """`std` of the elements that are not nan; nan where there are none.
 
@@ -259,6 +261,7 @@ def nanstd(
         ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
         keepdims: whether the dimensions stay, with size one.
         where: boolean array that broadcasts with `a`: which elements count.
+        mean: the mean, with size one in the dimensions of `axis`, where it is known already.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -268,6 +271,5 @@ def nanstd(
     no_out("nanstd", out)
     x, is_number = _numbers("nanstd", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
-    return plain(std)(
-        x, axis, dtype, None, ddof, keepdims, where=_counting("nanstd", is_number, where)
-    )
+    counting = _counting("nanstd", is_number, where)
+    return plain(std)(x, axis, dtype, None, ddof, keepdims, where=counting, mean=mean)

@@ -65,7 +65,7 @@ def ceil(x: Any, /) -> Any:
 
 
 @compiled
-def trunc(x: Any, /) -> Any:
+def trunc(x: Any) -> Any:
     """Each element without its fraction: rounded towards zero.
 
     Args:
@@ -173,11 +173,12 @@ def _towards_zero(x: Any) -> Any:
 
 
 @compiled
-def modf(x: Any, /) -> Any:
+def modf(x: Any, /, out: None = None) -> Any:
     """The fraction and the integer part of each element, both with its sign.
 
     Args:
         x: array or scalar of a real dtype.
+        out: not supported, since arrays are immutable.
 
     Returns:
         A tuple of two float arrays of the shape of `x`: fractions and integer parts.
@@ -188,6 +189,7 @@ def modf(x: Any, /) -> Any:
         >>> print(fraction, whole)
         [ 0.5  -0.25] [ 1. -2.]
     """
+    no_out("modf", out)
     x = inexact("modf", x)
     refuse_complex("modf", x)
     whole = _towards_zero(x)

@@ -14,9 +14,7 @@ import numpy as np
 from dovetail.core.base import dtypes
 from dovetail.core.base.dtypes import finfo as finfo
 from dovetail.core.base.dtypes import iinfo as iinfo
-from dovetail.core.base.dtypes import issubdtype as issubdtype
 from dovetail.core.base.dtypes import promote_types as promote_types
-from dovetail.core.base.dtypes import result_type as result_type
 
 
 class ScalarType(type):
@@ -89,7 +87,14 @@ float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
 float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
 float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
 float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
+float6_e2m3fn = _scalar_type("float6_e2m3fn", ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type("float6_e3m2fn", ml_dtypes.float6_e3m2fn)
 float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
+
+# Single bits came to ml_dtypes after its oldest release that is taken.
+if hasattr(ml_dtypes, "int1"):
+    int1 = _scalar_type("int1", ml_dtypes.int1)
+    uint1 = _scalar_type("uint1", ml_dtypes.uint1)
 
 # NumPy's other names. On all platforms the default integers are named int_ and uint.
 single, double = float32, float64
@@ -109,6 +114,45 @@ flexible = np.flexible
 character = np.character
 object_ = np.object_
 dtype = np.dtype
+ComplexWarning = np.exceptions.ComplexWarning
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is another, or one of its kind.
+
+    Args:
+        arg1: a dtype, or a kind such as ``dovetail.numpy.integer``.
+        arg2: the same.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int8", jnp.int32)
+        (True, False)
+    """
+    return dtypes.issubdtype(arg1, arg2)
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype of the result of an operation on some values.
+
+    `explain_dtype` says why. Unlike in NumPy, Python numbers and other weakly typed values give way
+    to the dtypes of arrays.
+
+    Args:
+        *args: arrays, numbers and dtypes, at least one.
+
+    Returns:
+        A dtype.
+
+    Raises:
+        TypePromotionError: they do not combine.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.result_type(jnp.ones(2, "float16"), 2.5), jnp.result_type("int8", "uint8")
+        (dtype('float16'), dtype('int16'))
+    """
+    return dtypes.result_type(*args)
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:

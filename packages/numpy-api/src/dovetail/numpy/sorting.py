@@ -62,7 +62,7 @@ def sort(
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
-@compiled_with("axis", "kind", "order", "stable", "descending")
+@compiled_with("axis", "kind", "order", "stable", "descending", "dtype")
 def argsort(
     a: Any,
     axis: int | None = -1,
@@ -71,6 +71,7 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
+    dtype: Any = None,
 ) -> Any:
     """The positions of the elements along a dimension in the order that sorts them.
 
@@ -81,9 +82,14 @@ def argsort(
         order: must be None.
         stable: whether equal elements keep their order.
         descending: whether the order is falling instead; equal elements still keep theirs.
+        dtype: dtype of the result, of integers that hold every position; the default one if None.
 
     Returns:
         An integer array of the shape of `a`, or a vector.
+
+    Raises:
+        TypeError: `dtype` is none of integers.
+        ValueError: `dtype` cannot hold every position.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -92,14 +98,13 @@ def argsort(
     """
     x, dimension = _prepared("argsort", a, axis, kind, order)
     shape = aval_of(x).shape
-    positions = iota_p.bind(
-        dtype=dtypes.default_dtype("i"), shape=shape, dimension=dimension, sharding=None
-    )
+    wanted = _position_dtype(dtype, shape[dimension])
+    positions = iota_p.bind(dtype=wanted, shape=shape, dimension=dimension, sharding=None)
     keys = x
     if descending:
         # Sorted backwards and turned round, so that equal elements keep their order.
         keys = rev_p.bind(x, dimensions=(dimension,))
-        last = literal(max(shape[dimension] - 1, 0), dtypes.default_dtype("i"))
+        last = literal(max(shape[dimension] - 1, 0), wanted)
         positions = lax.sub(last, positions)
     _, result = sort_p.bind(
         keys, positions, dimension=dimension, is_stable=bool(stable), num_keys=1
@@ -107,13 +112,25 @@ def argsort(
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
-@compiled_with("axis")
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def _position_dtype(dtype: Any, size: int) -> Any:
+    if dtype is None:
+        return dtypes.default_dtype("i")
+    wanted = dtypes.check_user_dtype(dtype, "argsort")
+    if dtypes.kind_of(wanted) not in ("i", "u"):
+        raise TypeError(f"argsort: dtype must be one of integers, got {wanted}")
+    if size - 1 > dtypes.iinfo(wanted).max:
+        raise ValueError(f"argsort: {wanted} cannot hold the positions of {size} elements")
+    return wanted
+
+
+@compiled_with("axis", "batch_size")
+def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Any:
     """The positions that sort several arrays together, the last of which counts first.
 
     Args:
         keys: sequence of arrays of one shape, or an array of them.
         axis: dimension.
+        batch_size: has no effect; there for JAX's sake, which compiles many keys in batches.
 
     Returns:
         An integer array of the shape of one key.

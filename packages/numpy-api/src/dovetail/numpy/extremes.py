@@ -1,0 +1,114 @@
+"""Both extremes at once, and the several largest or smallest elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.creation import iota_p
+from dovetail.core.ops.sorting import sort_p
+from dovetail.numpy.arguments import (
+    Axis,
+    array_like,
+    canonical_axis,
+    integer,
+    no_out,
+    refuse_complex,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.reductions import max, min
+
+
+@compiled_with("axis", "keepdims")
+def minmax(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> tuple[Any, Any]:
+    """The smallest and the largest element along some dimensions; nan where there is one.
+
+    Args:
+        a: array or scalar.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        keepdims: whether the dimensions stay, with size one.
+        initial: number that takes part in both, or a tuple of one for each.
+        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+
+    Returns:
+        A pair of arrays without these dimensions.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> low, high = jnp.minmax(jnp.array([[1, 5], [7, 2]]), axis=1)
+        >>> print(low, high)
+        [1 2] [5 7]
+    """
+    no_out("minmax", out)
+    x = array_like(a, "minmax", "a")
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    return (
+        plain(min)(x, axis, None, keepdims, low, where),
+        plain(max)(x, axis, None, keepdims, high, where),
+    )
+
+
+@compiled_with("k", "axis", "mode", "sorted")
+def top_k(
+    a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+) -> tuple[Any, Any]:
+    """The largest or smallest elements along a dimension, and their positions.
+
+    Of equal elements those that come first are taken. Nan is larger than all numbers.
+
+    Args:
+        a: array of rank 1 or more, of a real dtype.
+        k: how many; at most the size of the dimension.
+        axis: dimension.
+        mode: "largest" or "smallest".
+        sorted: whether they must be in order, the most extreme one first. They always are.
+
+    Returns:
+        A pair of arrays with size `k` in the dimension: elements, and positions in it.
+
+    Raises:
+        TypeError: `a` is complex.
+        ValueError: the dimension has less than `k` elements.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> values, positions = jnp.top_k(jnp.array([1, 4, 3, 0]), 2)
+        >>> print(values, positions)
+        [4 3] [1 2]
+    """
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+    x = value(array_like(a, "top_k", "a"))
+    refuse_complex("top_k", x)
+    shape = aval_of(x).shape
+    if not shape:
+        raise ValueError("top_k needs an array of rank 1 or more, got a scalar")
+    dimension = canonical_axis("top_k", axis, len(shape))
+    count = integer("top_k", "k", k)
+    if not 0 <= count <= shape[dimension]:
+        raise ValueError(
+            f"top_k: k must be from 0 to {shape[dimension]}, the size of dimension {dimension}, "
+            f"got {count}"
+        )
+    if mode == "largest":
+        return lax.top_k(x, count, axis=dimension)
+    places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)
+    values, order = sort_p.bind(x, places, dimension=dimension, is_stable=True, num_keys=1)
+    return (
+        lax.slice_in_dim(values, 0, count, axis=dimension),
+        lax.slice_in_dim(order, 0, count, axis=dimension),
+    )
