@@ -96,9 +96,15 @@ _ENTRIES = {
     for entry in entries.split()
 }
 
-_SUBMODULES = ("linalg",)
+_SUBMODULES = ("fft", "linalg")
 
 __all__ = sorted((*_ENTRIES, *_SUBMODULES))
+__array_api_version__ = "2024.12"
+
+
+def __array_namespace_info__() -> object:
+    """What the Python array API standard lets libraries ask: dtypes, devices, capabilities."""
+    return import_module("dovetail.numpy.namespace_info").NamespaceInfo()
 
 
 def __getattr__(name: str) -> object:

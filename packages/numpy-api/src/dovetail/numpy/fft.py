@@ -1,0 +1,630 @@
+"""Discrete Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axis,
+    convert,
+    literal,
+    refuse_complex,
+    requested_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.creation import on_device
+from dovetail.numpy.fourier import along, length, over, over_two
+from dovetail.numpy.shapes import roll
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+@compiled_with("n", "axis", "norm")
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The discrete Fourier transform along one dimension.
+
+    Args:
+        a: array of any numeric dtype.
+        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
+            those that it has.
+        axis: dimension.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimension transformed, which has size `n`.
+        Its parts have 64 bits where those of `a` have, otherwise 32.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.fft(jnp.array([1., 0., 0., 0.])))
+        [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
+    """
+    return along("fft.fft", a, n, axis, norm, lax.FftType.FFT)
+
+
+@compiled_with("n", "axis", "norm")
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`.
+
+    Args:
+        a: array of any numeric dtype.
+        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
+            those that it has.
+        axis: dimension.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimension transformed, which has size `n`.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.ifft(jnp.array([4., 0., 0., 0.])))
+        [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
+    """
+    return along("fft.ifft", a, n, axis, norm, lax.FftType.IFFT)
+
+
+@compiled_with("n", "axis", "norm")
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The first half of the discrete Fourier transform of real numbers along one dimension.
+
+    The other half holds the conjugates of this one.
+
+    Args:
+        a: array of a real dtype.
+        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
+            those that it has.
+        axis: dimension.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimension transformed, which has size
+        ``n // 2 + 1``.
+
+    Raises:
+        TypeError: `a` is complex.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.rfft(jnp.array([1., 0., 0., 0.])))
+        [1.+0.j 1.+0.j 1.+0.j]
+    """
+    return along("fft.rfft", a, n, axis, norm, lax.FftType.RFFT)
+
+
+@compiled_with("n", "axis", "norm")
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`: real numbers from the first half of their transform.
+
+    Args:
+        a: array of any numeric dtype: the first ``n // 2 + 1`` coefficients along the dimension,
+            the others being their conjugates.
+        n: how many points there are in the result; `a` is cut to ``n // 2 + 1`` coefficients, or
+            filled up with zeros. If None, twice the number of coefficients less one, which is even.
+        axis: dimension.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A real array of the shape of `a`, but for the dimension transformed, which has size `n`.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.irfft(jnp.array([4., 0., 0.])))
+        [1. 1. 1. 1.]
+    """
+    return along("fft.irfft", a, n, axis, norm, lax.FftType.IRFFT)
+
+
+@compiled_with("n", "axis", "norm")
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The discrete Fourier transform of a Hermitian signal, which is real.
+
+    Of the signal the first half is given; the other half holds the conjugates of this one.
+
+    Args:
+        a: array of any numeric dtype: the first ``n // 2 + 1`` points of the signal.
+        n: how many points the signal has; `a` is cut to ``n // 2 + 1`` of them, or filled up with
+            zeros. If None, twice the number of those given less one, which is even.
+        axis: dimension.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A real array of the shape of `a`, but for the dimension transformed, which has size `n`.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.hfft(jnp.array([1., 2., 1.])))
+        [ 6.  0. -2.  0.]
+    """
+    return along("fft.hfft", a, n, axis, norm, lax.FftType.IRFFT, conjugated=True)
+
+
+@compiled_with("n", "axis", "norm")
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`: the first half of a Hermitian signal from its real transform.
+
+    Args:
+        a: array of a real dtype.
+        n: how many points are transformed; `a` is cut to them, or filled up with zeros. If None,
+            those that it has.
+        axis: dimension.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimension transformed, which has size
+        ``n // 2 + 1``.
+
+    Raises:
+        TypeError: `a` is complex.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])))
+        [1.-0.j 2.-0.j 1.-0.j]
+    """
+    return along("fft.ihfft", a, n, axis, norm, lax.FftType.RFFT, conjugated=True)
+
+
+@compiled_with("s", "axes", "norm")
+def fftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The discrete Fourier transform along several dimensions.
+
+    Args:
+        a: array of any numeric dtype.
+        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
+            with zeros. If None, those that it has.
+        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimensions transformed, which have the
+        sizes `s`.
+
+    Raises:
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.fftn(jnp.eye(2)))
+        [[2.+0.j 0.+0.j]
+         [0.+0.j 2.+0.j]]
+    """
+    return over("fft.fftn", a, s, axes, norm, lax.FftType.FFT)
+
+
+@compiled_with("s", "axes", "norm")
+def ifftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `fftn`.
+
+    Args:
+        a: array of any numeric dtype.
+        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
+            with zeros. If None, those that it has.
+        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimensions transformed, which have the
+        sizes `s`.
+
+    Raises:
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.ifftn(2 * jnp.eye(2)))
+        [[1.+0.j 0.+0.j]
+         [0.+0.j 1.+0.j]]
+    """
+    return over("fft.ifftn", a, s, axes, norm, lax.FftType.IFFT)
+
+
+@compiled_with("s", "axes", "norm")
+def rfftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The first half of the discrete Fourier transform of real numbers along several dimensions.
+
+    Args:
+        a: array of a real dtype.
+        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
+            with zeros. If None, those that it has.
+        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimensions transformed, which have the
+        sizes `s`; of the last of them the first ``s[-1] // 2 + 1`` coefficients are there.
+
+    Raises:
+        TypeError: `a` is complex.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.rfftn(jnp.eye(2)))
+        [[2.+0.j 0.+0.j]
+         [0.+0.j 2.+0.j]]
+    """
+    return over("fft.rfftn", a, s, axes, norm, lax.FftType.RFFT)
+
+
+@compiled_with("s", "axes", "norm")
+def irfftn(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `rfftn`.
+
+    Args:
+        a: array of any numeric dtype, with the first ``s[-1] // 2 + 1`` coefficients along the last
+            of `axes`.
+        s: how many points there are in the result along each of `axes`; `a` is cut, or filled up
+            with zeros. If None, those that it has; along the last dimension twice the number of
+            coefficients less one.
+        axes: dimensions, all different; if None the last ones, as many as `s` has, or all.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A real array of the shape of `a`, but for the dimensions transformed, which have the sizes
+        `s`.
+
+    Raises:
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.irfftn(2 * jnp.eye(2)))
+        [[1. 0.]
+         [0. 1.]]
+    """
+    return over("fft.irfftn", a, s, axes, norm, lax.FftType.IRFFT)
+
+
+@compiled_with("s", "axes", "norm")
+def fft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The discrete Fourier transform along two dimensions.
+
+    Args:
+        a: array of any numeric dtype.
+        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
+            with zeros. If None, those that it has.
+        axes: the two dimensions.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimensions transformed, which have the
+        sizes `s`.
+
+    Raises:
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.fft2(jnp.eye(2)))
+        [[2.+0.j 0.+0.j]
+         [0.+0.j 2.+0.j]]
+    """
+    return over_two("fft.fft2", a, s, axes, norm, lax.FftType.FFT)
+
+
+@compiled_with("s", "axes", "norm")
+def ifft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `fft2`.
+
+    Args:
+        a: array of any numeric dtype.
+        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
+            with zeros. If None, those that it has.
+        axes: the two dimensions.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimensions transformed, which have the
+        sizes `s`.
+
+    Raises:
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.ifft2(2 * jnp.eye(2)))
+        [[1.+0.j 0.+0.j]
+         [0.+0.j 1.+0.j]]
+    """
+    return over_two("fft.ifft2", a, s, axes, norm, lax.FftType.IFFT)
+
+
+@compiled_with("s", "axes", "norm")
+def rfft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The first half of the discrete Fourier transform of real numbers along two dimensions.
+
+    Args:
+        a: array of a real dtype.
+        s: how many points are transformed along each of `axes`; `a` is cut to them, or filled up
+            with zeros. If None, those that it has.
+        axes: the two dimensions.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A complex array of the shape of `a`, but for the dimensions transformed, which have the
+        sizes `s`; of the last of them the first ``s[-1] // 2 + 1`` coefficients are there.
+
+    Raises:
+        TypeError: `a` is complex.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.rfft2(jnp.eye(2)))
+        [[2.+0.j 0.+0.j]
+         [0.+0.j 2.+0.j]]
+    """
+    return over_two("fft.rfft2", a, s, axes, norm, lax.FftType.RFFT)
+
+
+@compiled_with("s", "axes", "norm")
+def irfft2(
+    a: Any,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `rfft2`.
+
+    Args:
+        a: array of any numeric dtype, with the first ``s[-1] // 2 + 1`` coefficients along the last
+            of `axes`.
+        s: how many points there are in the result along each of `axes`; `a` is cut, or filled up
+            with zeros. If None, those that it has; along the last dimension twice the number of
+            coefficients less one.
+        axes: the two dimensions.
+        norm: "backward" (or None) to divide by the number of points in the inverse only, "forward"
+            to divide there instead of in the inverse, "ortho" to divide by its square root in
+            both.
+
+    Returns:
+        A real array of the shape of `a`, but for the dimensions transformed, which have the sizes
+        `s`.
+
+    Raises:
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
+            of bounds or named twice, or `norm` is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.irfft2(2 * jnp.eye(2)))
+        [[1. 0.]
+         [0. 1.]]
+    """
+    return over_two("fft.irfft2", a, s, axes, norm, lax.FftType.IRFFT)
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of the coefficients of `fft`, in their order.
+
+    Args:
+        n: how many points the signal has.
+        d: distance of its points, a scalar; a frequency is in cycles per unit of it.
+        dtype: floating-point dtype of the result; the default one if None.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array of shape ``(n,)``: those from zero on, then the negative ones, the least first.
+
+    Raises:
+        TypeError: `n` is no integer, `d` no real number, or `dtype` not of floating point.
+        ValueError: `n` is not positive, or `d` is no scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.fftfreq(4))
+        [ 0.    0.25 -0.5  -0.25]
+    """
+    return _frequencies("fft.fftfreq", n, d, dtype, device, False)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of the coefficients of `rfft`, in their order.
+
+    Args:
+        n: how many points the signal has.
+        d: distance of its points, a scalar; a frequency is in cycles per unit of it.
+        dtype: floating-point dtype of the result; the default one if None.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array of shape ``(n // 2 + 1,)``: those from zero on.
+
+    Raises:
+        TypeError: `n` is no integer, `d` no real number, or `dtype` not of floating point.
+        ValueError: `n` is not positive, or `d` is no scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.rfftfreq(4))
+        [0.   0.25 0.5 ]
+    """
+    return _frequencies("fft.rfftfreq", n, d, dtype, device, True)
+
+
+def _frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Any:
+    count = length(function, "n", n)
+    spacing = array_like(d, function, "d")
+    refuse_complex(function, spacing)
+    if aval_of(spacing).shape:
+        raise ValueError(f"{function}: d must be a scalar, got the shape {aval_of(spacing).shape}")
+    target = requested_dtype(function, dtype) or dtypes.default_dtype("f")
+    if dtypes.kind_of(target) != "f":
+        raise TypeError(f"{function}: dtype must be one of floating point, got {target}")
+    return on_device(_frequency_array(count, d, target, half), device)
+
+
+@compiled_with("n", "dtype", "half")
+def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
+    wide = dtypes.promote_types(dtype, dtypes.default_dtype("f"))
+    numbers = lax.iota(dtypes.default_dtype("i"), n // 2 + 1 if half else n)
+    if not half:
+        middle = literal((n - 1) // 2, numbers.dtype)
+        numbers = lax.sub(
+            numbers,
+            lax.mul(convert(lax.gt(numbers, middle), numbers.dtype), literal(n, numbers.dtype)),
+        )
+    spacing = convert(array_like(d, "fft.fftfreq", "d"), wide)
+    return convert(lax.div(convert(numbers, wide), lax.mul(spacing, literal(n, wide))), dtype)
+
+
+@compiled_with("axes")
+def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+    """The coefficients of a transform in the order of their frequencies, zero in the middle.
+
+    Args:
+        x: array.
+        axes: dimension, or several of them; all if None.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: a dimension is out of bounds.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1])))
+        [-2 -1  0  1  2]
+    """
+    return _shifted("fft.fftshift", x, axes, False)
+
+
+@compiled_with("axes")
+def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+    """The inverse of `fftshift`: coefficients in the order in which transforms have them.
+
+    Args:
+        x: array.
+        axes: dimension, or several of them; all if None.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: a dimension is out of bounds.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2])))
+        [ 0  1  2 -2 -1]
+    """
+    return _shifted("fft.ifftshift", x, axes, True)
+
+
+def _shifted(function: str, a: Any, axes: Any, back: bool) -> Any:
+    x = value(array_like(a, function, "x"))
+    shape = aval_of(x).shape
+    given = range(len(shape)) if axes is None else axes
+    given = given if isinstance(given, (tuple, list, range)) else (given,)
+    dimensions = tuple(canonical_axis(function, d, len(shape), "axes") for d in given)
+    halves = tuple(-(shape[d] // 2) if back else shape[d] // 2 for d in dimensions)
+    return plain(roll)(x, halves, dimensions)
