@@ -37,7 +37,7 @@ class ScalarType(type):
             return True
         try:
             return bool(cls.dtype == np.dtype(other))  # type: ignore[call-overload]
-        except TypeError:
+        except (TypeError, ValueError, SyntaxError):  # the latter two for text
             return False
 
     def __hash__(cls) -> int:

@@ -1,0 +1,88 @@
+"""What the Python array API standard lets libraries ask of a namespace."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from dovetail.core.base import dtypes
+from dovetail.core.base.config import enable_x64
+from dovetail.core.runtime import clients
+
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
+}
+_UNIONS: Final = {
+    "integral": ("signed integer", "unsigned integer"),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+}
+
+
+class NamespaceInfo:
+    """What ``dovetail.numpy.__array_namespace_info__()`` gives.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> info = jnp.__array_namespace_info__()
+        >>> info.default_dtypes()["integral"], sorted(info.dtypes(kind="real floating"))
+        (dtype('int32'), ['float32'])
+    """
+
+    __slots__ = ()
+
+    def capabilities(self) -> dict[str, Any]:
+        """What can be relied on, also in compiled functions, where sizes must be known."""
+        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
+
+    def default_device(self) -> Any:
+        """The device where arrays are placed that are asked to be nowhere else."""
+        return clients.default_device()
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+        """The dtypes of arrays that are asked to have none.
+
+        Args:
+            device: has no effect, since all devices have the same.
+        """
+        return {
+            "real floating": dtypes.default_dtype("f"),
+            "complex floating": dtypes.default_dtype("c"),
+            "integral": dtypes.default_dtype("i"),
+            "indexing": dtypes.default_dtype("i"),
+        }
+
+    def devices(self) -> list[Any]:
+        """The devices of the default platform that this process can address."""
+        return list(clients.local_devices())
+
+    def dtypes(
+        self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype[Any]]:
+        """The dtypes of the standard, by name; those of 64 bits while they are switched on.
+
+        Args:
+            device: has no effect, since all devices have the same.
+            kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+                "complex floating", "numeric", or several of them; all if None.
+
+        Raises:
+            ValueError: there is no such kind.
+        """
+        wanted = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        names: list[str] = []
+        for one in wanted:
+            if one not in _KINDS and one not in _UNIONS:
+                raise ValueError(
+                    f"dtypes: there is no kind {one!r}; it is one of "
+                    f"{', '.join((*_KINDS, *_UNIONS))}"
+                )
+            for part in _UNIONS.get(one, (one,)):
+                names += _KINDS[part]
+        found = {name: np.dtype(name) for name in names}
+        if enable_x64.value:
+            return found
+        return {n: d for n, d in found.items() if dtypes.canonicalize_dtype(d) == d}
