@@ -99,7 +99,7 @@ _ENTRIES = {
 _SUBMODULES = ("fft", "linalg")
 
 __all__ = sorted((*_ENTRIES, *_SUBMODULES))
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 
 def __array_namespace_info__() -> object:

@@ -55,9 +55,9 @@ class NamespaceInfo:
             "indexing": dtypes.default_dtype("i"),
         }
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> tuple[Any, ...]:
         """The devices of the default platform that this process can address."""
-        return list(clients.local_devices())
+        return tuple(clients.local_devices())
 
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
