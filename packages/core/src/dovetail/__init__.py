@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import enable_checks as enable_checks
     from dovetail.core.base.config import enable_x64 as enable_x64
     from dovetail.core.base.config import explain_cache_misses as explain_cache_misses
+    from dovetail.core.base.config import index_mode as index_mode
     from dovetail.core.base.config import legacy_prng_key as legacy_prng_key
     from dovetail.core.base.config import log_compiles as log_compiles
     from dovetail.core.base.config import no_tracing as no_tracing
@@ -147,6 +148,7 @@ _NAMES = {
     "fwd_and_bwd": "dovetail.core.api.backward_passes",
     "grad": "dovetail.core.api.derivatives",
     "hessian": "dovetail.core.api.jacobians",
+    "index_mode": "dovetail.core.base.config",
     "jacfwd": "dovetail.core.api.jacobians",
     "jacobian": "dovetail.core.api.jacobians:jacrev",
     "jacrev": "dovetail.core.api.jacobians",
@@ -255,6 +257,7 @@ __all__ = [
     "fwd_and_bwd",
     "grad",
     "hessian",
+    "index_mode",
     "jacfwd",
     "jacobian",
     "jacrev",

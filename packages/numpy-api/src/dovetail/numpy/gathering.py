@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.core.base import dtypes
+from dovetail.core.base.config import index_mode
 from dovetail.core.ir.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
@@ -23,9 +24,11 @@ from dovetail.numpy.shapes import broadcast_to, operand, reshaped
 def _mode(function: str, mode: Any) -> Any:
     if mode == "raise":
         raise ValueError(
-            f"{function}: mode 'raise' is not possible, since a compiled program cannot raise; use "
-            "'fill', 'clip' or 'wrap'"
+            f"{function}: mode 'raise' is not one of this argument; leave it out, and write "
+            "with dovetail.index_mode(\"raise\"): ..., or use 'fill', 'clip' or 'wrap'"
         )
+    if mode is None and index_mode.value == "raise":
+        return None
     return "fill" if mode is None else mode
 
 
@@ -41,7 +44,8 @@ def take(
 ) -> Any:
     """Elements, or slices, at given positions along a dimension.
 
-    Differs from NumPy's at positions out of bounds, which cannot raise an error.
+    Differs from NumPy's at positions out of bounds, which raise an error only with the option
+    ``index_mode="raise"``.
 
     Args:
         a: array.

@@ -13,7 +13,7 @@ from dovetail.core.ops.scatter_functions import scatter_apply
 from dovetail.core.ops.shape import add_dimensions, squeeze_dimensions
 from dovetail.numpy.index_parsing import parse
 from dovetail.numpy.index_plan import Plan
-from dovetail.numpy.indexing import get
+from dovetail.numpy.indexing import check, get
 from dovetail.numpy.scattering import update
 
 
@@ -45,15 +45,13 @@ def at(x: Any) -> IndexUpdateHelper:
     All take the keyword arguments
 
     - `mode`: what happens to positions out of bounds. ``"drop"`` (also ``"fill"``; the default of
-    updates)
-      leaves the update out, and `get` gives `fill_value`; ``"clip"`` takes the nearest position in
-      bounds; ``"promise_in_bounds"`` (the default of `get`) promises that there are none.
+      updates) leaves the update out, and `get` gives `fill_value`; ``"clip"`` takes the nearest
+      position in bounds; ``"promise_in_bounds"`` (the default of `get`) promises that there are
+      none. With the option ``index_mode="raise"`` they are errors where no mode is given.
     - `indices_are_sorted`, `unique_indices`: promises about arrays in the index, which may make the
-    program
-      faster; the result is undefined where they are broken.
+      program faster; the result is undefined where they are broken.
     - `wrap_negative_indices`: whether negative positions count from the end; True by default.
-    Otherwise they
-      are out of bounds.
+      Otherwise they are out of bounds.
 
     Args:
         x: array.
@@ -533,6 +531,7 @@ class IndexUpdateRef:
         """
         x = self.array
         index = parse(self.index, shape_of(x), wrap_negative_indices)
+        check(index, shape_of(x), mode)
         plan = Plan(index, shape_of(x))
         if 0 in plan.out_shape:
             return x

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail.core.base import caches
+from dovetail.core.base.config import index_mode
 from dovetail.core.basis.elementwise import dtype_kind
 from dovetail.core.basis.structural import full
 from dovetail.core.ir.avals import aval_of, shape_of
@@ -286,9 +287,9 @@ def getitem(x: Any, index: Any) -> Any:
     """``x[index]``: the indexed part of an array.
 
     Positions out of bounds are moved to the nearest one in bounds, where NumPy raises an error:
-        whether a
-    position is in bounds cannot be known when the program is compiled.
-    `x.at[index].get(mode="fill")` gives a fill value instead.
+    whether a position is in bounds cannot be known when the program is compiled.
+    `x.at[index].get(mode="fill")` gives a fill value instead, and with the option
+    ``index_mode="raise"`` they are errors.
 
     Args:
         x: array.
@@ -310,6 +311,8 @@ def getitem(x: Any, index: Any) -> Any:
         >>> print(x[1], x[:, -1], x[jnp.array([0, 1]), 1], x[x > 3])
         [3 4 5] [2 5] [1 4] [4 5]
     """
+    if index_mode.value == "raise":
+        return _checked(x, index)
     if state.trace is evaluation_trace and not isinstance(x, Tracer):
         kind = type(index)
         if kind is int:
@@ -335,10 +338,32 @@ def getitem(x: Any, index: Any) -> Any:
     return take(x, parse(index, shape_of(x)))
 
 
+def _checked(x: Any, index: Any) -> Any:
+    parsed = parse(index, shape_of(x))
+    check(parsed, shape_of(x))
+    return _eager_take(x, parsed) if is_eager(x) else take(x, parsed)
+
+
+def check(index: Index, shape: Shape, mode: Any = None) -> None:
+    """See to an error where a parsed index is out of bounds and ``index_mode="raise"`` demands one.
+
+    Args:
+        index: the index.
+        shape: the shape that it was parsed for.
+        mode: what the user said about it, None for nothing.
+    """
+    if mode is None and index_mode.value == "raise":
+        from dovetail.numpy.index_checks import check_positions  # deferred: loads callbacks
+
+        check_positions(index, shape)
+
+
 def _eager_get(x: Any, index: Any, wrap: bool, *options: Any) -> Any:
-    shape = shape_of(x)
-    parsed = parse(index, shape, wrap)
-    structure, dynamic = split(parsed, shape)
+    return _eager_take(x, parse(index, shape_of(x), wrap), *options)
+
+
+def _eager_take(x: Any, parsed: Index, *options: Any) -> Any:
+    structure, dynamic = split(parsed, shape_of(x))
     if not dynamic and not parsed.arrays and all(part is False for part in structure[2:]):
         return x
     return _getter(structure, *options)(x, *dynamic)
@@ -361,19 +386,13 @@ def get(
     else:
         fill_value = None
     promises = bool(indices_are_sorted), bool(unique_indices)
+    parsed = parse(index, shape_of(x), wrap_negative_indices)
+    check(parsed, shape_of(x), mode)
     if is_eager(x):
-        return _eager_get(
-            x,
-            index,
-            wrap_negative_indices,
-            parsed_mode,
-            fill_value,
-            type(fill_value),
-            *promises,
-        )
+        return _eager_take(x, parsed, parsed_mode, fill_value, type(fill_value), *promises)
     return take(
         x,
-        parse(index, shape_of(x), wrap_negative_indices),
+        parsed,
         mode=parsed_mode,
         fill_value=fill_value,
         indices_are_sorted=promises[0],

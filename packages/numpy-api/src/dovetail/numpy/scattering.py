@@ -39,7 +39,7 @@ from dovetail.core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.index_plan import Plan
-from dovetail.numpy.indexing import is_eager, join, split
+from dovetail.numpy.indexing import check, is_eager, join, split
 
 Shape = tuple[int, ...]
 
@@ -237,12 +237,14 @@ def update(
         if _is_simple_mask(x, index, values, method):
             return _mask_setter(method)(x, index, values)
         parsed = parse(index, shape, wrap)
+        check(parsed, shape, mode)
         structure, dynamic = split(parsed, shape)
         setter = _setter(
             structure, method, parsed_mode, bool(indices_are_sorted), bool(unique_indices)
         )
         return setter(x, values, *dynamic)
     parsed = parse(index, shape, wrap)
+    check(parsed, shape, mode)
     return put(
         x,
         parsed,

@@ -411,6 +411,15 @@ numpy_rank_promotion = Option(
     "What to do when arguments of different ranks are broadcast without saying so.",
     affects_tracing=True,
 )
+index_mode = Option(
+    "index_mode",
+    _Choice("allow", "raise"),
+    "allow",
+    "What to do about positions out of bounds in indices that name no mode: by default they are "
+    "moved into bounds where elements are read, and left out where elements are written; "
+    '"raise" is an IndexError, which a compiled program raises when it runs.',
+    affects_tracing=True,
+)
 
 # Random numbers.
 default_prng_impl = Option(

@@ -384,7 +384,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         import dovetail  # deferred: says what to install if the NumPy API is missing
 
         namespace: Any = dovetail.numpy
-        version = getattr(namespace, "__array_api_version__", "2024.12")
+        version = getattr(namespace, "__array_api_version__", "2025.12")
         if api_version is not None and api_version > version:
             raise ValueError(
                 f"dovetail.numpy follows the array API standard {version}, not {api_version}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -114,6 +115,17 @@ def check(
         return
     if not (isinstance(error, type) and issubclass(error, Exception)):
         raise TypeError(f"debug.check: error must be a type of exceptions, got {error!r:.80}")
+    require(cond, message, args, values, error)
+
+
+def require(
+    cond: Any,
+    message: str,
+    args: Sequence[Any],
+    values: Mapping[str, Any],
+    error: type[Exception],
+) -> None:
+    """`check`, whatever the option ``debug_checks`` says."""
     found = error_of_user("debug.check", cond, message, args, values, error)
     leaves, tree = pytree.flatten(found)
     debug_check_p.bind(*leaves, err_tree=tree, debug=False)

@@ -1,0 +1,85 @@
+"""The option ``index_mode="raise"``: errors for positions out of bounds.
+
+What is known when an index is applied is checked then; for other positions a check becomes part of
+the program.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.base.config import enable_x64
+from dovetail.core.base.source import describe
+from dovetail.core.basis.elementwise import dtype_kind
+from dovetail.core.basis.operands import literal
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.callbacks.checks import require
+from dovetail.core.trace.state import evaluation_trace, state
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.index_parsing import INT32, INT64, Along, At, Index, Shape
+from dovetail.numpy.index_plan import normalized
+
+_MESSAGE: Final = "index {index} is out of bounds for axis {axis} with size {size}"
+
+
+def check_positions(index: Index, shape: Shape) -> None:
+    """See to an error where a position of a parsed index is out of bounds.
+
+    Args:
+        index: the index.
+        shape: the shape that it was parsed for.
+
+    Raises:
+        IndexError: one is, and that is known.
+    """
+    axis = 0
+    for item in index.items:
+        if item is None:
+            continue
+        if isinstance(item, At):
+            _check(item.value, item.wrapped, axis, shape[axis])
+        elif isinstance(item, Along):
+            if item.fresh:
+                continue
+            _check(item.array, item.wrapped, axis, shape[axis])
+        axis += 1
+
+
+def _check(value: Any, wrapped: bool, axis: int, size: int) -> None:
+    if type(value) is int:
+        if not 0 <= value < size:
+            # A negative position was counted from the end before it came here.
+            _refuse(value - size if value < 0 else value, axis, size)
+    elif isinstance(value, Tracer) or state.trace is not evaluation_trace:
+        _check_in_program(value, wrapped, axis, size)
+    else:
+        places = np.asarray(value).ravel()
+        outside = np.flatnonzero((places >= size) | (places < (0 if wrapped else -size)))
+        if outside.size:
+            found = int(places[outside[0]])
+            host = isinstance(value, np.ndarray)
+            _refuse(found - size if found < 0 and wrapped and host else found, axis, size)
+
+
+def _refuse(position: int, axis: int, size: int) -> NoReturn:
+    text = _MESSAGE.format(index=position, axis=axis, size=size)
+    raise IndexError(f'{text}, and index_mode is "raise" (at {describe()})')
+
+
+def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:
+    aval = aval_of(value)
+    if not aval.size:
+        return
+    dtype = INT64 if enable_x64.value else INT32
+    places = normalized(lax.reshape(value, (aval.size,)), size, True, dtype)
+    lowest = 0 if wrapped or dtype_kind(aval.dtype) == "u" else -size
+    outside = lax.bitwise_or(
+        lax.lt(places, literal(lowest, dtype)), lax.ge(places, literal(size, dtype))
+    )
+    first = lax.argmax(outside, 0, np.dtype(np.int32))
+    found = lax.dynamic_index_in_dim(places, first, keepdims=False)
+    fits = lax.bitwise_not(lax.reduce_or(outside, (0,)))
+    message = _MESSAGE.replace("{axis}", str(axis)).replace("{size}", str(size))
+    require(fits, f'{message}, and index_mode is "raise"', (), {"index": found}, IndexError)
