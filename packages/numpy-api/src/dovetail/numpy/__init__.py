@@ -42,6 +42,10 @@ _MODULES = {
     "dovetail.numpy.extremes": ("minmax top_k"),
     "dovetail.numpy.float_parts": ("copysign frexp ldexp nextafter signbit spacing"),
     "dovetail.numpy.gathering": ("compress extract take take_along_axis"),
+    "dovetail.numpy.input_and_output": (
+        "array_repr array_str from_dlpack fromfile fromiter fromstring get_printoptions "
+        "isscalar iterable load printoptions save savez set_printoptions"
+    ),
     "dovetail.numpy.joining": (
         "append array_split column_stack concat concatenate dsplit dstack hsplit hstack pad "
         "repeat split stack tile unstack vsplit vstack"
@@ -89,6 +93,8 @@ _MODULES = {
         "asin=arcsin asinh=arcsinh atan2=arctan2 atan=arctan atanh=arctanh cos cosh deg2rad "
         "degrees=rad2deg rad2deg radians=deg2rad sin sinh tan tanh"
     ),
+    "dovetail.numpy.ufuncs": ("frompyfunc ufunc"),
+    "dovetail.numpy.vectorization": ("apply_along_axis apply_over_axes piecewise vectorize"),
 }
 _ENTRIES = {
     entry.partition("=")[0]: (module, entry.rpartition("=")[2])

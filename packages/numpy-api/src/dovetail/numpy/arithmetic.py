@@ -23,10 +23,12 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.selection import pick
+from dovetail.numpy.ufuncs import universal
 
 _NUMBERS = "integers, floating point and complex numbers"
 
 
+@universal(2, 0)
 @compiled
 def add(x1: Any, x2: Any, /) -> Any:
     """The sum of two arrays, element by element; the logical or for booleans.
@@ -49,6 +51,7 @@ def add(x1: Any, x2: Any, /) -> Any:
     return lax.add_p.bind(x, y)
 
 
+@universal(2)
 @compiled
 def subtract(x1: Any, x2: Any, /) -> Any:
     """The difference of two arrays, element by element.
@@ -74,6 +77,7 @@ def subtract(x1: Any, x2: Any, /) -> Any:
     return lax.sub_p.bind(x, y)
 
 
+@universal(2, 1)
 @compiled
 def multiply(x1: Any, x2: Any, /) -> Any:
     """The product of two arrays, element by element; the logical and for booleans.
@@ -277,6 +281,7 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
     return _guarded(x, by_zero, quotient), rest
 
 
+@universal(1)
 @compiled
 def negative(x: Any, /) -> Any:
     """The negative of each element; unsigned integers wrap around.
@@ -570,6 +575,7 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 # ------------------------------------------------------------------------------------ extremes
 
 
+@universal(2)
 @compiled
 def maximum(x1: Any, x2: Any, /) -> Any:
     """The greater of two arrays, element by element; nan where either is nan.
@@ -590,6 +596,7 @@ def maximum(x1: Any, x2: Any, /) -> Any:
     return lax.max_p.bind(x, y)
 
 
+@universal(2)
 @compiled
 def minimum(x1: Any, x2: Any, /) -> Any:
     """The smaller of two arrays, element by element; nan where either is nan.

@@ -8,10 +8,12 @@ from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.numpy.arguments import array_like, promoted_pair, require_kind
 from dovetail.numpy.compiled import compiled
+from dovetail.numpy.ufuncs import universal
 
 _BITS = "integers and booleans"
 
 
+@universal(2, -1)
 @compiled
 def bitwise_and(x1: Any, x2: Any, /) -> Any:
     """The bits that two integers share; the logical and of booleans.
@@ -36,6 +38,7 @@ def bitwise_and(x1: Any, x2: Any, /) -> Any:
     return lax.and_p.bind(x, y)
 
 
+@universal(2, 0)
 @compiled
 def bitwise_or(x1: Any, x2: Any, /) -> Any:
     """The bits that are set in at least one of two integers; the logical or of booleans.
@@ -60,6 +63,7 @@ def bitwise_or(x1: Any, x2: Any, /) -> Any:
     return lax.or_p.bind(x, y)
 
 
+@universal(2, 0)
 @compiled
 def bitwise_xor(x1: Any, x2: Any, /) -> Any:
     """The bits that are set in exactly one of two integers; the exclusive or of booleans.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dovetail import lax
@@ -15,6 +16,7 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.selection import pick
+from dovetail.numpy.ufuncs import universal
 
 
 @compiled
@@ -153,6 +155,7 @@ def _log_to_base(x: Any, log_of_base: float) -> Any:
     return lax.div(result, literal(log_of_base, x.dtype, weak_of(x)))
 
 
+@universal(2, -math.inf)
 @compiled
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """``log(exp(x1) + exp(x2))`` without overflow.
@@ -176,6 +179,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     return _log_of_sum(x, y)
 
 
+@universal(2, -math.inf)
 @compiled
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """``log2(2**x1 + 2**x2)`` without overflow.

@@ -22,6 +22,7 @@ from dovetail.numpy.arguments import (
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.creation import asarray
 from dovetail.numpy.selection import pick, truth
+from dovetail.numpy.ufuncs import universal
 
 
 @compiled
@@ -168,6 +169,7 @@ def _complex_order(compare: Any, x: Any, y: Any) -> Any:
     )
 
 
+@universal(2, identity=True)
 @compiled
 def logical_and(x1: Any, x2: Any, /) -> Any:
     """Whether both elements are true (not zero).
@@ -190,6 +192,7 @@ def logical_and(x1: Any, x2: Any, /) -> Any:
     return lax.bitwise_and(x, y)
 
 
+@universal(2, identity=False)
 @compiled
 def logical_or(x1: Any, x2: Any, /) -> Any:
     """Whether at least one of two elements is true (not zero).
@@ -212,6 +215,7 @@ def logical_or(x1: Any, x2: Any, /) -> Any:
     return lax.bitwise_or(x, y)
 
 
+@universal(2, identity=False)
 @compiled
 def logical_xor(x1: Any, x2: Any, /) -> Any:
     """Whether exactly one of two elements is true (not zero).

@@ -1,0 +1,394 @@
+"""Arrays as text and in files, arrays from text, files and other libraries.
+
+All of this happens on the host: inside of a compiled function, at the time when it is traced.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, Any
+
+import numpy as np
+from dovetail.core.base import dtypes
+from dovetail.core.runtime import dlpack
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.creation import array
+
+File = IO[bytes] | str | os.PathLike[str]
+
+# ----------------------------------------------------------------------------------------- text
+
+
+@contextmanager
+def _layout(width: int | None, precision: int | None, small: bool | None) -> Iterator[None]:
+    options: dict[str, Any] = {"linewidth": width, "precision": precision, "suppress": small}
+    with np.printoptions(**{name: value for name, value in options.items() if value is not None}):
+        yield
+
+
+def array_repr(
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text that `repr` gives of an array.
+
+    Args:
+        arr: array, or nested sequence.
+        max_line_width: where lines are broken; the printing option ``linewidth`` if None.
+        precision: digits after the point; the option of that name if None.
+        suppress_small: whether numbers near zero are written as zero; the option ``suppress`` if
+            None.
+
+    Returns:
+        Text. Of NumPy arrays it is NumPy's.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.array_repr(jnp.array([1 / 3, 2.0]), precision=2)
+        'Array([0.33, 2.  ], dtype=float32)'
+    """
+    with _layout(max_line_width, precision, suppress_small):
+        return repr(arr if isinstance(arr, ArrayClass) else np.asarray(arr))
+
+
+def array_str(
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text that `str` gives of an array: its elements alone.
+
+    Args:
+        a: array, or nested sequence.
+        max_line_width: where lines are broken; the printing option ``linewidth`` if None.
+        precision: digits after the point; the option of that name if None.
+        suppress_small: whether numbers near zero are written as zero; the option ``suppress`` if
+            None.
+
+    Returns:
+        Text.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.array_str(jnp.array([1 / 3, 2.0]), precision=2)
+        '[0.33 2.  ]'
+    """
+    with _layout(max_line_width, precision, suppress_small):
+        return str(a if isinstance(a, ArrayClass) else np.asarray(a))
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How arrays are written: NumPy's options, which hold for arrays of both libraries.
+
+    Returns:
+        A dictionary of the options that `set_printoptions` takes.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.get_printoptions()["linewidth"]
+        75
+    """
+    return dict(np.get_printoptions())
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Say how arrays are written, from now on.
+
+    These are NumPy's options, which hold for arrays of both libraries.
+
+    Args:
+        *args: as for ``numpy.set_printoptions``.
+        **kwargs: likewise: precision, threshold, edgeitems, linewidth, suppress ...
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> old = jnp.get_printoptions()
+        >>> jnp.set_printoptions(precision=2)
+        >>> jnp.array([1 / 3])
+        Array([0.33], dtype=float32)
+        >>> jnp.set_printoptions(**old)
+    """
+    np.set_printoptions(*args, **kwargs)
+
+
+def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
+    """Say how arrays are written, inside of a ``with`` block.
+
+    Args:
+        *args: as for ``numpy.set_printoptions``.
+        **kwargs: likewise.
+
+    Returns:
+        A context manager, which gives the options.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> with jnp.printoptions(precision=2):
+        ...     print(jnp.array([1 / 3]))
+        [0.33]
+    """
+    return np.printoptions(*args, **kwargs)
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """A one-dimensional array of the numbers in a text.
+
+    Args:
+        string: the text.
+        dtype: dtype of the numbers.
+        count: how many are read; -1 for all.
+        sep: what stands between them; whitespace in it stands for any amount of that.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: `sep` is empty, or there is something else in the text.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fromstring("1, 2, 3", dtype=int, sep=","))
+        [1 2 3]
+    """
+    if not sep:
+        raise ValueError(
+            "fromstring requires sep, what stands between the numbers; use frombuffer for bytes"
+        )
+    return array(np.fromstring(string, _known(dtype), count, sep=sep))
+
+
+# ---------------------------------------------------------------------------------------- files
+
+
+def _named(x: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array whose dtype a file can hold.
+
+    Files do not know the dtypes that NumPy lacks. bfloat16 is written as two bytes, as by others;
+    the rest as a field that has the name of the dtype.
+    """
+    value = np.asarray(x)
+    dtype = value.dtype
+    if dtype.isbuiltin == 2:  # registered by ml_dtypes
+        plain = f"V{dtype.itemsize}"
+        return value.view(plain if dtype.name == "bfloat16" else [(dtype.name, plain)])
+    return value
+
+
+def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
+    """Write an array to a file in NumPy's format.
+
+    Args:
+        file: open binary file, or a path, to which ``.npy`` is appended where it lacks that.
+        arr: array.
+        allow_pickle: whether arrays of Python objects may be written.
+
+    Raises:
+        TypeError: the array is one of random keys.
+        TracerArrayConversionError: the array is traced.
+
+    Example:
+        >>> import io
+        >>> import dovetail.numpy as jnp
+        >>> file = io.BytesIO()
+        >>> jnp.save(file, jnp.arange(3, dtype="bfloat16"))
+        >>> _ = file.seek(0)
+        >>> jnp.load(file)
+        Array([0, 1, 2], dtype=bfloat16)
+    """
+    np.save(file, _named(arr), allow_pickle=allow_pickle)
+
+
+def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Write several arrays to one file in NumPy's format, without compression.
+
+    Args:
+        file: open binary file, or a path, to which ``.npz`` is appended where it lacks that.
+        *args: arrays, which are named ``arr_0``, ``arr_1`` ...
+        allow_pickle: whether arrays of Python objects may be written.
+        **kwds: arrays with their names.
+
+    Raises:
+        TypeError: an array is one of random keys.
+        TracerArrayConversionError: an array is traced.
+        ValueError: a name is given twice.
+
+    Example:
+        >>> import io
+        >>> import dovetail.numpy as jnp
+        >>> file = io.BytesIO()
+        >>> jnp.savez(file, jnp.arange(3), weights=jnp.ones(2))
+        >>> _ = file.seek(0)
+        >>> sorted(jnp.load(file).items())
+        [('arr_0', array([0, 1, 2], dtype=int32)), ('weights', array([1., 1.], dtype=float32))]
+    """
+    named: dict[str, Any] = {name: _named(x) for name, x in kwds.items()}
+    for i, x in enumerate(args):
+        if f"arr_{i}" in named:
+            raise ValueError(
+                f"savez: arr_{i} is the name of an argument without a name; give that array another"
+            )
+        named[f"arr_{i}"] = _named(x)
+    if not allow_pickle:
+        for name, x in named.items():
+            if x.dtype.hasobject:
+                raise ValueError(
+                    f"savez: {name} is an array of Python objects; pass allow_pickle=True, or "
+                    "convert it to numbers"
+                )
+    np.savez(file, **named)
+
+
+def load(file: File, *args: Any, **kwargs: Any) -> Any:
+    """Read what `save` or `savez` has written.
+
+    Args:
+        file: open binary file, or a path.
+        *args: as for ``numpy.load``.
+        **kwargs: likewise.
+
+    Returns:
+        The array of a ``.npy`` file, on the default device; two bytes without a dtype are read as
+        bfloat16. Of a ``.npz`` file what NumPy returns: a mapping of names to NumPy arrays.
+
+    Raises:
+        OverflowError: a 64-bit integer in the file does not fit 32 bits, and ``enable_x64`` is off.
+        TypeError: the file holds something else than numbers.
+
+    Example:
+        >>> import io
+        >>> import dovetail.numpy as jnp
+        >>> file = io.BytesIO()
+        >>> jnp.save(file, jnp.eye(2))
+        >>> _ = file.seek(0)
+        >>> print(jnp.load(file))
+        [[1. 0.]
+         [0. 1.]]
+    """
+    found = np.load(file, *args, **kwargs)
+    if not isinstance(found, np.ndarray):
+        return found
+    names = found.dtype.names
+    if names is not None and len(names) == 1 and found.dtype[0].kind == "V":
+        found = found.view(dtypes.as_dtype(names[0]))
+    elif found.dtype == np.dtype("V2"):
+        found = found.view(dtypes.as_dtype("bfloat16"))
+    return array(found)
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """A one-dimensional array of the numbers in a file, of bytes or of text.
+
+    Args:
+        *args: as for ``numpy.fromfile``: file, dtype, count, sep, offset.
+        **kwargs: likewise.
+
+    Returns:
+        An array. Inside of a compiled function it is a constant: the file is read when the function
+        is traced, and not again.
+
+    Example:
+        >>> import tempfile
+        >>> import dovetail.numpy as jnp
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"\\x01\\x02\\x03")
+        ...     _ = file.seek(0)
+        ...     print(jnp.fromfile(file, dtype="uint8"))
+        [1 2 3]
+    """
+    return array(np.fromfile(*_arguments(args), **_keywords(kwargs)))
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """A one-dimensional array of the numbers that an iterator gives.
+
+    Args:
+        *args: as for ``numpy.fromiter``: iterable, dtype, count.
+        **kwargs: likewise.
+
+    Returns:
+        An array. Inside of a compiled function it is a constant: the iterator is used up when the
+        function is traced.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fromiter((n * n for n in range(4)), dtype=int))
+        [0 1 4 9]
+    """
+    return array(np.fromiter(*_arguments(args), **_keywords(kwargs)))
+
+
+def _arguments(args: tuple[Any, ...]) -> list[Any]:
+    """Positional arguments, of which the second is a dtype, in the form that NumPy knows."""
+    return [_known(x) if i == 1 else x for i, x in enumerate(args)]
+
+
+def _keywords(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: _known(x) if name == "dtype" else x for name, x in kwargs.items()}
+
+
+def _known(dtype: Any) -> Any:
+    # As it is where it may say in which order the bytes of a file are.
+    return dtype if isinstance(dtype, (str, np.dtype)) else dtypes.as_dtype(dtype)
+
+
+# ------------------------------------------------------------------------------ other libraries
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of another library, exchanged through DLPack.
+
+    Args:
+        x: object with the methods ``__dlpack__`` and ``__dlpack_device__``.
+        device: where the array is placed; where it is if None.
+        copy: whether it gets memory of its own, as it does by default; with False it shares that
+            of `x`, or there is an error.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import numpy
+        >>> import dovetail.numpy as jnp
+        >>> jnp.from_dlpack(numpy.arange(3, dtype="int32"))
+        Array([0, 1, 2], dtype=int32)
+    """
+    return dlpack.from_dlpack(x, device, copy)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether an object is a scalar: a number, a text, or an array without dimensions.
+
+    Differs from NumPy, which does not count arrays without dimensions.
+
+    Args:
+        element: any object.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.isscalar(3.0), jnp.isscalar(jnp.array(3.0)), jnp.isscalar([3.0])
+        (True, True, False)
+    """
+    if isinstance(element, (ArrayClass, np.ndarray)):
+        return element.ndim == 0
+    if hasattr(element, "__dovetail_array__"):
+        return bool(array(element).ndim == 0)
+    return bool(np.isscalar(element))
+
+
+def iterable(y: Any) -> bool:
+    """Whether an object can be iterated over: any array that has dimensions, for one.
+
+    Args:
+        y: any object.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.iterable(jnp.arange(3)), jnp.iterable(jnp.array(3))
+        (True, False)
+    """
+    return bool(np.iterable(y))

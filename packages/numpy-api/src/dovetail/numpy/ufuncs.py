@@ -1,0 +1,399 @@
+"""Universal functions: functions of elements, with methods that fold them over arrays."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, cast
+
+from dovetail.core.runtime.dispatch import compile_eager
+from dovetail.numpy.compiled import plain
+
+
+class ufunc(functools.partial):  # type: ignore[type-arg]
+    """A function of elements that broadcasts, and folds, accumulates and combines arrays.
+
+    The functions `add`, `subtract`, `multiply`, `negative`, `maximum`, `minimum`, `logaddexp`,
+    `logaddexp2`, `logical_and`, `logical_or`, `logical_xor`, `bitwise_and`, `bitwise_or` and
+    `bitwise_xor` are such objects, and `frompyfunc` makes more of them. Differences from NumPy:
+    there are no `out` and `where` in calls, `at` returns a copy, and `reduce`, `accumulate` and
+    `reduceat` of a function that is not one of those named take a step for each element, one
+    after another.
+
+    A call costs what a call of the compiled function costs: the class is `functools.partial`
+    without arguments, which passes calls on in C.
+
+    Args:
+        func: function of `nin` scalars that returns `nout` scalars.
+        nin: number of arguments.
+        nout: number of results.
+        name: its name; that of `func` if None.
+        nargs: number of arguments that calls take; `nin` if None.
+        identity: what does not change the other argument, if there is such a scalar.
+        call: what a call does, for arrays; `func`, mapped over all elements, if None.
+        reduce: function with the arguments of the method `reduce`, in its place.
+        accumulate: function with the arguments of the method `accumulate`, in its place.
+        at: function ``at(a, indices, b)`` that gives the updated copy.
+        reduceat: function with the arguments of the method `reduceat`, in its place.
+
+    Attributes:
+        nin: number of arguments.
+        nout: number of results.
+        nargs: number of arguments that calls take.
+        identity: the identity, or None.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.add, jnp.add.nin, jnp.add.identity
+        (<ufunc 'add'>, 2, 0)
+        >>> x = jnp.arange(3)
+        >>> print(jnp.add.reduce(x), jnp.add.accumulate(x))
+        3 [0 1 3]
+        >>> print(jnp.multiply.outer(x, x))
+        [[0 0 0]
+         [0 1 2]
+         [0 2 4]]
+    """
+
+    nin: int
+    nout: int
+    nargs: int
+    identity: Any
+    __name__: str
+    _func: Callable[..., Any]
+    _call: Callable[..., Any] | None
+    _given: dict[str, Callable[..., Any] | None]
+    _compiled: dict[str, Callable[..., Any]]
+    # The name of one of this package's own, whose folds are known; else None.
+    _family: str | None
+
+    def __new__(
+        cls,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ) -> ufunc:
+        if not callable(func):
+            raise TypeError(f"ufunc requires func to be callable, got {type(func).__name__}")
+        counts = operator.index(nin), operator.index(nout)
+        if counts[0] < 1 or counts[1] < 1:
+            raise ValueError(
+                f"ufunc requires nin and nout to be at least 1, got {nin} and {nout}: a function "
+                "of elements has arguments and results"
+            )
+        shown = name or str(getattr(func, "__name__", type(func).__name__))
+        given_call = call
+        if call is None:
+            call = _mapped(func, shown, *counts)
+        made = super().__new__(cls, call)
+        functools.update_wrapper(made, func)
+        made.__dict__.update(
+            __wrapped__=plain(call),
+            __name__=shown,
+            nin=counts[0],
+            nout=counts[1],
+            nargs=counts[0] if nargs is None else operator.index(nargs),
+            identity=identity,
+            _func=func,
+            _given={"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat},
+            _call=given_call,
+            _compiled={},
+            _family=None,
+        )
+        return made
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.__name__!r}>"
+
+    def __reduce__(self) -> Any:
+        if self._family is not None:
+            return self.__name__
+        options = {"name": self.__name__, "nargs": self.nargs, "identity": self.identity}
+        options.update(call=self._call, **self._given)
+        return functools.partial(type(self), **options), (self._func, self.nin, self.nout)
+
+    def _method(self, name: str, *static: int) -> Callable[..., Any]:
+        """The compiled form of a method, with the numbers of its static arguments."""
+        found = self._compiled.get(name)
+        if found is None:
+            from dovetail.numpy import ufunc_methods  # deferred: loads reductions and loops
+
+            function = getattr(ufunc_methods, name)(self)
+            shown = f"{self.__name__}_{name}"
+            found = compile_eager(function, name=shown, static_argnums=static)
+            self._compiled[name] = found
+        return cast("Callable[..., Any]", found)
+
+    def _require_binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError(
+                f"{self.__name__}.{method}: only functions of two arguments with one result have "
+                f"this method, and {self.__name__} has nin={self.nin} and nout={self.nout}"
+            )
+
+    def _no_out(self, method: str, out: Any) -> None:
+        if out is not None:
+            raise NotImplementedError(
+                f"{self.__name__}.{method} does not take out=: arrays are immutable. Write "
+                f"y = {self.__name__}.{method}(...) instead"
+            )
+
+    def reduce(
+        self,
+        a: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """Fold the function over dimensions: ``f(f(f(a[0], a[1]), a[2]), ...)``.
+
+        Args:
+            a: array or scalar.
+            axis: dimension, or several of them; all if None. Elements of several are taken in
+                row-major order.
+            dtype: dtype of the result, in which it is computed.
+            out: not supported, since arrays are immutable.
+            keepdims: whether the dimensions stay, with size one.
+            initial: scalar with which the fold starts, before the first element.
+            where: boolean array that broadcasts with `a`: which elements count. A function
+                without identity needs `initial` too.
+
+        Returns:
+            An array without these dimensions; the identity for no elements.
+
+        Raises:
+            ValueError: the function is not one of two arguments; a dimension is out of bounds; or
+                there are no elements, or `where` is given, and there is neither an identity nor
+                `initial`.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> x = jnp.array([[1, 2, 3], [4, 5, 6]])
+            >>> print(jnp.add.reduce(x), jnp.subtract.reduce(x, axis=1))
+            [5 7 9] [-4 -7]
+        """
+        self._require_binary("reduce")
+        self._no_out("reduce", out)
+        given = self._given["reduce"]
+        if given is not None:
+            return given(a, axis, dtype, None, keepdims, initial, where)
+        return self._method("reduce", 1, 2, 3)(a, axis, dtype, keepdims, initial, where)
+
+    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
+        """All steps of folding the function over a dimension.
+
+        Args:
+            a: array.
+            axis: dimension; if None, that of the flattened array.
+            dtype: dtype of the result, in which it is computed.
+            out: not supported, since arrays are immutable.
+
+        Returns:
+            An array of the shape of `a`, whose element ``i`` is the fold of the first ``i + 1``.
+
+        Raises:
+            ValueError: the function is not one of two arguments, or the dimension is out of bounds.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.maximum.accumulate(jnp.array([1, 3, 2, 5, 4])))
+            [1 3 3 5 5]
+        """
+        self._require_binary("accumulate")
+        self._no_out("accumulate", out)
+        given = self._given["accumulate"]
+        if given is not None:
+            return given(a, axis, dtype, None)
+        return self._method("accumulate", 1, 2)(a, axis, dtype)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """A copy of an array in which indexed elements are combined with others.
+
+        An element that is indexed several times takes all of its updates.
+
+        Args:
+            a: array.
+            indices: any index of NumPy's; positions out of bounds are left out.
+            b: array or scalar that broadcasts to ``a[indices]``; None for functions of one
+                argument.
+            inplace: must be False, since arrays are immutable.
+
+        Returns:
+            An array of the shape of `a`. `add`, `subtract`, `multiply`, `maximum` and `minimum`
+            keep the dtype; otherwise it is that of the result.
+
+        Raises:
+            NotImplementedError: `inplace` is True, as it is by default in NumPy.
+            TypeError: `b` is missing, or is given for a function of one argument.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.add.at(jnp.arange(4), jnp.array([1, 1]), 10, inplace=False))
+            [ 0 21  2  3]
+        """
+        if inplace:
+            raise NotImplementedError(
+                f"{self.__name__}.at cannot write to its argument: arrays are immutable. Write "
+                f"x = {self.__name__}.at(x, indices, b, inplace=False)"
+            )
+        if self.nin > 2 or self.nout != 1:
+            self._require_binary("at")
+        if (b is None) != (self.nin == 1):
+            raise TypeError(
+                f"{self.__name__}.at takes {1 + self.nin} arguments, as {self.__name__} takes "
+                f"{self.nin}: " + ("b is missing" if b is None else "leave b out")
+            )
+        given = self._given["at"]
+        if given is not None:
+            return given(a, indices, b)
+        from dovetail.numpy.ufunc_methods import updated  # deferred: loads reductions and loops
+
+        return updated(self, a, indices, b, self._method("update"))
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of each element of one array with each of another.
+
+        Args:
+            A: array or scalar.
+            B: array or scalar.
+
+        Returns:
+            An array of shape ``(*A.shape, *B.shape)``.
+
+        Raises:
+            ValueError: the function is not one of two arguments.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.add.outer(jnp.array([10, 20]), jnp.arange(3)))
+            [[10 11 12]
+             [20 21 22]]
+        """
+        self._require_binary("outer")
+        return self._method("outer")(A, B)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Any:
+        """Fold the function over parts of a dimension.
+
+        Args:
+            a: array.
+            indices: integer array of one dimension. Part ``i`` goes from ``indices[i]`` to before
+                ``indices[i + 1]``, the last one to the end; where that is empty it is the single
+                element ``indices[i]``. Negative ones count from the end. Differs from NumPy:
+                parts that begin out of bounds are filled as by `take`.
+            axis: dimension.
+            dtype: dtype of the result, in which it is computed.
+            out: not supported, since arrays are immutable.
+
+        Returns:
+            An array like `a` with as many elements along `axis` as there are indices. Small
+            integers keep their dtype.
+
+        Raises:
+            TypeError: `indices` are no integers.
+            ValueError: the function is not one of two arguments, `indices` has not one dimension,
+                or `axis` is out of bounds.
+
+        Example:
+            >>> import dovetail.numpy as jnp
+            >>> print(jnp.add.reduceat(jnp.arange(8), jnp.array([0, 4, 1, 5])))
+            [ 6  4 10 18]
+        """
+        self._require_binary("reduceat")
+        self._no_out("reduceat", out)
+        given = self._given["reduceat"]
+        if given is not None:
+            return given(a, indices, axis, dtype, None)
+        return self._method("reduceat", 2, 3)(a, indices, axis, dtype)
+
+
+def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callable[..., Any]:
+    """A function of scalars as a compiled one of arrays that broadcast."""
+
+    def call(*args: Any, out: None = None, where: None = None) -> Any:
+        for argument, given in (("out", out), ("where", where)):
+            if given is not None:
+                raise NotImplementedError(
+                    f"{name} does not take {argument}=; write y = {name}(...), and choose elements "
+                    "with dovetail.numpy.where"
+                )
+        if len(args) != nin:
+            raise TypeError(f"{name} takes nin={nin} arguments and got {len(args)}")
+        from dovetail.numpy.arguments import array_like  # deferred: not needed for most programs
+        from dovetail.numpy.vectorization import map_elements  # deferred: likewise
+
+        values = [array_like(x, name, f"x{i + 1}") for i, x in enumerate(args)]
+        return map_elements(checked, name, values)
+
+    def checked(*scalars: Any) -> Any:
+        found = func(*scalars)
+        several = len(found) if isinstance(found, (tuple, list)) else None
+        if several != (None if nout == 1 else nout):
+            raise TypeError(
+                f"{name} must return {nout} result{'s' * (nout > 1)}, as nout says, and returned "
+                + (type(found).__name__ if several is None else f"a sequence of {several}")
+            )
+        return found
+
+    return cast("Callable[..., Any]", compile_eager(call, name=name))
+
+
+def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], ufunc]:
+    """Make a compiled function of this package a ufunc.
+
+    Args:
+        nin: number of its arguments.
+        identity: its identity.
+    """
+
+    def decorate(function: Callable[..., Any]) -> ufunc:
+        made = ufunc(plain(function), nin, 1, identity=identity, call=function)
+        made.__dict__["_family"] = made.__name__
+        return made
+
+    return decorate
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A ufunc made of a function of scalars.
+
+    Differs from NumPy in that `func` is traced, not called for each element, so that results have
+    dtypes of their own.
+
+    Args:
+        func: function of `nin` scalars that returns `nout` scalars, as a tuple if these are
+            several.
+        nin: number of arguments.
+        nout: number of results.
+        identity: what does not change the other argument, if there is such a scalar.
+
+    Returns:
+        A `ufunc`.
+
+    Raises:
+        TypeError: `func` is not callable, or a number is no integer.
+        ValueError: a number is less than one.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> both = jnp.frompyfunc(lambda x, y: x + y - x * y, 2, 1, identity=0)
+        >>> print(both(0.5, jnp.array([0.5, 0.0])), both.reduce(jnp.full(3, 0.5)))
+        [0.75 0.5 ] 0.875
+    """
+    return ufunc(func, nin, nout, identity=identity)

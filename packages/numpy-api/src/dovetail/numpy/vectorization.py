@@ -1,0 +1,379 @@
+"""Functions of functions: what maps a function over elements, slices, axes or conditions."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.api.vectorization import vmap
+from dovetail.core.base import pytree
+from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.trace.tracer import ArrayClass
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axis,
+    convert,
+    value,
+)
+from dovetail.numpy.creation import asarray
+from dovetail.numpy.shapes import expand_dims, reshaped
+
+Shape = tuple[int, ...]
+Dimensions = tuple[str, ...]
+
+_ARGUMENT: Final = r"\((?:\w+(?:,\w+)*,?)?\)"
+_ARGUMENTS: Final = rf"{_ARGUMENT}(?:,{_ARGUMENT})*"
+
+
+def _parsed(signature: str) -> tuple[list[Dimensions], list[Dimensions]]:
+    """Names of dimensions of arguments and results.
+
+    Raises:
+        TypeError: the signature is no text.
+        ValueError: it is none.
+    """
+    if not isinstance(signature, str):
+        raise TypeError(
+            f"vectorize requires signature to be a string, got {type(signature).__name__}"
+        )
+    text = re.sub(r"\s", "", signature)
+    if not re.fullmatch(rf"{_ARGUMENTS}->{_ARGUMENTS}", text):
+        raise ValueError(
+            f"vectorize: {signature!r} is no signature; write the dimensions of each argument and "
+            "result in parentheses, as in '(m,n),(n)->(m)'"
+        )
+    sides = [re.findall(_ARGUMENT, side) for side in text.split("->")]
+    first, second = ([tuple(re.findall(r"\w+", one)) for one in side] for side in sides)
+    return first, second
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """A function that maps `pyfunc` over elements, or over parts, of arguments that broadcast.
+
+    Differs from NumPy in that `pyfunc` is traced once, by `vmap`, instead of being called for each
+    element.
+
+    Args:
+        pyfunc: function of arrays. Without a signature its arguments are scalars.
+        excluded: numbers and names of arguments that are passed on as they are. Arguments that are
+            None are passed on, too.
+        signature: names of the dimensions that `pyfunc` takes and returns, as in
+            ``"(m,n),(n)->(m)"``. Equal names stand for equal sizes, a number for itself. Excluded
+            arguments are not in it; arguments by name come last.
+
+    Returns:
+        The function. Dimensions before those of the signature broadcast, and are the first ones of
+        the results.
+
+    Raises:
+        TypeError: `excluded` holds something else than integers and strings; when called: the
+            number of arguments or results is not that of the signature.
+        ValueError: `excluded` holds a negative number, or `signature` is none; when called: shapes
+            do not broadcast, or are not those of the signature.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> clamp = jnp.vectorize(lambda x, y: jnp.where(x > y, x - y, x + y))
+        >>> print(clamp(jnp.arange(4), 2))
+        [2 3 4 1]
+        >>> lengths = jnp.vectorize(lambda v: jnp.sqrt(v @ v), signature="(n)->()")
+        >>> lengths(jnp.ones((2, 3, 4))).shape
+        (2, 3)
+    """
+    if not callable(pyfunc):
+        raise TypeError(f"vectorize requires pyfunc to be callable, got {type(pyfunc).__name__}")
+    if isinstance(excluded, (int, str)):
+        raise TypeError(
+            f"vectorize requires excluded to be a set of numbers and names of arguments: write "
+            f"excluded={{{excluded!r}}}"
+        )
+    left_out = frozenset(excluded)
+    for entry in left_out:
+        if not isinstance(entry, (int, str)):
+            raise TypeError(
+                f"vectorize requires excluded to hold numbers and names of arguments, got {entry!r}"
+            )
+        if isinstance(entry, int) and entry < 0:
+            raise ValueError(
+                f"vectorize: excluded holds {entry}; count arguments from the front, beginning "
+                "with 0"
+            )
+    dimensions = None if signature is None else _parsed(signature)
+    shown = str(getattr(pyfunc, "__name__", type(pyfunc).__name__))
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        places: list[int | str] = [
+            *(i for i, x in enumerate(args) if i not in left_out and x is not None),
+            *(name for name, x in kwargs.items() if name not in left_out and x is not None),
+        ]
+        values = [asarray(args[p] if isinstance(p, int) else kwargs[p]) for p in places]
+
+        def function(*mapped: Any) -> Any:
+            given, named = list(args), dict(kwargs)
+            for place, x in zip(places, mapped, strict=True):
+                if isinstance(place, int):
+                    given[place] = x
+                else:
+                    named[place] = x
+            return pyfunc(*given, **named)
+
+        return map_elements(function, shown, values, dimensions)
+
+    return vectorized
+
+
+def map_elements(
+    function: Callable[..., Any],
+    name: str,
+    values: Sequence[Any],
+    signature: tuple[list[Dimensions], list[Dimensions]] | None = None,
+) -> Any:
+    """Map a function over the dimensions of checked operands that no signature gives to it.
+
+    Args:
+        function: function of arrays, positional.
+        name: its name, for messages.
+        values: the operands.
+        signature: dimensions of arguments and results; all are scalars if None.
+    """
+    values = [value(x) for x in values]
+    cores = [()] * len(values) if signature is None else signature[0]
+    if len(cores) != len(values):
+        raise TypeError(
+            f"{name} got {len(values)} arrays, and its signature, {_written(signature)}, has "
+            f"{len(cores)}; arguments that are excluded or None do not count"
+        )
+    sizes: dict[str, int] = {}
+    loops = []
+    for i, (x, core) in enumerate(zip(values, cores, strict=True)):
+        shape = shape_of(x)
+        split = len(shape) - len(core)
+        if split < 0:
+            raise ValueError(
+                f"{name}: argument {i} of shape {shape} lacks dimensions that its signature, "
+                f"{_written(signature)}, asks for: ({','.join(core)})"
+            )
+        _match(f"argument {i} of {name}", core, shape[split:], sizes, signature)
+        loops.append(shape[:split])
+    common = broadcast_result(name, loops, explicit=True) if loops else ()
+
+    def checked(*parts: Any) -> Any:
+        found = function(*parts)
+        if signature is not None:
+            _check_results(name, found, dict(sizes), signature)
+        return pytree.map(asarray, found)
+
+    mapped: Callable[..., Any] = checked
+    rank = len(common)
+    padded = [(1,) * (rank - len(loop)) + loop for loop in loops]
+    for d in reversed(range(rank)):
+        if common[d] != 1:
+            mapped = vmap(mapped, in_axes=tuple(None if s[d] == 1 else 0 for s in padded))
+    squeezed = [
+        reshaped(x, tuple(n for n in loop if n != 1) + shape_of(x)[len(loop) :])
+        for x, loop in zip(values, loops, strict=True)
+    ]
+    result = mapped(*squeezed)
+    single = tuple(d for d, n in enumerate(common) if n == 1)
+    return pytree.map(lambda x: expand_dims(x, single), result) if single else result
+
+
+def _written(signature: Any) -> str:
+    sides = [",".join(f"({','.join(core)})" for core in side) for side in signature]
+    return "->".join(sides)
+
+
+def _match(
+    what: str, core: Dimensions, shape: Shape, sizes: dict[str, int], signature: Any
+) -> None:
+    """Compare the dimensions of an argument or result with those of the signature."""
+    for dimension, n in zip(core, shape, strict=True):
+        wanted = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, n)
+        if wanted != n:
+            raise ValueError(
+                f"{what} has size {n} for the dimension {dimension} of the signature "
+                f"{_written(signature)}, which is {wanted}"
+            )
+
+
+def _check_results(name: str, found: Any, sizes: dict[str, int], signature: Any) -> None:
+    cores = signature[1]
+    several = isinstance(found, (tuple, list))
+    if not several and len(cores) > 1:
+        raise TypeError(
+            f"{name} must return a tuple of {len(cores)} results by its signature, "
+            f"{_written(signature)}, and returned a single value"
+        )
+    results = found if several else (found,)
+    if len(results) != len(cores):
+        raise TypeError(
+            f"{name} must return as many results as its signature, {_written(signature)}, has: "
+            f"{len(cores)}, not {len(results)}"
+        )
+    for i, (result, core) in enumerate(zip(results, cores, strict=True)):
+        for leaf in pytree.leaves(result):
+            shape = np.shape(leaf) if not isinstance(leaf, ArrayClass) else shape_of(leaf)
+            if len(shape) != len(core):
+                raise ValueError(
+                    f"result {i} of {name} has shape {shape}, and dimensions ({','.join(core)}) by "
+                    f"its signature, {_written(signature)}"
+                )
+            _match(f"result {i} of {name}", core, shape, sizes, signature)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """A function that is given by others, each of them where a condition holds.
+
+    Differs from NumPy: functions are traced as functions of one element, and those that are not
+    chosen for an element do not contribute to its derivative.
+
+    Args:
+        x: array or scalar.
+        condlist: sequence of boolean arrays that broadcast with `x`, or an array of them along its
+            first dimension. Where several hold the last one counts.
+        funclist: functions and scalars, one for each condition, and possibly one more for elements
+            for which none holds; otherwise these become 0.
+        *args: passed on to functions.
+        **kw: passed on to functions.
+
+    Returns:
+        An array of the dtype of `x`.
+
+    Raises:
+        ValueError: the number of functions is neither that of conditions nor one more.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.arange(-2.0, 3.0)
+        >>> print(jnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v**2, 5]))
+        [2. 1. 5. 1. 4.]
+    """
+    x = value(array_like(x, "piecewise"))
+    conditions = asarray(condlist) if not isinstance(condlist, (list, tuple)) else condlist
+    if isinstance(conditions, (list, tuple)):
+        conditions = [asarray(condition) for condition in conditions]
+    elif not shape_of(conditions):
+        conditions = [conditions]
+    else:
+        conditions = list(conditions)
+    functions = list(funclist)
+    count = len(conditions)
+    if len(functions) not in (count, count + 1):
+        raise ValueError(
+            f"piecewise: with {count} conditions funclist must hold {count} functions, or one more "
+            f"for elements for which none holds, and it holds {len(functions)}"
+        )
+    if len(functions) == count:
+        functions.append(0)
+    dtype = aval_of(x).dtype
+
+    def branch(function: Any) -> Callable[[Any], Any]:
+        def run(element: Any) -> Any:
+            found = function(element, *args, **kw) if callable(function) else function
+            return convert(value(array_like(found, "piecewise", "funclist")), dtype)
+
+        return run
+
+    branches = [branch(function) for function in (functions[-1], *functions[:-1])]
+    which: Any = lax.full((), 0, "int32")
+    for number, condition in enumerate(conditions, start=1):
+        shape = broadcast_result("piecewise", (shape_of(which), shape_of(condition)), explicit=True)
+        chosen = condition.astype(bool)
+        which = lax.select(
+            lax.broadcast_in_dim(chosen, shape, tuple(range(len(shape) - chosen.ndim, len(shape)))),
+            lax.full(shape, number, "int32"),
+            lax.broadcast_in_dim(which, shape, tuple(range(len(shape) - which.ndim, len(shape)))),
+        )
+    return map_elements(
+        lambda number, element: lax.switch(number, branches, element), "piecewise", [which, x]
+    )
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A function of vectors, applied to all vectors along a dimension.
+
+    Differs from NumPy in that the function is traced once, by `vmap`, instead of being called for
+    each vector.
+
+    Args:
+        func1d: function of a vector, and of `args` and `kwargs`.
+        axis: the dimension.
+        arr: array with at least one dimension.
+        *args: passed on to `func1d`.
+        **kwargs: passed on to `func1d`.
+
+    Returns:
+        What `func1d` returns, with its dimensions in the place of `axis`.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([[3, 1, 2], [9, 7, 8]])
+        >>> print(jnp.apply_along_axis(lambda v: v[0] - v.min(), 1, x))
+        [2 2]
+    """
+    x = value(array_like(arr, "apply_along_axis", "arr"))
+    rank = len(shape_of(x))
+    axis = canonical_axis("apply_along_axis", axis, rank)
+
+    def mapped(vector: Any) -> Any:
+        return pytree.map(asarray, func1d(vector, *args, **kwargs))
+
+    for _ in range(axis + 1, rank):
+        mapped = vmap(mapped, in_axes=-1, out_axes=-1)
+    for _ in range(axis):
+        mapped = vmap(mapped)
+    return mapped(x)
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+    """A function of an array and a dimension, applied for one dimension after another.
+
+    Args:
+        func: function of an array and a dimension, such as `sum`. What it returns has as many
+            dimensions as its argument, or lacks the one that it was given, which is then put back
+            with size one.
+        a: array.
+        axes: dimension, or sequence of them.
+
+    Returns:
+        An array with as many dimensions as `a`.
+
+    Raises:
+        ValueError: a dimension is out of bounds, or `func` returns an array with another number of
+            dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.apply_over_axes(jnp.sum, jnp.arange(6).reshape(2, 3), [0, 1]))
+        [[15]]
+    """
+    x = value(array_like(a, "apply_over_axes", "a"))
+    rank = len(shape_of(x))
+    for given in axes if isinstance(axes, (list, tuple)) or np.ndim(axes) else (axes,):
+        axis = canonical_axis("apply_over_axes", given, rank, "axes")
+        found = asarray(func(x, axis))
+        if len(shape_of(found)) == rank - 1:
+            found = expand_dims(found, axis)
+        if len(shape_of(found)) != rank:
+            raise ValueError(
+                f"apply_over_axes: func must return an array of {rank} dimensions, or of "
+                f"{rank - 1}, for axis {axis}, and returned one of shape {shape_of(found)}"
+            )
+        x = found
+    return x
