@@ -324,7 +324,7 @@ def test_grids() -> None:
             for a, b in zip(results, expected, strict=True):
                 same(a, b)
     same(jnp.meshgrid(x)[0], np.meshgrid(x)[0])
-    assert jnp.meshgrid() == []
+    assert jnp.meshgrid() == ()
     same(jnp.indices((2, 3)), np.indices((2, 3)))
     for a, b in zip(jnp.indices((2, 3), sparse=True), np.indices((2, 3), sparse=True), strict=True):
         same(a, b)

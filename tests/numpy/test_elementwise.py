@@ -182,6 +182,7 @@ def test_binary_functions(name: str, dtype: str) -> None:
         expected = quiet(reference, x.astype(np.float64), y.astype(np.float64))
     else:
         expected = quiet(reference, wide(x), wide(y))
+    expected = by_the_standard(name, wide(x), wide(y), expected)
     if dtype in FLOATS and name in ("floor_divide", "remainder", "fmod"):
         keep = np.ones(x.shape, bool)
         if dtype != "float32":  # quotients near an integer are rounded differently in 16 bits
@@ -194,6 +195,14 @@ def test_binary_functions(name: str, dtype: str) -> None:
         assert actual.dtype.name == (to_inexact(dtype) if floats else dtype)
     close(actual, expected, name)
     close(dt.jit(jnp_function(name))(x, y), actual, name)
+
+
+def by_the_standard(name: str, x: Any, y: Any, expected: Any) -> Any:
+    """NumPy's result, or that of the array API standard where the two differ."""
+    if name != "floor_divide":
+        return expected
+    with np.errstate(all="ignore"):
+        return np.where(np.isinf(x) | np.isinf(y), x / y, expected).astype(expected.dtype)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
@@ -677,6 +686,7 @@ def test_sixty_four_bit_dtypes(dtype: str) -> None:
             if like not in dtypes:
                 continue
             expected = quiet(getattr(np, name), left, right)
+            expected = by_the_standard(name, left, right, expected)
             keep = np.ones(left.shape, bool)
             if dtype == "uint64" and name == "true_divide":
                 keep = right != 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
@@ -128,7 +130,8 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
     Returns:
         An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or
-        inf.
+        inf. Where one operand is infinite the result is the quotient, which differs from NumPy, as
+        the array API standard demands: infinite, or zero with its sign.
 
     Raises:
         TypeError: an operand is complex.
@@ -255,7 +258,20 @@ def _rest(x: Any, y: Any) -> Any:
         rest = _integer_rest(x, y)[0]
         if kind == "u":
             return rest
+    else:
+        rest = _zero_like_divisor(rest, y)
     return pick(_crosses(rest, y), lax.add(rest, y), rest)
+
+
+def _zero_like_divisor(rest: Any, y: Any) -> Any:
+    """A rest that has the sign of the divisor also where it is zero, with the same derivative."""
+    zero = pick(lax.lt(y, _zero(y)), literal(-0.0, rest.dtype, weak_of(rest)), _zero(rest))
+    same = lax.sub(lax.stop_gradient(rest), rest)
+    return pick(lax.eq(rest, _zero(rest)), lax.sub(zero, same), rest)
+
+
+def _is_infinite(x: Any) -> Any:
+    return lax.eq(lax.abs(x), literal(math.inf, x.dtype))
 
 
 def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
@@ -268,10 +284,15 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
         quotient = pick(crosses, lax.sub(quotient, _one(x)), quotient)
         # x - rest is a multiple of y but for rounding, so the nearest integer is the quotient.
         quotient = lax.round(quotient, lax.RoundingMethod.TO_NEAREST_EVEN)
-        if type(y) is not Literal or not y.val:
-            infinite = lax.stop_gradient(lax.div(x, y))
-            quotient = pick(lax.eq(y, _zero(y)), infinite, quotient)
-        return quotient, pick(crosses, lax.add(rest, y), rest)
+        # Zeros and infinities have the sign of the quotient, as the array API standard says.
+        exact = lax.stop_gradient(lax.div(x, y))
+        quotient = pick(lax.eq(quotient, _zero(x)), lax.mul(exact, _zero(x)), quotient)
+        special = _is_infinite(x)
+        if type(y) is not Literal or not y.val or not np.isfinite(y.val):
+            special = lax.bitwise_or(special, lax.eq(y, _zero(y)))
+            special = lax.bitwise_or(special, _is_infinite(y))
+        quotient = pick(special, exact, quotient)
+        return quotient, pick(crosses, lax.add(rest, y), _zero_like_divisor(rest, y))
     rest, by_zero = _integer_rest(x, y)
     quotient = lax.div(x, y)
     if kind == "i":
@@ -375,7 +396,7 @@ def sign(x: Any, /) -> Any:
         x: array or scalar of a numeric dtype.
 
     Returns:
-        An array of the shape and dtype of `x`; nan for nan, and zeros keep their sign.
+        An array of the shape and dtype of `x`; nan for nan. Real zeros keep their sign.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -384,7 +405,11 @@ def sign(x: Any, /) -> Any:
     """
     x = array_like(x, "sign")
     require_kind("sign", x, "iufc", _NUMBERS)
-    return lax.sign_p.bind(x)
+    signs = lax.sign_p.bind(x)
+    if dtypes.kind_of(x.dtype) != "c":
+        return signs
+    zero = literal(0, x.dtype)
+    return pick(lax.eq(x, zero), zero, signs)
 
 
 @compiled

@@ -305,7 +305,9 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     return numbers if dtype is None else convert(numbers, dtype)
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Any, ...]:
     """Coordinates of the points of a grid, from the coordinates along its axes.
 
     Args:
@@ -316,7 +318,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
             of matrices.
 
     Returns:
-        A list of as many arrays.
+        A tuple of as many arrays.
 
     Raises:
         ValueError: an array has more than one dimension, or an option is not one of these.
@@ -347,7 +349,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         alone = tuple(sizes[i] if d == order[i] else 1 for d in range(len(axes)))
         grid = reshaped(x, alone)
         grids.append(grid if sparse else broadcast_to(grid, full))
-    return grids
+    return tuple(grids)
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
