@@ -28,6 +28,7 @@ _MODULES = {
     "dovetail.numpy.contraction": (
         "cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat"
     ),
+    "dovetail.numpy.correlations": ("convolve corrcoef correlate cov"),
     "dovetail.numpy.creation": (
         "array asarray astype copy empty empty_like frombuffer fromfunction full full_like "
         "ones ones_like zeros zeros_like"
@@ -42,6 +43,7 @@ _MODULES = {
     "dovetail.numpy.extremes": ("minmax top_k"),
     "dovetail.numpy.float_parts": ("copysign frexp ldexp nextafter signbit spacing"),
     "dovetail.numpy.gathering": ("compress extract take take_along_axis"),
+    "dovetail.numpy.histograms": ("histogram histogram2d histogram_bin_edges histogramdd"),
     "dovetail.numpy.input_and_output": (
         "array_repr array_str from_dlpack fromfile fromiter fromstring get_printoptions "
         "isscalar iterable load printoptions save savez set_printoptions"
@@ -63,7 +65,7 @@ _MODULES = {
         "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
     "dovetail.numpy.nan_reductions": ("nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
-    "dovetail.numpy.quantiles": ("median percentile quantile"),
+    "dovetail.numpy.quantiles": ("median nanmedian nanpercentile nanquantile percentile quantile"),
     "dovetail.numpy.ranges": ("arange geomspace indices linspace logspace meshgrid"),
     "dovetail.numpy.reductions": (
         "all amax=max amin=min any average count_nonzero max mean min prod ptp std sum var"
@@ -82,12 +84,16 @@ _MODULES = {
         "argmax argmin argwhere flatnonzero nanargmax nanargmin nonzero searchsorted"
     ),
     "dovetail.numpy.selection": ("clip nan_to_num select where"),
+    "dovetail.numpy.set_operations": (
+        "intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse "
+        "unique_values"
+    ),
     "dovetail.numpy.shapes": (
         "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to "
         "expand_dims flip fliplr flipud matrix_transpose moveaxis ndim permute_dims ravel "
         "reshape roll rollaxis rot90 shape size squeeze swapaxes transpose"
     ),
-    "dovetail.numpy.sorting": ("argsort lexsort sort"),
+    "dovetail.numpy.sorting": ("argpartition argsort lexsort partition sort sort_complex"),
     "dovetail.numpy.trigonometry": (
         "acos=arccos acosh=arccosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
         "asin=arcsin asinh=arcsinh atan2=arctan2 atan=arctan atanh=arctanh cos cosh deg2rad "

@@ -13,6 +13,7 @@ _METHODS: Final = {
     "any": "reductions",
     "argmax": "searching",
     "argmin": "searching",
+    "argpartition": "sorting",
     "argsort": "sorting",
     "clip": "selection",
     "conj": "complex_numbers",

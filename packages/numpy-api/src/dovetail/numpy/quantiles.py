@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.reduction import reduce_or_p
 from dovetail.numpy.arguments import (
     Axis,
     array_like,
@@ -18,13 +17,44 @@ from dovetail.numpy.arguments import (
     inexact_dtype,
     literal,
     no_out,
+    no_sharding,
     refuse_complex,
     value,
 )
 from dovetail.numpy.compiled import compiled_with
-from dovetail.numpy.gathering import take
+from dovetail.numpy.gathering import take, take_along_axis
 from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import reshaped
+
+#: How methods place a share q among n sorted elements, counted from 0: at ``n * q + a + b * q``.
+_PLACES: Final = {
+    "linear": (0.0, -1.0),
+    "lower": (0.0, -1.0),
+    "higher": (0.0, -1.0),
+    "nearest": (0.0, -1.0),
+    "midpoint": (0.0, -1.0),
+    "inverted_cdf": (-1.0, 0.0),
+    "averaged_inverted_cdf": (-1.0, 0.0),
+    "closest_observation": (-1.5, 0.0),
+    "interpolated_inverted_cdf": (-1.0, 0.0),
+    "hazen": (-0.5, 0.0),
+    "weibull": (-1.0, 1.0),
+    "median_unbiased": (-2.0 / 3.0, 1.0 / 3.0),
+    "normal_unbiased": (-5.0 / 8.0, 1.0 / 4.0),
+}
+#: Of these, methods that take what is between two elements in proportion.
+_CONTINUOUS: Final = (
+    "linear",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "median_unbiased",
+    "normal_unbiased",
+)
+
+
+# --------------------------------------------------------------------------- functions for users
 
 
 @compiled_with("axis", "keepdims")
@@ -54,9 +84,36 @@ def median(
         2.5
     """
     no_out("median", out)
-    return _quantile(
-        "median", a, literal(0.5, dtypes.default_dtype("f")), axis, "midpoint", keepdims
-    )
+    return _quantile("median", a, _half(), axis, "midpoint", keepdims)
+
+
+@compiled_with("axis", "keepdims")
+def nanmedian(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """`median` of the elements that are not nan; nan where there are none.
+
+    Args:
+        a: array or scalar of a real dtype.
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanmedian(jnp.array([4., jnp.nan, 3., 1.])))
+        3.0
+    """
+    no_out("nanmedian", out)
+    return _quantile("nanmedian", a, _half(), axis, "midpoint", keepdims, skip_nan=True)
 
 
 @compiled_with("axis", "method", "keepdims")
@@ -68,8 +125,14 @@ def quantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> Any:
     """Numbers below which a given share of the elements along some dimensions is.
+
+    Shares outside of [0, 1] count as the nearer bound, where NumPy raises an error. Shares of float
+    are rounded numbers: methods that choose one of the elements take a place among them that is
+    whole but for rounding as whole.
 
     Args:
         a: array or scalar of a real dtype.
@@ -77,27 +140,81 @@ def quantile(
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        method: what to do between two elements: "linear", "lower", "higher", "nearest" or
-            "midpoint".
+        method: how a share is placed among n sorted elements, and what is done between two of them.
+            With the first at 0 and the last at 1: "linear" takes both in proportion, "lower",
+            "higher" or "nearest" one of them (the even one where both are as near), "midpoint"
+            their mean. With the first at 1/n: "inverted_cdf" takes the higher one,
+            "averaged_inverted_cdf" too, but at an element the mean of that and the next,
+            "closest_observation" the nearest (counted from 1, the even one),
+            "interpolated_inverted_cdf" both in proportion. "hazen", "weibull", "median_unbiased"
+            and "normal_unbiased" take both in proportion, with the first at 0.5/n, 1/(n + 1),
+            (2/3)/(n + 1/3) and (5/8)/(n + 1/4).
         keepdims: whether the dimensions stay, with size one.
+        weights: how much each element counts for, with the method "inverted_cdf" alone: an array of
+            the shape of `a`, or with the sizes of the dimensions `axis`.
 
     Returns:
         A float array with the dimensions of `q` in front of those that are left; nan where one is
-        among the elements, and where the share is.
+        among the elements, where the share is, and where weights are negative, nan, or all zero.
 
     Raises:
-        ValueError: the method is not one of these.
+        ValueError: the method is not one of these, or the weights do not fit.
+
+    References:
+        R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American
+        Statistician 50 (1996), whose methods 1 to 9 are "inverted_cdf",
+        "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+        "weibull", "linear", "median_unbiased" and "normal_unbiased".
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))
         [0.4 2. ]
+        >>> x, weights = jnp.array([1., 2., 3.]), jnp.array([1., 1., 8.])
+        >>> print(jnp.quantile(x, 0.5, method="inverted_cdf", weights=weights))
+        3.0
     """
     no_out("quantile", out)
-    return _quantile("quantile", a, q, axis, method, keepdims)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights=weights)
 
 
 @compiled_with("axis", "method", "keepdims")
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """`quantile` of the elements that are not nan; nan where there are none.
+
+    Args:
+        a: array or scalar of a real dtype.
+        q: share, or array of shares, in [0, 1].
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        method: as for `quantile`.
+        keepdims: whether the dimensions stay, with size one.
+        weights: as for `quantile`.
+
+    Returns:
+        A float array with the dimensions of `q` in front of those that are left.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanquantile(jnp.array([0., jnp.nan, 1., 2.]), 0.25))
+        0.5
+    """
+    no_out("nanquantile", out)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights=weights, skip_nan=True)
+
+
+@compiled_with("axis", "method", "keepdims", "out_sharding")
 def percentile(
     a: Any,
     q: Any,
@@ -106,6 +223,9 @@ def percentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """`quantile` with shares in percent.
 
@@ -115,9 +235,10 @@ def percentile(
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        method: what to do between two elements: "linear", "lower", "higher", "nearest" or
-            "midpoint".
+        method: as for `quantile`.
         keepdims: whether the dimensions stay, with size one.
+        weights: as for `quantile`.
+        out_sharding: not supported.
 
     Returns:
         A float array with the dimensions of `q` in front of those that are left.
@@ -128,71 +249,190 @@ def percentile(
         1.0
     """
     no_out("percentile", out)
-    share = array_like(q, "percentile", "q")
+    no_sharding("percentile", out_sharding)
+    share = _share("percentile", q)
+    return _quantile("percentile", a, share, axis, method, keepdims, weights=weights)
+
+
+@compiled_with("axis", "method", "keepdims")
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """`percentile` of the elements that are not nan; nan where there are none.
+
+    Args:
+        a: array or scalar of a real dtype.
+        q: share, or array of shares, in [0, 100].
+        axis: dimension, or several of them; all if None.
+        out: not supported, since arrays are immutable.
+        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        method: as for `quantile`.
+        keepdims: whether the dimensions stay, with size one.
+        weights: as for `quantile`.
+
+    Returns:
+        A float array with the dimensions of `q` in front of those that are left.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.nanpercentile(jnp.array([0., jnp.nan, 1., 2.]), 25))
+        0.5
+    """
+    no_out("nanpercentile", out)
+    share = _share("nanpercentile", q)
+    return _quantile(
+        "nanpercentile", a, share, axis, method, keepdims, weights=weights, skip_nan=True
+    )
+
+
+# ------------------------------------------------------------------------------------ computing
+
+
+def _half() -> Any:
+    return literal(0.5, dtypes.default_dtype("f"))
+
+
+def _share(function: str, q: Any) -> Any:
+    """Percents as shares."""
+    share = array_like(q, function, "q")
     dtype = inexact_dtype(aval_of(share).dtype)
     share = value(convert(share, dtype))
     # XLA turns division by a constant into multiplication, and 100 * 0.01 is less than 1.
     hundred = lax.add(lax.mul(share, literal(0, dtype)), literal(100, dtype))
-    share = lax.div(share, hundred)
-    return _quantile("percentile", a, share, axis, method, keepdims)
+    return lax.div(share, hundred)
 
 
-_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-
-
-def _quantile(function: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
-    if method not in _METHODS:
-        raise ValueError(f"{function}: method must be one of {', '.join(_METHODS)}, got {method!r}")
+def _quantile(
+    function: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    method: str,
+    keepdims: bool,
+    *,
+    weights: Any = None,
+    skip_nan: bool = False,
+) -> Any:
+    if method not in _PLACES:
+        raise ValueError(f"{function}: method must be one of {', '.join(_PLACES)}, got {method!r}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(
+            f"{function} takes weights with method='inverted_cdf' only, got method={method!r}"
+        )
     x = array_like(a, function, "a")
     out = inexact_dtype(aval_of(x).dtype)
     x = value(strong(convert(x, out)))
     refuse_complex(function, x)
     share = array_like(q, function, "q")
+    refuse_complex(function, share)
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
     others = tuple(d for d in range(len(shape)) if d not in axes)
     count = math.prod(shape[d] for d in axes)
     rest = tuple(shape[d] for d in others)
-    x = lax.reshape(lax.transpose(x, others + axes), (*rest, count))
+    turned = others + axes
+    x = reshaped(lax.transpose(x, turned), (*rest, count))
+    if weights is not None:
+        weights = _weights(function, weights, shape, axis, axes, turned, (*rest, count))
     shares = aval_of(share).shape
     if count == 0:
         result = lax.full((*shares, *rest), float("nan"), out)
+    elif weights is not None:
+        result = _weighted(x, share, weights, skip_nan)
     else:
-        result = _between(x, share, method, count)
+        result = _between(x, share, method, count, skip_nan)
     if keepdims:
         sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
-        result = lax.reshape(result, (*shares, *sizes))
+        result = reshaped(result, (*shares, *sizes))
     return convert(result, out)
 
 
-def _between(x: Any, share: Any, method: str, count: int) -> Any:
+def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any:
     """Quantiles along the last dimension; dimensions of `share` come first in the result."""
     dtype = aval_of(x).dtype
-    rank = aval_of(x).ndim
+    rest, rank = aval_of(x).shape[:-1], aval_of(x).ndim
+    shares = aval_of(share).shape
+    shape = shares + rest
     ordered = lax.sort(x, dimension=rank - 1)
-    nan = reduce_or_p.bind(lax.ne(x, x), axes=(rank - 1,))
     wide = dtypes.promote_types(computed_in(dtype), inexact_dtype(aval_of(share).dtype))
-    position = lax.mul(convert(share, wide), literal(count - 1, wide))
-    position = lax.clamp(literal(0, wide), position, literal(count - 1, wide))
+    share = value(convert(share, wide))
+    if skip_nan:
+        # Each row has a number of its own, so that each share has a place in each row.
+        numbers = lax.reduce_sum(convert(lax.eq(x, x), np.dtype("int32")), (rank - 1,))
+        numbers = _last_dimensions(convert(numbers, wide), shape)
+        share = _first_dimensions(share, shape)
+    else:
+        numbers = literal(count, wide)
+    low, high, weight = _places(share, numbers, method)
+    values = [_at(ordered, convert(p, np.dtype("int32")), len(shares)) for p in (low, high)]
+    undefined = lax.bitwise_or(
+        _last_dimensions(_no_number(x, skip_nan), shape),
+        _first_dimensions(lax.ne(share, share), shape),
+    )
+    result = values[0]
+    if weight is not None:
+        weight = convert(_first_dimensions(weight, shape), dtype)
+        result = _mixed(values[0], values[1], weight)
+    return pick(undefined, literal(float("nan"), dtype), result)
+
+
+def _places(share: Any, numbers: Any, method: str) -> tuple[Any, Any, Any]:
+    """The places below and above a share, and the weight of the latter (None for 0)."""
+    dtype = aval_of(share).dtype
+    zero, one = literal(0, dtype), literal(1, dtype)
+    share = lax.clamp(zero, share, one)
+    offset, slope = _PLACES[method]
+    if method in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation"):
+        position = lax.add(_whole(lax.mul(share, numbers)), literal(offset, dtype))
+    else:
+        position = lax.add(
+            lax.mul(share, lax.add(numbers, literal(slope, dtype))), literal(offset, dtype)
+        )
+        if method not in _CONTINUOUS:
+            position = _whole(position)
+    last = lax.max(lax.sub(numbers, one), zero)
+    if method not in ("averaged_inverted_cdf", "closest_observation"):
+        position = lax.clamp(zero, position, last)
     low, high = lax.floor(position), lax.ceil(position)
-    if method == "lower":
-        high = low
-    elif method == "higher":
+    if method in _CONTINUOUS:
+        return low, high, lax.sub(position, low)
+    if method == "midpoint":
+        return low, high, pick(lax.eq(low, high), zero, literal(0.5, dtype))
+    if method == "averaged_inverted_cdf":
+        whole = lax.eq(low, high)
+        above = lax.clamp(zero, lax.add(low, one), last)
+        return lax.clamp(zero, low, last), above, pick(whole, literal(0.5, dtype), one)
+    if method == "closest_observation":
+        # The even one counted from 1 is the odd one counted from 0.
+        even = lax.eq(lax.rem(low, literal(2, dtype)), zero)
+        keep = lax.bitwise_and(lax.eq(low, high), lax.bitwise_not(even))
+        low = lax.clamp(zero, pick(keep, low, lax.add(low, one)), last)
+    elif method in ("higher", "inverted_cdf"):
         low = high
     elif method == "nearest":
-        low = high = lax.round(position, lax.RoundingMethod.TO_NEAREST_EVEN)
-    values = [_at(ordered, convert(p, np.dtype("int32"))) for p in (low, high)]
-    shape = aval_of(values[0]).shape
-    if method == "linear":
-        weight = lax.sub(position, low)
-    elif method == "midpoint":
-        half = literal(0.5, wide)
-        weight = pick(lax.eq(low, high), literal(0, wide), half)
-    else:
-        weight = lax.full_like(position, 0)
-    count_first = aval_of(weight).ndim
-    weight = convert(lax.broadcast_in_dim(weight, shape, tuple(range(count_first))), dtype)
-    lower, upper = values
+        low = lax.round(position, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return low, low, None
+
+
+def _whole(position: Any) -> Any:
+    """A position, or the whole number that it is but for rounding."""
+    dtype = aval_of(position).dtype
+    nearest = lax.round(position, lax.RoundingMethod.TO_NEAREST_EVEN)
+    error = lax.abs(lax.sub(position, nearest))
+    bound = lax.mul(lax.abs(position), literal(2 * float(dtypes.finfo(dtype).eps), dtype))
+    return pick(lax.le(error, bound), nearest, position)
+
+
+def _mixed(lower: Any, upper: Any, weight: Any) -> Any:
+    dtype = aval_of(lower).dtype
     mixed = lax.add(lax.mul(lower, lax.sub(literal(1, dtype), weight)), lax.mul(upper, weight))
     # Of equal neighbours exactly the same, with gradients for both unless they are infinite.
     equal = lax.add(lower, lax.mul(weight, lax.sub(upper, lower)))
@@ -200,15 +440,95 @@ def _between(x: Any, share: Any, method: str, count: int) -> Any:
     result = pick(lax.eq(lower, upper), equal, mixed)
     # Infinite neighbours: an element itself where the weight leaves no other.
     result = pick(lax.eq(weight, literal(0, dtype)), lower, result)
-    undefined = lax.bitwise_or(
-        lax.broadcast_in_dim(nan, shape, tuple(range(count_first, len(shape)))),
-        lax.broadcast_in_dim(lax.ne(share, share), shape, tuple(range(count_first))),
-    )
-    return pick(undefined, literal(float("nan"), dtype), result)
+    return pick(lax.eq(weight, literal(1, dtype)), upper, result)
 
 
-def _at(x: Any, positions: Any) -> Any:
-    """Elements of the last dimension at positions, whose dimensions come first in the result."""
+def _at(x: Any, positions: Any, leading: int) -> Any:
+    """Elements of the last dimension at positions, whose dimensions come first in the result.
+
+    Args:
+        x: array.
+        positions: places for all rows, or, after `leading` dimensions, for each.
+        leading: how many dimensions come first.
+    """
     rank = aval_of(x).ndim
-    moved = lax.transpose(x, (rank - 1, *range(rank - 1)))
-    return take(moved, positions, axis=0, mode="clip")
+    if aval_of(positions).ndim == leading:
+        moved = lax.transpose(x, (rank - 1, *range(rank - 1)))
+        return take(moved, positions, axis=0, mode="clip")
+    shape = aval_of(positions).shape
+    rest, count = shape[leading:], math.prod(shape[:leading])
+    last = lax.transpose(reshaped(positions, (count, *rest)), (*range(1, rank), 0))
+    found = take_along_axis(x, last, -1, mode="clip")
+    return reshaped(lax.transpose(found, (rank - 1, *range(rank - 1))), shape)
+
+
+def _first_dimensions(x: Any, shape: tuple[int, ...]) -> Any:
+    return lax.broadcast_in_dim(x, shape, tuple(range(aval_of(x).ndim)))
+
+
+def _last_dimensions(x: Any, shape: tuple[int, ...]) -> Any:
+    return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - aval_of(x).ndim, len(shape))))
+
+
+# -------------------------------------------------------------------------------------- weights
+
+
+def _weights(
+    function: str,
+    weights: Any,
+    shape: tuple[int, ...],
+    axis: Any,
+    axes: tuple[int, ...],
+    turned: tuple[int, ...],
+    rows: tuple[int, ...],
+) -> Any:
+    """Weights as rows beside the elements that they are for."""
+    w = array_like(weights, function, "weights")
+    w = value(strong(convert(w, computed_in(inexact_dtype(aval_of(w).dtype)))))
+    refuse_complex(function, w)
+    if aval_of(w).shape == shape:
+        return reshaped(lax.transpose(w, turned), rows)
+    sizes = tuple(shape[d] for d in axes)
+    if axis is None or aval_of(w).shape != sizes:
+        wanted = f"{shape}, the shape of a" + ("" if axis is None else f", or {sizes}, along axis")
+        raise ValueError(
+            f"{function}: weights must have the shape {wanted}; got {aval_of(w).shape}"
+        )
+    return _last_dimensions(reshaped(w, rows[-1:]), rows)
+
+
+def _weighted(x: Any, share: Any, weights: Any, skip_nan: bool) -> Any:
+    """The first elements up to which weights have a share of their sum."""
+    dtype, rank = aval_of(x).dtype, aval_of(x).ndim
+    wide = dtypes.promote_types(aval_of(weights).dtype, inexact_dtype(aval_of(share).dtype))
+    weights, share = convert(weights, wide), value(convert(share, wide))
+    zero = literal(0, wide)
+    if skip_nan:
+        weights = pick(lax.eq(x, x), weights, zero)
+    bad = lax.bitwise_not(lax.ge(weights, zero))
+    bad = lax.bitwise_or(lax.reduce_or(bad, (rank - 1,)), _no_number(x, skip_nan))
+    ordered, weights = lax.sort((x, weights), dimension=rank - 1, num_keys=1)
+    sums = lax.cumsum(weights, axis=rank - 1)
+    count = aval_of(x).shape[-1]
+    total = lax.index_in_dim(sums, count - 1, rank - 1, keepdims=False)
+    bad = lax.bitwise_or(bad, lax.eq(total, zero))
+    shares = aval_of(share).shape
+    shape = (*shares, *aval_of(x).shape)
+    # Rounded downwards, so that a sum that is the share of the whole but for rounding counts.
+    enough = literal(1 - 2 * float(dtypes.finfo(wide).eps), wide)
+    wanted = lax.mul(lax.clamp(zero, share, literal(1, wide)), enough)
+    wanted = lax.mul(_first_dimensions(wanted, shape[:-1]), _last_dimensions(total, shape[:-1]))
+    sums = _last_dimensions(sums, shape)
+    below = lax.bitwise_or(lax.lt(sums, _first_dimensions(wanted, shape)), lax.eq(sums, zero))
+    places = lax.reduce_sum(convert(below, np.dtype("int32")), (len(shape) - 1,))
+    found = _at(ordered, places, len(shares))
+    undefined = lax.bitwise_or(
+        _last_dimensions(bad, shape[:-1]), _first_dimensions(lax.ne(share, share), shape[:-1])
+    )
+    return pick(undefined, literal(float("nan"), dtype), found)
+
+
+def _no_number(x: Any, skip_nan: bool) -> Any:
+    """Which rows have nan for a result: those with a nan, or with nothing else."""
+    nan, axes = lax.ne(x, x), (aval_of(x).ndim - 1,)
+    return lax.reduce_and(nan, axes) if skip_nan else lax.reduce_or(nan, axes)

@@ -368,10 +368,20 @@ def _same(x: Any, y: Any) -> tuple[Any, Any]:
 
 def _below(element: Any, number: Any, side: str) -> Any:
     """Whether elements of the sorted array stand before the place of a number."""
-    below = lax.lt(element, number) if side == "left" else lax.le(element, number)
-    if dtypes.kind_of(aval_of(number).dtype) != "f":
-        return below
-    number_is_nan, element_is_nan = lax.ne(number, number), lax.ne(element, element)
-    if side == "right":
-        return lax.bitwise_or(below, number_is_nan)
-    return lax.bitwise_or(below, lax.bitwise_and(number_is_nan, lax.bitwise_not(element_is_nan)))
+    if side == "left":
+        return _less(element, number)
+    return lax.bitwise_not(_less(number, element))
+
+
+def _less(x: Any, y: Any) -> Any:
+    """Whether numbers come before others in the order of `sort`: nan last, and real parts first."""
+    kind = dtypes.kind_of(aval_of(x).dtype)
+    if kind == "c":
+        real = _less(lax.real(x), lax.real(y))
+        more = _less(lax.real(y), lax.real(x))
+        tied = lax.bitwise_and(lax.bitwise_not(more), _less(lax.imag(x), lax.imag(y)))
+        return lax.bitwise_or(real, tied)
+    less = lax.lt(x, y)
+    if kind != "f":
+        return less
+    return lax.bitwise_or(less, lax.bitwise_and(lax.eq(x, x), lax.ne(y, y)))

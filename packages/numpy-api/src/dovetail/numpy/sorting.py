@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops.creation import iota_p
 from dovetail.core.ops.shape import rev_p
 from dovetail.core.ops.sorting import sort_p
-from dovetail.numpy.arguments import array_like, array_sequence, canonical_axis, literal, value
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.arguments import (
+    array_like,
+    array_sequence,
+    canonical_axis,
+    convert,
+    inexact_dtype,
+    integer,
+    literal,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import reshaped
 
 
@@ -159,3 +169,91 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Any:
         *reversed(values), positions, dimension=dimension, is_stable=True, num_keys=len(values)
     )
     return result
+
+
+def _nth(function: str, kth: Any, size: int) -> None:
+    place = integer(function, "kth", kth)
+    if not -size <= place < size:
+        raise ValueError(
+            f"{function}: kth={place} is out of bounds for {size} elements"
+            + (f"; it must be from {-size} to {size - 1}" if size else "")
+        )
+
+
+@compiled_with("kth", "axis")
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The elements along a dimension, those before a place no greater, those after it no smaller
+    than what is there.
+
+    The result is sorted, as compiled sorting takes no longer; which order it has otherwise is not
+    promised, as in NumPy. Nan counts as the largest number.
+
+    Args:
+        a: array of rank 1 or more.
+        kth: the place, at which stands what would stand there if all were sorted; negative ones
+            count from the end.
+        axis: dimension; None to flatten the array first.
+
+    Returns:
+        An array of the shape of `a`, or a vector.
+
+    Raises:
+        ValueError: there is no such place or dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.partition(jnp.array([7, 1, 5, 3]), 1)
+        >>> print(x[1], set(x[2:].tolist()) == {5, 7})
+        3 True
+    """
+    x, dimension = _prepared("partition", a, axis, None, None)
+    _nth("partition", kth, aval_of(x).shape[dimension])
+    return plain(sort)(x, dimension)
+
+
+@compiled_with("kth", "axis")
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The positions of the elements along a dimension in the order of `partition`.
+
+    Args:
+        a: array of rank 1 or more.
+        kth: the place, at which stands what would stand there if all were sorted; negative ones
+            count from the end.
+        axis: dimension; None to flatten the array first.
+
+    Returns:
+        An integer array of the shape of `a`, or a vector.
+
+    Raises:
+        ValueError: there is no such place or dimension.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.argpartition(jnp.array([7, 1, 5, 3]), 0)[0])
+        1
+    """
+    x, dimension = _prepared("argpartition", a, axis, None, None)
+    _nth("argpartition", kth, aval_of(x).shape[dimension])
+    return plain(argsort)(x, dimension)
+
+
+@compiled
+def sort_complex(a: Any) -> Any:
+    """The elements along the last dimension as complex numbers, ordered by real part, then by
+    imaginary part.
+
+    Args:
+        a: array of rank 1 or more.
+
+    Returns:
+        A complex array of the shape of `a`, of 64 bits for each part where `a` has 64 bits, of 32
+        otherwise (NumPy has 64 for most dtypes).
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.sort_complex(jnp.array([2 - 1j, 1, 2 - 2j])))
+        [1.+0.j 2.-2.j 2.-1.j]
+    """
+    x, dimension = _prepared("sort_complex", a, -1, None, None)
+    dtype = dtypes.promote_types(inexact_dtype(aval_of(x).dtype), np.dtype(np.complex64))
+    return plain(sort)(convert(x, dtype), dimension)

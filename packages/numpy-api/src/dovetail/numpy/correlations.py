@@ -1,0 +1,348 @@
+"""Covariances, correlation coefficients, and sums of products of sequences that are moved along
+each other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    convert,
+    inexact_dtype,
+    integer,
+    literal,
+    requested_dtype,
+    require_kind,
+    same_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.contraction import contracted
+from dovetail.numpy.matrices import diagonal
+from dovetail.numpy.reductions import computed_in, strong
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import operand, reshaped
+
+#: Kinds of dtypes, each of which has no place for all numbers of the next.
+_ORDER: Final = "buifc"
+
+# ------------------------------------------------------------------------------------ covariances
+
+
+@compiled_with("rowvar", "bias", "ddof", "dtype")
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The covariances of variables that were observed together.
+
+    Args:
+        m: matrix with a row for each variable and a column for each observation; or a vector of
+            observations of one variable.
+        y: further variables, likewise.
+        rowvar: whether rows of matrices are variables; columns are otherwise.
+        bias: whether to divide by the number n of observations; by n - 1 otherwise.
+        ddof: what is subtracted from n instead.
+        fweights: vector of integers: how often each observation counts.
+        aweights: vector: how much each observation counts for.
+        dtype: dtype of the result, of floats or complex numbers.
+
+    Returns:
+        A float or complex matrix with a row and a column for each variable; a scalar for one. It is
+        nan or infinite where there are no more observations than `ddof`, and nan where a weight is
+        negative.
+
+    Raises:
+        TypeError: `fweights` are not integers, or `dtype` is of another kind.
+        ValueError: an array has more than two dimensions, or numbers of observations differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.cov(jnp.array([[0., 1., 2.], [2., 1., 0.]])))
+        [[ 1. -1.]
+         [-1.  1.]]
+    """
+    result, out = _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    return convert(result, out)
+
+
+@compiled_with("rowvar", "dtype")
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation coefficients of variables that were observed together: covariances divided by
+    both standard deviations.
+
+    Args:
+        x: matrix with a row for each variable and a column for each observation; or a vector of
+            observations of one variable.
+        y: further variables, likewise.
+        rowvar: whether rows of matrices are variables; columns are otherwise.
+        dtype: dtype of the result, of floats or complex numbers.
+
+    Returns:
+        A float or complex matrix with a row and a column for each variable, whose real and
+        imaginary parts are in [-1, 1]; a scalar for one variable. It is nan for constant variables.
+
+    Raises:
+        TypeError: `dtype` is of another kind.
+        ValueError: an array has more than two dimensions, or numbers of observations differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.corrcoef(jnp.array([0., 1., 2.]), jnp.array([4., 2., 0.])))
+        [[ 1. -1.]
+         [-1.  1.]]
+    """
+    result, out = _covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype)
+    if not aval_of(result).shape:
+        return convert(lax.div(result, result), out)
+    shape, work = aval_of(result).shape, aval_of(result).dtype
+    variances = plain(diagonal)(result)
+    if dtypes.kind_of(work) == "c":
+        variances = lax.real(variances)
+    deviations = convert(lax.sqrt(variances), work)
+    for dimension in (0, 1):
+        result = lax.div(result, lax.broadcast_in_dim(deviations, shape, (dimension,)))
+    if dtypes.kind_of(work) == "c":
+        result = lax.complex(_bounded(lax.real(result)), _bounded(lax.imag(result)))
+    else:
+        result = _bounded(result)
+    return convert(result, out)
+
+
+def _bounded(x: Any) -> Any:
+    dtype = aval_of(x).dtype
+    return lax.clamp(literal(-1, dtype), x, literal(1, dtype))
+
+
+def _variables(function: str, x: Any, argument: str, rowvar: bool) -> Any:
+    """A checked argument as a matrix with a row for each variable."""
+    shape = aval_of(x).shape
+    if len(shape) > 2:
+        raise ValueError(f"{function}: {argument} must have two dimensions at most, got {shape}")
+    if len(shape) < 2:
+        return reshaped(x, (1, aval_of(x).size))
+    return x if rowvar else lax.transpose(x, (1, 0))
+
+
+def _covariances(
+    function: str,
+    m: Any,
+    y: Any,
+    rowvar: bool,
+    bias: bool,
+    ddof: Any,
+    fweights: Any,
+    aweights: Any,
+    dtype: Any,
+) -> tuple[Any, Any]:
+    """A matrix of covariances in a dtype that is exact enough, and the dtype it should have."""
+    first = "m" if function == "cov" else "x"
+    names = (first,) if y is None else (first, "y")
+    operands = [array_like(x, function, name) for x, name in zip((m, y), names, strict=False)]
+    arrays = same_dtype([value(strong(x)) for x in operands])
+    out = requested_dtype(function, dtype)
+    if out is None:
+        out = inexact_dtype(aval_of(arrays[0]).dtype)
+    elif dtypes.kind_of(out) not in ("f", "c"):
+        raise TypeError(f"{function}: dtype must be one of floats or complex numbers, got {out}")
+    work = computed_in(out)
+    rows = [
+        _variables(function, convert(x, work), name, rowvar)
+        for x, name in zip(arrays, names, strict=True)
+    ]
+    count = aval_of(rows[0]).shape[1]
+    if aval_of(rows[-1]).shape[1] != count:
+        raise ValueError(
+            f"{function}: {first} and y must have equally many observations, got {count} and "
+            f"{aval_of(rows[-1]).shape[1]}"
+        )
+    x = rows[0] if y is None else lax.concatenate(rows, 0)
+    freedom = integer(function, "ddof", (0 if bias else 1) if ddof is None else ddof)
+    weights, divisor = _observation_weights(fweights, aweights, freedom, count, work)
+    shape = aval_of(x).shape
+    if weights is None:
+        counted = x
+        sums = lax.div(lax.reduce_sum(x, (1,)), literal(count, work))
+    else:
+        weights = convert(weights, work)
+        counted = lax.mul(x, lax.broadcast_in_dim(weights, shape, (1,)))
+        total = lax.reduce_sum(weights, (0,))
+        sums = lax.reduce_sum(counted, (1,))
+        sums = lax.div(sums, lax.broadcast_in_dim(total, aval_of(sums).shape, ()))
+    mean = lax.broadcast_in_dim(sums, shape, (0,))
+    centred = lax.sub(x, mean)
+    other = centred
+    if weights is not None:
+        other = lax.mul(centred, lax.broadcast_in_dim(weights, shape, (1,)))
+    if dtypes.kind_of(work) == "c":
+        other = lax.conj(other)
+    products = contracted(centred, other, ((1,), (1,)), precision="highest")
+    result = lax.div(products, lax.broadcast_in_dim(divisor, aval_of(products).shape, ()))
+    return (reshaped(result, ()) if shape[0] == 1 else result), out
+
+
+def _observation_weights(
+    fweights: Any, aweights: Any, freedom: int, count: int, work: Any
+) -> tuple[Any, Any]:
+    """What each observation counts for, None for 1, and what sums of products are divided by."""
+    real = dtypes.finfo(work).dtype
+    zero = literal(0, real)
+    given = []
+    for weights, name in ((fweights, "fweights"), (aweights, "aweights")):
+        if weights is None:
+            continue
+        w = operand(weights, "cov", name)
+        kinds, wanted = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
+        require_kind(f"cov: {name}", w, kinds, wanted)
+        if aval_of(w).shape != (count,):
+            raise ValueError(
+                f"cov: {name} must be a vector with an entry for each of {count} observations, got "
+                f"shape {aval_of(w).shape}"
+            )
+        w = value(convert(w, real))
+        given.append(pick(lax.lt(w, zero), literal(math.nan, real), w))
+    if not given:
+        return None, convert(literal(max(count - freedom, 0), real), work)
+    weights = given[0] if len(given) == 1 else lax.mul(*given)
+    total = lax.reduce_sum(weights, (0,))
+    lost = literal(freedom, real)
+    if aweights is not None and freedom:
+        squares = lax.reduce_sum(lax.mul(weights, given[-1]), (0,))
+        lost = lax.div(lax.mul(lost, squares), total)
+    return weights, convert(lax.max(lax.sub(total, lost), zero), work)
+
+
+# ---------------------------------------------------------------------------- moving sums
+
+
+@compiled_with("mode", "precision", "preferred_element_type")
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The convolution of two vectors: element k of the full one is the sum of ``a[n] * v[k - n]``.
+
+    Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
+
+    Args:
+        a: vector.
+        v: vector.
+        mode: "full" for all places where the vectors overlap, of which there are one less than they
+            have elements together; "same" for as many in the middle as the longer one has elements;
+            "valid" for those where the shorter one lies within the longer one.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+
+    Returns:
+        A vector of the common dtype, of floats or complex numbers.
+
+    Raises:
+        ValueError: an argument is no vector or is empty, or the mode is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x, kernel = jnp.array([1., 2., 3.]), jnp.array([0., 1., 0.5])
+        >>> print(jnp.convolve(x, kernel), jnp.convolve(x, kernel, mode="same"))
+        [0.  1.  2.5 4.  1.5] [1.  2.5 4. ]
+    """
+    x, y, out = _sequences("convolve", a, v, mode, preferred_element_type)
+    if aval_of(x).size < aval_of(y).size:
+        x, y = y, x
+    return _moved_along(x, lax.rev(y, (0,)), mode, precision, out)
+
+
+@compiled_with("mode", "precision", "preferred_element_type")
+def correlate(
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The cross-correlation of two vectors: the sums of ``a[n + k] * conj(v[n])``, k growing.
+
+    Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
+
+    Args:
+        a: vector.
+        v: vector.
+        mode: as for `convolve`.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+
+    Returns:
+        A vector of the common dtype, of floats or complex numbers.
+
+    Raises:
+        ValueError: an argument is no vector or is empty, or the mode is another.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([1., 2., 3.])
+        >>> print(jnp.correlate(x, jnp.array([0., 1.])), jnp.correlate(x, x, mode="full"))
+        [2. 3.] [ 3.  8. 14.  8.  3.]
+    """
+    x, y, out = _sequences("correlate", a, v, mode, preferred_element_type)
+    y = lax.conj(y) if dtypes.kind_of(aval_of(y).dtype) == "c" else y
+    if aval_of(x).size < aval_of(y).size:
+        # The longer one moves along the shorter one, and the other way round.
+        return lax.rev(_moved_along(y, x, mode, precision, out), (0,))
+    return _moved_along(x, y, mode, precision, out)
+
+
+def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any, Any, Any]:
+    """Two vectors of one dtype, and the dtype of the result."""
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{function}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    operands = [operand(a, function, "a"), operand(v, function, "v")]
+    shapes = [aval_of(x).shape for x in operands]
+    if any(len(s) != 1 for s in shapes):
+        raise ValueError(f"{function} needs vectors, got shapes {shapes[0]} and {shapes[1]}")
+    if (0,) in shapes:
+        raise ValueError(
+            f"{function} needs vectors with one element at least, got shapes {shapes[0]} and "
+            f"{shapes[1]}"
+        )
+    x, y = same_dtype([strong(o) for o in operands])
+    dtype, wanted = aval_of(x).dtype, requested_dtype(function, out)
+    kind = dtypes.kind_of(dtype)
+    if kind in ("b", "i", "u") and dtypes.kind_of(wanted) in ("i", "u"):
+        dtype = wanted
+    else:
+        dtype = inexact_dtype(dtype)
+    kinds = [dtypes.kind_of(d) or "" for d in (wanted or dtype, dtype)]
+    if _ORDER.index(kinds[0]) < _ORDER.index(kinds[1]):
+        raise TypeError(
+            f"{function}: products of {dtype} cannot be summed in preferred_element_type {wanted}; "
+            f"write {function}(...).astype({wanted})"
+        )
+    return convert(x, dtype), convert(y, dtype), wanted or dtype
+
+
+def _moved_along(x: Any, kernel: Any, mode: str, precision: Any, out: Any) -> Any:
+    """Sums of the products of a kernel with the parts of a vector that is no shorter."""
+    size, width = aval_of(x).size, aval_of(kernel).size
+    before, after = {
+        "full": (width - 1, width - 1),
+        "same": (width // 2, (width - 1) // 2),
+        "valid": (0, 0),
+    }[mode]
+    result = lax.conv_general_dilated(
+        reshaped(x, (1, 1, size)),
+        reshaped(kernel, (1, 1, width)),
+        (1,),
+        [(before, after)],
+        precision=precision,
+        preferred_element_type=out,
+    )
+    return reshaped(result, (size + before + after - width + 1,))

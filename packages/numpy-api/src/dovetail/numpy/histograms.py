@@ -1,0 +1,453 @@
+"""Histograms: how many elements, or how much weight, is in each of some bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import (
+    array_like,
+    convert,
+    inexact_dtype,
+    integer,
+    literal,
+    no_sharding,
+    refuse_complex,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.reductions import computed_in, strong
+from dovetail.numpy.searching import searchsorted
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import operand, reshaped
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins that `histogram` counts in.
+
+    Args:
+        a: array or scalar of a real dtype.
+        bins: number of bins of equal width; or a vector of edges, which is returned.
+        range: first and last edge; the least and the greatest element if None.
+        weights: has no effect; there for NumPy's sake, where it decides numbers of bins.
+
+    Returns:
+        A float vector with one element more than there are bins.
+
+    Raises:
+        TypeError: `a` is complex, or `bins` is a name of a rule, as NumPy has them, or a list.
+        ValueError: the number of bins is not positive, or the range is none.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.histogram_bin_edges(jnp.array([1., 2., 7.]), bins=3))
+        [1. 3. 5. 7.]
+    """
+    x = operand(a, "histogram_bin_edges")
+    count, edges = _bins("histogram_bin_edges", bins)
+    limits = _range("histogram_bin_edges", range)
+    return _edges("histogram_bin_edges", x, count, edges, limits)
+
+
+def histogram(
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+    out_sharding: Any = None,
+) -> tuple[Any, Any]:
+    """How many elements are in each of some bins.
+
+    A bin contains its left edge, and the last one the right edge as well. Differs from NumPy's in
+    that numbers of elements are floats, and that where a range is not given nan in the array makes
+    all edges nan, and all bins empty.
+
+    Args:
+        a: array or scalar of a real dtype.
+        bins: number of bins of equal width; or a vector of growing edges.
+        range: first and last edge; the least and the greatest element if None. Elements outside
+            are not counted.
+        weights: array of the shape of `a`: what each element counts for; 1 if None.
+        density: whether to divide by the sum and by the widths of the bins, so that the integral
+            over them is 1.
+        out_sharding: not supported.
+
+    Returns:
+        A vector of float, or complex numbers where weights are complex, and the float vector of
+        edges, which has one element more.
+
+    Raises:
+        TypeError: `a` is complex, or `bins` is a name of a rule, as NumPy has them, or a list.
+        ValueError: the number of bins is not positive, the range is none, or the weights have
+            another shape.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> counts, edges = jnp.histogram(jnp.array([1., 2., 2., 7.]), bins=3)
+        >>> print(counts, edges)
+        [3. 0. 1.] [1. 3. 5. 7.]
+    """
+    no_sharding("histogram", out_sharding)
+    x = operand(a, "histogram")
+    count, edges = _bins("histogram", bins)
+    counted = _weights("histogram", weights, aval_of(x).shape, "a")
+    found, (edges,) = _histogram(
+        "histogram",
+        (x,),
+        (edges,),
+        (_range("histogram", range),),
+        counted,
+        (count,),
+        bool(density),
+        True,
+    )
+    return found, edges
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, Any, Any]:
+    """How many points of a plane are in each of some rectangles.
+
+    Args:
+        x: vector of a real dtype: first coordinates of the points.
+        y: vector of the same size: second coordinates.
+        bins: number of bins of equal width in both directions; a vector of three edges or more for
+            both; or a pair of either, one for each direction.
+        range: pair of first and last edge for each direction, None for the least and greatest
+            coordinate.
+        weights: vector of what each point counts for; 1 if None.
+        density: whether to divide by the sum and by the areas of the rectangles.
+
+    Returns:
+        A matrix, of integers unless there are weights or a density (NumPy has floats), and the
+        float vectors of edges in both directions.
+
+    Raises:
+        TypeError: coordinates are complex.
+        ValueError: arguments do not fit each other.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x, y = jnp.array([0., 1., 2., 2.]), jnp.array([0., 0., 1., 1.])
+        >>> counts, first, second = jnp.histogram2d(x, y, bins=2)
+        >>> print(counts, first, second)
+        [[1 0]
+         [1 2]] [0. 1. 2.] [0.  0.5 1. ]
+    """
+    columns = operand(x, "histogram2d", "x"), operand(y, "histogram2d", "y")
+    shapes = [aval_of(c).shape for c in columns]
+    if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
+        raise ValueError(
+            "histogram2d needs vectors of equal size as x and y, got shapes "
+            f"{shapes[0]} and {shapes[1]}"
+        )
+    if getattr(bins, "ndim", 0) == 1 and len(bins) > 2:
+        bins = [bins, bins]
+    found, (first, second) = _of_points(
+        "histogram2d", columns, bins, range, weights, density, shapes[0][0], 2
+    )
+    return found, first, second
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, list[Any]]:
+    """How many points are in each of some boxes.
+
+    Args:
+        sample: matrix of a real dtype, with a row for each point and a column for each dimension of
+            space.
+        bins: number of bins of equal width in all dimensions; or a sequence with a number or a
+            vector of edges for each dimension.
+        range: pair of first and last edge for each dimension, None for the least and greatest
+            coordinate.
+        weights: vector of what each point counts for; 1 if None.
+        density: whether to divide by the sum and by the volumes of the boxes.
+
+    Returns:
+        An array with a dimension for each dimension of space, of integers unless there are weights
+        or a density (NumPy has floats), and a list of the float vectors of edges.
+
+    Raises:
+        TypeError: coordinates are complex, or `sample` is a list.
+        ValueError: arguments do not fit each other.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> points = jnp.array([[0., 0., 0.], [1., 1., 1.], [1., 0., 1.]])
+        >>> counts, edges = jnp.histogramdd(points, bins=(2, 1, 2))
+        >>> print(counts.shape, counts[:, 0, :], edges[1])
+        (2, 1, 2) [[1 0]
+         [0 2]] [0. 1.]
+    """
+    points = operand(sample, "histogramdd", "sample")
+    shape = aval_of(points).shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"histogramdd needs a matrix with a row for each point, got shape {shape}; write "
+            "sample[:, None] for points on a line"
+        )
+    found, edges = _of_points(
+        "histogramdd", points, bins, range, weights, density, shape[0], shape[1]
+    )
+    return found, list(edges)
+
+
+# ----------------------------------------------------------------------------- checking arguments
+
+
+def _bins(function: str, bins: Any) -> tuple[int | None, Any]:
+    """The number of bins, or their edges."""
+    if isinstance(bins, str):
+        raise TypeError(
+            f"{function}: bins must be a number or a vector of edges, got {bins!r}; the number of "
+            "bins is part of the program, so that no rule can find it from values: write "
+            "bins=numpy.histogram_bin_edges(...) for concrete arrays"
+        )
+    if type(bins) is not int:
+        edges = array_like(bins, function, "bins")
+        rank = aval_of(edges).ndim
+        if rank == 1:
+            return None, value(edges)
+        if rank:
+            raise ValueError(
+                f"{function}: bins must be a number or a vector of edges, got shape "
+                f"{aval_of(edges).shape}"
+            )
+    count = integer(function, "bins", bins)
+    if count < 1:
+        raise ValueError(f"{function}: the number of bins must be positive, got {count}")
+    return count, None
+
+
+def _range(function: str, limits: Any) -> Any:
+    """None, a pair of numbers, or an array of two."""
+    if limits is None:
+        return None
+    if not isinstance(limits, (tuple, list)):
+        limits = operand(limits, function, "range")
+        if aval_of(limits).shape != (2,):
+            raise ValueError(
+                f"{function}: range must be a pair of numbers, got shape {aval_of(limits).shape}"
+            )
+        return limits
+    if len(limits) != 2:
+        raise ValueError(f"{function}: range must be a pair of numbers, got {len(limits)} of them")
+    low, high = limits
+    known = isinstance(low, (int, float)) and isinstance(high, (int, float))
+    if known and not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(
+            f"{function}: range must be finite, with the smaller number first, got ({low}, {high})"
+        )
+    return tuple([array_like(v, function, f"range[{i}]") for i, v in enumerate(limits)])
+
+
+def _weights(function: str, weights: Any, shape: tuple[int, ...], argument: str) -> Any:
+    if weights is None:
+        return None
+    counted = operand(weights, function, "weights")
+    if aval_of(counted).shape != shape:
+        raise ValueError(
+            f"{function}: weights must have one entry for each element of {argument}, shape "
+            f"{shape}; got shape {aval_of(counted).shape}"
+        )
+    return counted
+
+
+def _of_points(
+    function: str,
+    points: Any,
+    bins: Any,
+    range: Any,
+    weights: Any,
+    density: Any,
+    count: int,
+    rank: int,
+) -> tuple[Any, list[Any]]:
+    """A histogram in several dimensions, of columns or of a matrix."""
+    several = isinstance(bins, (tuple, list)) or getattr(bins, "ndim", 0) == 1
+    each: Sequence[Any] = list(bins) if several else [bins] * rank
+    if len(each) != rank:
+        raise ValueError(
+            f"{function}: bins must be a number, or have one entry for each of the {rank} "
+            f"dimensions, got {len(each)}"
+        )
+    limits = [None] * rank if range is None else list(range)
+    if len(limits) != rank:
+        raise ValueError(
+            f"{function}: range must have a pair of numbers or None for each of the {rank} "
+            f"dimensions, got {len(limits)} entries"
+        )
+    checked = [_bins(function, b) for b in each]
+    return _histogram(
+        function,
+        points,
+        tuple([edges for _, edges in checked]),
+        tuple([_range(function, r) for r in limits]),
+        _weights(function, weights, (count,), "the sample"),
+        tuple([number for number, _ in checked]),
+        bool(density),
+        False,
+    )
+
+
+# ------------------------------------------------------------------------------------- computing
+
+
+@compiled_with("function", "count")
+def _edges(function: str, x: Any, count: int | None, edges: Any, limits: Any) -> Any:
+    return _made_edges(function, x, count, edges, limits)
+
+
+def _made_edges(function: str, x: Any, count: int | None, edges: Any, limits: Any) -> Any:
+    refuse_complex(function, x)
+    dtype = inexact_dtype(aval_of(x).dtype)
+    if edges is not None:
+        refuse_complex(function, edges)
+        dtype = dtypes.promote_types(dtype, inexact_dtype(aval_of(edges).dtype))
+        return value(strong(convert(edges, dtype)))
+    assert count is not None
+    wide = computed_in(dtype)
+    low, high = _limits(x, limits, wide)
+    same = lax.eq(low, high)
+    half = literal(0.5, wide)
+    low, high = pick(same, lax.sub(low, half), low), pick(same, lax.add(high, half), high)
+    number = literal(count, wide)
+    # Each edge is rounded by itself; and the divisor is no constant, since XLA turns division by
+    # one into multiplication.
+    number = lax.add(number, lax.mul(low, literal(0, wide)))
+    places = lax.iota(wide, count + 1)
+    result = lax.div(lax.mul(places, lax.sub(high, low)), number)
+    result = lax.add(result, low)
+    result = pick(lax.eq(places, literal(count, wide)), high, result)
+    return convert(result, dtype)
+
+
+def _limits(x: Any, limits: Any, dtype: Any) -> list[Any]:
+    if isinstance(limits, tuple):
+        return [reshaped(value(convert(v, dtype)), ()) for v in limits]
+    if limits is not None:
+        ends = convert(limits, dtype)
+        return [lax.index_in_dim(ends, i, keepdims=False) for i in (0, 1)]
+    shape = aval_of(x).shape
+    if not math.prod(shape):
+        return [value(literal(end, dtype)) for end in (0, 1)]
+    flat = reshaped(x, (math.prod(shape),))
+    return [convert(reduce(flat, (0,)), dtype) for reduce in (lax.reduce_min, lax.reduce_max)]
+
+
+@compiled_with("function", "counts", "density", "floating")
+def _histogram(
+    function: str,
+    columns: Any,
+    edges: tuple[Any, ...],
+    limits: tuple[Any, ...],
+    weights: Any,
+    counts: tuple[int | None, ...],
+    density: bool,
+    floating: bool,
+) -> tuple[Any, list[Any]]:
+    """The sums of weights in boxes, and the edges of these.
+
+    Args:
+        function: name of the user's function.
+        columns: coordinates of points in each dimension, a tuple of arrays; or a matrix.
+        edges: for each dimension edges, or None.
+        limits: for each dimension the first and the last edge, or None.
+        weights: an array with what each point counts for, or None.
+        counts: for each dimension the number of bins, or None where there are edges.
+        density: whether to divide by the sum and by volumes.
+        floating: whether numbers of points are floats.
+    """
+    if not isinstance(columns, tuple):
+        columns = [
+            lax.index_in_dim(columns, d, axis=1, keepdims=False) for d, _ in enumerate(counts)
+        ]
+    made = [
+        _made_edges(function, x, count, e, r)
+        for x, count, e, r in zip(columns, counts, edges, limits, strict=True)
+    ]
+    sizes = tuple([aval_of(e).size - 1 for e in made])
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"{function}: bins must have at least one edge, got none")
+    sums = _sums(columns, made, weights, sizes)
+    kinds = [inexact_dtype(aval_of(x).dtype) for x in columns]
+    if density or floating:
+        # Counts of 16 bits would end at 2,048.
+        out = computed_in(dtypes.result_type(*kinds))
+        if weights is not None:
+            out = dtypes.promote_types(out, inexact_dtype(aval_of(weights).dtype))
+        sums = convert(sums, out)
+        if density:
+            sums = _density(sums, made)
+    return sums, made
+
+
+def _sums(
+    columns: Sequence[Any], edges: Sequence[Any], weights: Any, sizes: tuple[int, ...]
+) -> Any:
+    default = dtypes.default_dtype("i")
+    total = math.prod(sizes)
+    if not total:
+        return lax.full(sizes, 0, default)
+    flat: Any = None
+    inside: Any = None
+    for x, bounds, size in zip(columns, edges, sizes, strict=True):
+        x = reshaped(x, (aval_of(x).size,))
+        place = convert(searchsorted(bounds, x, side="right"), default)
+        x = convert(x, aval_of(bounds).dtype)
+        last = lax.eq(x, lax.index_in_dim(bounds, size, keepdims=False))
+        place = pick(last, literal(size, default), place)
+        here = lax.bitwise_and(
+            lax.ge(place, literal(1, default)), lax.le(place, literal(size, default))
+        )
+        place = lax.sub(place, literal(1, default))
+        flat = place if flat is None else lax.add(lax.mul(flat, literal(size, default)), place)
+        inside = here if inside is None else lax.bitwise_and(inside, here)
+    flat = pick(inside, flat, literal(total, default))
+    if weights is None:
+        amounts: Any = 1
+        dtype = default
+    else:
+        dtype = _summed_in(aval_of(weights).dtype)
+        amounts = convert(reshaped(weights, (aval_of(weights).size,)), dtype)
+    sums = value(lax.full((total,), 0, dtype)).at[flat].add(amounts, mode="drop")
+    if weights is not None and dtypes.kind_of(dtype) == "f":
+        sums = convert(sums, aval_of(weights).dtype)
+    return reshaped(sums, sizes)
+
+
+def _summed_in(dtype: Any) -> Any:
+    """The dtype in which weights are added: small integers and floats would overflow."""
+    kind = dtypes.kind_of(dtype)
+    if kind not in ("b", "i", "u"):
+        return computed_in(dtype)
+    default = dtypes.default_dtype("u" if kind == "u" else "i")
+    return default if dtype.itemsize < default.itemsize else dtype
+
+
+def _density(sums: Any, edges: Sequence[Any]) -> Any:
+    dtype, shape = aval_of(sums).dtype, aval_of(sums).shape
+    total = lax.reduce_sum(reshaped(sums, (math.prod(shape),)), (0,))
+    result = lax.div(sums, lax.broadcast_in_dim(total, shape, ()))
+    for d, bounds in enumerate(edges):
+        bounds = convert(bounds, dtype)
+        size = aval_of(bounds).size
+        widths = lax.sub(lax.slice_in_dim(bounds, 1, size), lax.slice_in_dim(bounds, 0, size - 1))
+        result = lax.div(result, lax.broadcast_in_dim(widths, shape, (d,)))
+    return result

@@ -1,0 +1,666 @@
+"""Arrays as sets of their elements: what is unique, and what several have in common.
+
+The number of elements of a set depends on values. Without `size` the functions find it first, so
+they need arrays that are not traced; with it, results have that many elements under `jit` as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.sorting import sort_p
+from dovetail.core.trace.state import evaluation_trace, use_trace
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axis,
+    convert,
+    host_array,
+    integer,
+    literal,
+    same_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.gathering import take
+from dovetail.numpy.lookups import isin
+from dovetail.numpy.reductions import strong
+from dovetail.numpy.searching import nonzero
+from dovetail.numpy.selection import pick
+from dovetail.numpy.shapes import moveaxis, reshaped
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+class _Marked(NamedTuple):
+    """Elements of which some, found by a flag, are the result.
+
+    Attributes:
+        flags: a boolean vector: which positions are in the result.
+        columns: arrays with an entry for each position, each with what fills it up (None for the
+            first entry that is in the result, or 0).
+        whole: arrays that are results as they are.
+    """
+
+    flags: Any
+    columns: Sequence[tuple[Any, Any]]
+    whole: Sequence[Any] = ()
+
+
+# ------------------------------------------------------------------------------------ selecting
+
+
+def _select(
+    function: str,
+    mark: Callable[..., _Marked],
+    operands: tuple[Any, ...],
+    size: int | None,
+    fill_value: Any,
+    *options: Any,
+) -> tuple[list[Any], list[Any]]:
+    """The entries that `mark` finds, and what it computes besides.
+
+    Args:
+        function: name of the user's function.
+        mark: a function of the operands and the options, which must be hashable.
+        operands: checked arrays.
+        size: how many entries, None for as many as there are.
+        fill_value: what fills up the first column.
+        *options: further arguments of `mark`.
+    """
+    if size is not None:
+        count = integer(function, "size", size)
+        if count < 0:
+            raise ValueError(f"{function}: size must not be negative, got {count}")
+        return _entries(operands, fill_value, function, mark, options, count)
+    known = [x.concrete() if isinstance(x, Tracer) else x for x in operands]
+    for x, now in zip(operands, known, strict=True):
+        if now is None:
+            raise ConcretizationTypeError(
+                x,
+                f"the number of elements that {function} returns, which depends on values; "
+                "give size=",
+            )
+    # Also where a function is traced: what is asked for are numbers that are known.
+    with use_trace(evaluation_trace):
+        flags, columns, whole = _marks(tuple(known), mark, options)
+        places = np.flatnonzero(np.asarray(flags))
+        if not any(isinstance(x, Tracer) for x in operands):
+            return [host_array(np.asarray(c)[places]) for c in columns], whole
+    return _entries(operands, fill_value, function, mark, options, len(places))
+
+
+@compiled_with("mark", "options")
+def _marks(operands: Any, mark: Any, options: Any) -> tuple[Any, list[Any], list[Any]]:
+    marked = mark(*operands, *options)
+    return marked.flags, [column for column, _ in marked.columns], list(marked.whole)
+
+
+@compiled_with("function", "mark", "options", "size")
+def _entries(
+    operands: Any, fill_value: Any, function: str, mark: Any, options: Any, size: int
+) -> tuple[list[Any], list[Any]]:
+    flags, columns, whole = mark(*operands, *options)
+    (count,) = aval_of(flags).shape
+    (places,) = nonzero(flags, size=size, fill_value=count)
+    found = lax.lt(places, literal(count, aval_of(places).dtype))
+    selected = []
+    for number, (column, fill) in enumerate(columns):
+        if not number and fill_value is not None:
+            fill = array_like(fill_value, function, "fill_value")
+            _check_fill(function, aval_of(fill).shape, aval_of(column).shape[1:])
+        selected.append(_filled(column, places, found, fill))
+    return selected, list(whole)
+
+
+def _check_fill(function: str, shape: tuple[int, ...], entry: tuple[int, ...]) -> None:
+    fits = zip(reversed(shape), reversed(entry), strict=False)
+    if len(shape) > len(entry) or any(n not in (1, m) for n, m in fits):
+        wanted = f"broadcast to the shape {entry} of what it fills up" if entry else "be a scalar"
+        raise ValueError(f"{function}: fill_value must {wanted}, got shape {shape}")
+
+
+def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
+    """Entries at some places; where none was found, something else."""
+    aval = aval_of(column)
+    (size,) = aval_of(places).shape
+    shape = (size, *aval.shape[1:])
+    zero = literal(0, aval.dtype)
+    if not math.prod(shape):
+        return lax.full(shape, 0, aval.dtype)
+    if not aval.shape[0]:
+        entries = lax.full(shape, 0, aval.dtype)
+    else:
+        entries = take(column, places, axis=0, mode="clip")
+    if fill is None:
+        first = lax.slice_in_dim(entries, 0, 1)
+        one = lax.broadcast_in_dim(lax.slice_in_dim(found, 0, 1), aval_of(first).shape, (0,))
+        fill = pick(one, first, zero)
+    else:
+        fill = convert(fill, aval.dtype)
+    return pick(lax.broadcast_in_dim(found, shape, (0,)), entries, fill)
+
+
+# ------------------------------------------------------------------------------------ comparing
+
+
+def _flat(x: Any, function: str, argument: str) -> Any:
+    """A checked argument as a vector."""
+    x = value(strong(array_like(x, function, argument)))
+    return reshaped(x, (aval_of(x).size,))
+
+
+def _keys(x: Any) -> Any:
+    """Elements as they are compared: all complex numbers with a nan in them alike."""
+    dtype = aval_of(x).dtype
+    if dtypes.kind_of(dtype) != "c":
+        return x
+    return pick(lax.ne(x, x), literal(complex(math.nan, math.nan), dtype), x)
+
+
+def _ordered(rows: Any) -> tuple[Any, Any]:
+    """The rows of a matrix in lexicographic order, and their numbers; equal ones keep theirs."""
+    count, width = aval_of(rows).shape
+    numbers = lax.iota(dtypes.default_dtype("i"), count)
+    if width == 1:
+        ordered, numbers = sort_p.bind(
+            reshaped(rows, (count,)), numbers, dimension=0, is_stable=True, num_keys=1
+        )
+        return reshaped(ordered, (count, 1)), numbers
+
+    def sort_by(order: Any, column: Any) -> tuple[Any, None]:
+        keys = take(column, order, mode="promise_in_bounds", unique_indices=True)
+        _, order = sort_p.bind(keys, order, dimension=0, is_stable=True, num_keys=1)
+        return order, None
+
+    # By the last column first: a program whose size does not depend on how many there are.
+    if count and width:
+        numbers, _ = lax.scan(sort_by, numbers, lax.transpose(rows, (1, 0)), reverse=True)
+    return take(rows, numbers, axis=0, mode="promise_in_bounds", unique_indices=True), numbers
+
+
+def _repeats(ordered: Any, equal_nan: bool) -> Any:
+    """Whether each of some sorted rows equals the one before it."""
+    count, width = aval_of(ordered).shape
+    if not count:
+        return lax.full((0,), False, bool)
+    before = lax.slice_in_dim(ordered, 0, count - 1)
+    after = lax.slice_in_dim(ordered, 1, count)
+    same = lax.eq(before, after)
+    if equal_nan and dtypes.kind_of(aval_of(ordered).dtype) in ("f", "c"):
+        both = lax.bitwise_and(lax.ne(before, before), lax.ne(after, after))
+        same = lax.bitwise_or(same, both)
+    same = reshaped(same, (count - 1,)) if width == 1 else lax.reduce_and(same, (1,))
+    return _shifted(same, False)
+
+
+def _shifted(flags: Any, first: bool) -> Any:
+    """Flags with one more in front."""
+    return lax.concatenate([lax.full((1,), first, bool), flags], 0)
+
+
+# --------------------------------------------------------------------------------------- unique
+
+
+def _mark_unique(
+    x: Any, axis: int | None, equal_nan: bool, index: bool, inverse: bool, counts: bool
+) -> _Marked:
+    shape = aval_of(x).shape
+    if axis is None:
+        moved = reshaped(x, (math.prod(shape),))
+    else:
+        moved = plain(moveaxis)(x, axis, 0)
+    sizes = aval_of(moved).shape
+    count, default = sizes[0], dtypes.default_dtype("i")
+    ordered, numbers = _ordered(reshaped(_keys(moved), (count, math.prod(sizes[1:]))))
+    first = lax.bitwise_not(_repeats(ordered, equal_nan))
+    columns: list[tuple[Any, Any]] = [(reshaped(ordered, sizes), None)]
+    if index:
+        columns.append((numbers, None))
+    if counts:
+        places = lax.iota(default, count)
+        # The place of the next group, or the end.
+        starts = pick(first, places, literal(count, default))
+        after = lax.pad(starts, literal(count, default), [(-1, 1, 0)]) if count else starts
+        ends = lax.cummin(after, reverse=True)
+        columns.append((lax.sub(ends, places), literal(0, default)))
+    whole = []
+    if inverse:
+        groups = lax.sub(lax.cumsum(convert(first, default)), literal(1, default))
+        found = value(lax.full((count,), 0, default))
+        found = found.at[numbers].set(groups, mode="promise_in_bounds", unique_indices=True)
+        whole.append(reshaped(found, shape) if axis is None else found)
+    return _Marked(first, columns, whole)
+
+
+def _unique(
+    function: str,
+    ar: Any,
+    index: bool,
+    inverse: bool,
+    counts: bool,
+    axis: int | None,
+    equal_nan: bool,
+    size: int | None,
+    fill_value: Any,
+    argument: str = "x",
+) -> list[Any]:
+    """The unique elements, then what else is wanted, in the order of the arguments."""
+    x = value(strong(array_like(ar, function, argument)))
+    shape = aval_of(x).shape
+    dimension = None if axis is None else canonical_axis(function, axis, len(shape))
+    count = math.prod(shape) if dimension is None else shape[dimension]
+    if size and not count and fill_value is None:
+        raise ValueError(
+            f"{function} of no elements has none to fill up {size} with: give fill_value"
+        )
+    flags = bool(equal_nan), bool(index), bool(inverse), bool(counts)
+    selected, whole = _select(function, _mark_unique, (x,), size, fill_value, dimension, *flags)
+    if dimension:
+        selected[0] = moveaxis(selected[0], 0, dimension)
+    if inverse:
+        selected.insert(2 if index else 1, whole[0])
+    return selected
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The elements of an array, each of them once, in growing order.
+
+    Differs from NumPy's in `size` and `fill_value`, and in that `equal_nan` counts with `axis` too.
+
+    Args:
+        ar: array or scalar.
+        return_index: whether to return where each was found first.
+        return_inverse: whether to return the positions in the result that make up the array.
+        return_counts: whether to return how often each occurs.
+        axis: dimension, whose slices are what is unique then; None for elements.
+        equal_nan: whether all nan are one element. Complex numbers with a nan are alike.
+        size: how many elements are returned; needed where `ar` is traced. Further ones are left
+            out.
+        fill_value: what fills up missing ones; the first element if None. Indices are filled up
+            with the first index, counts with 0.
+        sorted: whether they must be sorted. They always are.
+
+    Returns:
+        An array, or a tuple of that and, as far as they are asked for: a vector of indices in the
+        flattened array (or along `axis`), an array of positions of the shape of `ar` (a vector with
+        `axis`), and a vector of counts.
+
+    Raises:
+        ConcretizationTypeError: `ar` is traced and `size` is not given.
+        ValueError: the axis is out of bounds, `size` is negative, or nothing is there to fill up
+            with.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([3, 1, 3, 2])
+        >>> print(jnp.unique(x))
+        [1 2 3]
+        >>> values, counts = jnp.unique(x, return_counts=True, size=4, fill_value=-1)
+        >>> print(values, counts)
+        [ 1  2  3 -1] [1 1 2 0]
+        >>> print(jnp.unique(jnp.array([[1, 2], [0, 5], [1, 2]]), axis=0))
+        [[0 5]
+         [1 2]]
+    """
+    found = _unique(
+        "unique",
+        ar,
+        return_index,
+        return_inverse,
+        return_counts,
+        axis,
+        equal_nan,
+        size,
+        fill_value,
+        "ar",
+    )
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+    """`unique` with everything that it can return, as the array API standard has it.
+
+    Each nan is an element of its own.
+
+    Args:
+        x: array or scalar.
+        size: how many elements are returned; needed where `x` is traced.
+        fill_value: what fills up missing ones; the first element if None.
+
+    Returns:
+        A named tuple: `values`, `indices` of their first occurrences in the flattened array,
+        `inverse_indices` of the shape of `x`, and `counts`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> result = jnp.unique_all(jnp.array([3, 1, 3]))
+        >>> print(result.values, result.indices, result.inverse_indices, result.counts)
+        [1 3] [1 0] [1 0 1] [1 2]
+    """
+    found = _unique("unique_all", x, True, True, True, None, False, size, fill_value)
+    return UniqueAllResult(*found)
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueCountsResult:
+    """The unique elements and how often each occurs, as the array API standard has it.
+
+    Each nan is an element of its own.
+
+    Args:
+        x: array or scalar.
+        size: how many elements are returned; needed where `x` is traced.
+        fill_value: what fills up missing ones; the first element if None.
+
+    Returns:
+        A named tuple of vectors: `values` and `counts`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> result = jnp.unique_counts(jnp.array([3, 1, 3]))
+        >>> print(result.values, result.counts)
+        [1 3] [1 2]
+    """
+    found = _unique("unique_counts", x, False, False, True, None, False, size, fill_value)
+    return UniqueCountsResult(*found)
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueInverseResult:
+    """The unique elements and where each element is among them, as the array API standard has it.
+
+    Each nan is an element of its own.
+
+    Args:
+        x: array or scalar.
+        size: how many elements are returned; needed where `x` is traced.
+        fill_value: what fills up missing ones; the first element if None.
+
+    Returns:
+        A named tuple: a vector `values`, and `inverse_indices` of the shape of `x`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> result = jnp.unique_inverse(jnp.array([3, 1, 3]))
+        >>> print(result.values, result.inverse_indices)
+        [1 3] [1 0 1]
+    """
+    found = _unique("unique_inverse", x, False, True, False, None, False, size, fill_value)
+    return UniqueInverseResult(*found)
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The unique elements, as the array API standard has it.
+
+    Each nan is an element of its own.
+
+    Args:
+        x: array or scalar.
+        size: how many elements are returned; needed where `x` is traced.
+        fill_value: what fills up missing ones; the first element if None.
+
+    Returns:
+        A sorted vector.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.unique_values(jnp.array([3, 1, 3])))
+        [1 3]
+    """
+    return _unique("unique_values", x, False, False, False, None, False, size, fill_value)[0]
+
+
+# ------------------------------------------------------------------------------------ two arrays
+
+
+def _pair(function: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+    """Two arguments as vectors of one dtype."""
+    x, y = same_dtype([_flat(ar1, function, "ar1"), _flat(ar2, function, "ar2")])
+    return x, y
+
+
+def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
+    """The elements of two vectors in order, those of the first one first among equal ones.
+
+    Args:
+        x: vector.
+        y: vector of the same dtype.
+        nan_of_each: whether all nan of one vector are one element. Those of different vectors are
+            different always.
+
+    Returns:
+        The elements, their positions in both vectors together, whether they repeat the one before,
+        and whether they are from the second vector.
+    """
+    keys = _keys(lax.concatenate([x, y], 0))
+    count = aval_of(keys).size
+    ordered, numbers = _ordered(reshaped(keys, (count, 1)))
+    repeats = _repeats(ordered, nan_of_each)
+    second = lax.ge(numbers, literal(aval_of(x).size, aval_of(numbers).dtype))
+    ordered = reshaped(ordered, (count,))
+    if count and nan_of_each:
+        other = lax.ne(lax.slice_in_dim(second, 0, count - 1), lax.slice_in_dim(second, 1, count))
+        first_nan = lax.bitwise_and(_shifted(other, False), lax.ne(ordered, ordered))
+        repeats = lax.bitwise_and(repeats, lax.bitwise_not(first_nan))
+    return ordered, numbers, repeats, second
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements that are in at least one of two arrays, each of them once, in growing order.
+
+    Args:
+        ar1: array or scalar.
+        ar2: array or scalar.
+        size: how many elements are returned; needed where an array is traced. Further ones are left
+            out.
+        fill_value: what fills up missing ones; the first element if None.
+
+    Returns:
+        A vector of the common dtype.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3])))
+        [1 2 3]
+        >>> print(jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]), size=4, fill_value=0))
+        [1 2 3 0]
+    """
+    both = lax.concatenate(list(_pair("union1d", ar1, ar2)), 0)
+    return _unique("union1d", both, False, False, False, None, True, size, fill_value)[0]
+
+
+def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:
+    ordered, numbers, repeats, second = _joined(x, y, nan_of_each=False)
+    count, default = aval_of(ordered).size, dtypes.default_dtype("i")
+    if not count:
+        empty = numbers
+        return _Marked(repeats, [(ordered, None), *[(empty, None)] * (2 * indices)])
+    # Among equal elements, there is one place at most where the second vector begins.
+    first_before = _shifted(lax.bitwise_not(lax.slice_in_dim(second, 0, count - 1)), False)
+    flags = lax.bitwise_and(lax.bitwise_and(repeats, second), first_before)
+    columns: list[tuple[Any, Any]] = [(ordered, None)]
+    if indices:
+        sizes = [literal(aval_of(v).size, default) for v in (x, y)]
+        starts = pick(repeats, literal(0, default), lax.iota(default, count))
+        earliest = take(numbers, lax.cummax(starts), mode="promise_in_bounds")
+        columns += [(earliest, sizes[0]), (lax.sub(numbers, sizes[0]), sizes[1])]
+    return _Marked(flags, columns)
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements that are in both of two arrays, each of them once, in growing order.
+
+    Args:
+        ar1: array or scalar.
+        ar2: array or scalar.
+        assume_unique: has no effect; there for NumPy's sake.
+        return_indices: whether to return where the elements were found first in each array.
+        size: how many elements are returned; needed where an array is traced. Further ones are left
+            out.
+        fill_value: what fills up missing ones; the first element if None, or 0 if there is none.
+            Indices are filled up with the numbers of elements of the arrays.
+
+    Returns:
+        A vector of the common dtype; with `return_indices` a tuple of that and two vectors of
+        indices in the flattened arrays. Nan is in no other array.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> values, first, second = jnp.intersect1d(
+        ...     jnp.array([5, 3, 1]), jnp.array([4, 5, 3]), return_indices=True
+        ... )
+        >>> print(values, first, second)
+        [3 5] [1 0] [2 1]
+    """
+    operands = _pair("intersect1d", ar1, ar2)
+    wanted = bool(return_indices)
+    found, _ = _select("intersect1d", _mark_common, operands, size, fill_value, wanted)
+    return tuple(found) if wanted else found[0]
+
+
+def _mark_rest(x: Any, y: Any, as_they_are: bool) -> _Marked:
+    zero = literal(0, aval_of(x).dtype)
+    if as_they_are:
+        return _Marked(plain(isin)(x, y, invert=True), [(x, zero)])
+    count = aval_of(x).size
+    ordered, _ = _ordered(reshaped(_keys(x), (count, 1)))
+    first = lax.bitwise_not(_repeats(ordered, True))
+    ordered = reshaped(ordered, (count,))
+    return _Marked(lax.bitwise_and(first, plain(isin)(ordered, y, invert=True)), [(ordered, zero)])
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements of one array that are not in another, each of them once, in growing order.
+
+    Args:
+        ar1: array or scalar.
+        ar2: array or scalar.
+        assume_unique: whether the elements of `ar1` are unique already: they then keep their order,
+            and are not made unique.
+        size: how many elements are returned; needed where an array is traced. Further ones are left
+            out.
+        fill_value: what fills up missing ones; 0 if None.
+
+    Returns:
+        A vector of the dtype of `ar1`. Nan is in no other array.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.setdiff1d(jnp.array([3, 1, 2, 1]), jnp.array([2])))
+        [1 3]
+    """
+    operands = _flat(ar1, "setdiff1d", "ar1"), _flat(ar2, "setdiff1d", "ar2")
+    found, _ = _select("setdiff1d", _mark_rest, operands, size, fill_value, bool(assume_unique))
+    return found[0]
+
+
+def _mark_different(x: Any, y: Any) -> _Marked:
+    ordered, _, repeats, second = _joined(x, y, nan_of_each=True)
+    count = aval_of(ordered).size
+    starts = lax.bitwise_not(repeats)
+    if not count:
+        return _Marked(starts, [(ordered, None)])
+    ends = lax.concatenate([lax.slice_in_dim(starts, 1, count), lax.full((1,), True, bool)], 0)
+    # Equal elements begin in the second vector only if all are from there, and end in the first
+    # one only if all are from that.
+    flags = pick(second, starts, ends)
+    return _Marked(flags, [(ordered, None)])
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements that are in exactly one of two arrays, each of them once, in growing order.
+
+    Args:
+        ar1: array or scalar.
+        ar2: array or scalar.
+        assume_unique: has no effect; there for NumPy's sake.
+        size: how many elements are returned; needed where an array is traced. Further ones are left
+            out.
+        fill_value: what fills up missing ones; the first element if None, or 0 if there is none.
+
+    Returns:
+        A vector of the common dtype. Nan is in no other array, so that there can be two.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4])))
+        [1 3 4]
+    """
+    operands = _pair("setxor1d", ar1, ar2)
+    return _select("setxor1d", _mark_different, operands, size, fill_value)[0][0]
