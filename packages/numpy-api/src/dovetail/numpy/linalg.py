@@ -1,189 +1,264 @@
-"""Linear algebra: norms; the factorisations are not here yet."""
+"""Linear algebra.
+
+The last two dimensions of an array are those of a matrix; the others are those of a stack of
+matrices that are treated alike. Where NumPy raises an error for a matrix, because it is singular or
+because an iteration does not end, results are infinite or nan.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dovetail import lax
-from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
-from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
-from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.contraction import matmul as matmul
-from dovetail.numpy.contraction import outer as outer
-from dovetail.numpy.contraction import tensordot as tensordot
+from dovetail.numpy.arguments import array_like, canonical_axis, integer
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.contraction import cross as cross_products
+from dovetail.numpy.contraction import matmul as products
+from dovetail.numpy.contraction import outer as all_products
+from dovetail.numpy.contraction import tensordot as contraction
 from dovetail.numpy.contraction import vecdot as vecdot
-from dovetail.numpy.matrices import diagonal as diagonal
-from dovetail.numpy.matrices import trace as trace
-from dovetail.numpy.reductions import kept
-from dovetail.numpy.reductions import max as largest
-from dovetail.numpy.reductions import min as smallest
-from dovetail.numpy.reductions import sum as total
-from dovetail.numpy.selection import pick
+from dovetail.numpy.decompositions import cholesky as cholesky
+from dovetail.numpy.decompositions import eig as eig
+from dovetail.numpy.decompositions import eigh as eigh
+from dovetail.numpy.decompositions import eigvals as eigvals
+from dovetail.numpy.decompositions import eigvalsh as eigvalsh
+from dovetail.numpy.decompositions import qr as qr
+from dovetail.numpy.decompositions import svd as svd
+from dovetail.numpy.decompositions import svdvals as svdvals
+from dovetail.numpy.determinants import det as det
+from dovetail.numpy.determinants import slogdet as slogdet
+from dovetail.numpy.matrices import diagonal as diagonals
+from dovetail.numpy.matrices import trace as traces
+from dovetail.numpy.matrix_products import matrix_power as matrix_power
+from dovetail.numpy.matrix_products import multi_dot as multi_dot
+from dovetail.numpy.norms import cond as cond
+from dovetail.numpy.norms import matrix_norm as matrix_norm
+from dovetail.numpy.norms import norm as norm
+from dovetail.numpy.norms import vector_norm as vector_norm
 from dovetail.numpy.shapes import matrix_transpose as matrix_transpose
+from dovetail.numpy.solvers import inv as inv
+from dovetail.numpy.solvers import lstsq as lstsq
+from dovetail.numpy.solvers import matrix_rank as matrix_rank
+from dovetail.numpy.solvers import pinv as pinv
+from dovetail.numpy.solvers import solve as solve
+from dovetail.numpy.solvers import tensorinv as tensorinv
+from dovetail.numpy.solvers import tensorsolve as tensorsolve
 
 __all__ = [
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
     "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
+    "multi_dot",
     "norm",
     "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",
 ]
 
 
-@compiled_with("ord", "axis", "keepdims")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of a vector or matrix, or of several along some dimensions.
+@compiled_with("precision", "preferred_element_type")
+def matmul(
+    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The matrix product, ``x1 @ x2``, as `dovetail.numpy.matmul`.
 
     Args:
-        x: array.
-        ord: which norm: None for the square root of the sum of squares. For vectors a number p for
-            the p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest
-            magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or
-            -inf (of a row), 2 or -2 (largest or smallest singular value), "nuc" (their sum).
-        axis: dimension of vectors, or pair of dimensions of matrices; all if None.
-        keepdims: whether the dimensions stay, with size one.
+        x1: array of rank 1 or more; matrices in its last two dimensions, or a vector (a row).
+        x2: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
 
     Returns:
-        A float array without these dimensions.
-
-    Raises:
-        ValueError: `ord` is not one of these, or does not go with the rank.
+        An array with the other dimensions, which are broadcast, in front; vectors add none.
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.linalg.norm(jnp.array([3., 4.])))
-        5.0
+        >>> print(jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1])))
+        [3 7]
     """
-    x = value(inexact("linalg.norm", array_like(x, "linalg.norm")))
-    shape = aval_of(x).shape
-    if axis is None and ord is None:
-        return _root_of_squares(x, tuple(range(len(shape))), keepdims)
-    if axis is None and len(shape) not in (1, 2):
-        raise ValueError(
-            f"linalg.norm of an array of rank {len(shape)} needs axis: a dimension of vectors or a "
-            "pair of dimensions of matrices"
-        )
-    axes = canonical_axes("linalg.norm", axis, len(shape))
-    if len(axes) == 1:
-        return _vector(x, 2 if ord is None else ord, axes, keepdims)
-    if len(axes) == 2:
-        return _matrix(x, ord, axes, keepdims)
-    raise ValueError(f"linalg.norm: axis must name one or two dimensions, got {axis}")
-
-
-def _finish(result: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return kept(result, aval_of(x).shape, axes) if keepdims else result
-
-
-def _squares(x: Any) -> Any:
-    if dtypes.kind_of(aval_of(x).dtype) == "c":
-        return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
-    return lax.square(x)
-
-
-def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return _finish(lax.sqrt(lax.reduce_sum(_squares(x), axes)), x, axes, keepdims)
-
-
-def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    if isinstance(ord, str):
-        raise ValueError(
-            f"linalg.norm: ord {ord!r} is a norm of matrices, and the array has vectors"
-        )
-    if ord == 2:
-        return _root_of_squares(x, axes, keepdims)
-    size = lax.abs(x)
-    dtype = aval_of(size).dtype
-    if ord == float("inf"):
-        return plain(largest)(size, axes, None, keepdims)
-    if ord == -float("inf"):
-        return plain(smallest)(size, axes, None, keepdims)
-    if ord == 0:
-        return plain(total)(
-            convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims
-        )
-    if ord == 1:
-        return plain(total)(size, axes, None, None, keepdims)
-    power = lax.reduce_sum(lax.pow(size, literal(ord, dtype)), axes)
-    zero, one = literal(0, dtype), literal(1, dtype)
-    # At zero the root has an infinite derivative, which would meet the zero of the power's.
-    is_zero = lax.eq(power, zero)
-    root = lax.pow(pick(is_zero, one, power), literal(1 / ord, dtype))
-    return _finish(
-        pick(is_zero, power, root) if ord > 0 else lax.pow(power, literal(1 / ord, dtype)),
-        x,
-        axes,
-        keepdims,
+    return plain(products)(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
-def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    if ord is None or ord == "fro":
-        return _root_of_squares(x, axes, keepdims)
-    if ord in (1, -1, float("inf"), -float("inf")):
-        row, column = axes
-        sums = plain(total)(lax.abs(x), row if abs(ord) == 1 else column, None, None, True)
-        extreme = largest if ord > 0 else smallest
-        return plain(extreme)(sums, axes, None, keepdims)
-    if ord in (2, -2, "nuc"):
-        others = [d for d in range(x.ndim) if d not in axes]
-        values = lax.linalg.svd(lax.transpose(x, (*others, *axes)), compute_uv=False)
-        if ord == "nuc":
-            found = plain(total)(values, -1, None, None, False)
-        else:
-            found = plain(largest if ord > 0 else smallest)(values, -1, None, False)
-        return lax.expand_dims(found, axes) if keepdims else found
-    raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
+@compiled
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of each element of a vector with each one of another.
 
-
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors; of all elements where no dimension is given.
+    Unlike `dovetail.numpy.outer` it takes vectors only.
 
     Args:
-        x: array.
-        axis: dimension, or several that are taken as one; all if None.
-        keepdims: whether the dimensions stay, with size one.
-        ord: which norm, as for `norm`.
+        x1: array of rank 1.
+        x2: array of rank 1.
 
     Returns:
-        A float array without these dimensions.
+        An array of shape ``(x1.size, x2.size)``.
+
+    Raises:
+        ValueError: an argument is no vector.
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.linalg.vector_norm(jnp.array([[3., 4.], [0., 0.]])))
-        5.0
+        >>> print(jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4])))
+        [[3 4]
+         [6 8]]
     """
-    axes = tuple(axis) if isinstance(axis, (tuple, list)) else axis
-    return _vector_norm(x, axes, keepdims, ord)
+    x, y = array_like(x1, "linalg.outer", "x1"), array_like(x2, "linalg.outer", "x2")
+    ranks = aval_of(x).ndim, aval_of(y).ndim
+    if ranks != (1, 1):
+        raise ValueError(
+            f"linalg.outer takes vectors, got arrays of rank {ranks[0]} and {ranks[1]}; "
+            "dovetail.numpy.outer flattens arrays first"
+        )
+    return plain(all_products)(x, y)
 
 
-@compiled_with("axis", "keepdims", "ord")
-def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
-    x = value(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm")))
-    axes = canonical_axes("linalg.vector_norm", axis, aval_of(x).ndim)
-    return _vector(x, ord, axes, keepdims)
-
-
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of matrices in the last two dimensions.
+@compiled_with("axes", "precision", "preferred_element_type", "out_sharding")
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Sums of products along several dimensions, as `dovetail.numpy.tensordot`.
 
     Args:
-        x: array of rank 2 or more.
-        keepdims: whether the dimensions stay, with size one.
-        ord: which norm, as for `norm`.
+        x1: array.
+        x2: array.
+        axes: how many dimensions, the last ones of `x1` and the first ones of `x2`; or a pair of
+            sequences of dimensions.
+        precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
+        preferred_element_type: dtype of the result, in which products are summed.
+        out_sharding: not supported.
 
     Returns:
-        A float array without these dimensions.
+        An array with the other dimensions of `x1`, and then those of `x2`.
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.linalg.matrix_norm(jnp.array([[1., -2.], [3., 4.]]), ord=1))
-        6.0
+        >>> print(jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1))
+        [[3. 3.]
+         [3. 3.]]
     """
-    return norm(x, ord, (-2, -1), keepdims)
+    return plain(contraction)(
+        x1,
+        x2,
+        axes,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+@compiled_with("axis")
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross products of vectors with three components.
+
+    Args:
+        x1: array of vectors.
+        x2: array of vectors, which broadcasts with `x1`.
+        axis: the dimension of components.
+
+    Returns:
+        An array of vectors.
+
+    Raises:
+        ValueError: vectors do not have three components, or `axis` is out of bounds.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])))
+        [0 0 1]
+    """
+    function = "linalg.cross"
+    x, y = array_like(x1, function, "x1"), array_like(x2, function, "x2")
+    sizes = [aval_of(v).shape[canonical_axis(function, axis, aval_of(v).ndim)] for v in (x, y)]
+    if sizes != [3, 3]:
+        raise ValueError(
+            f"{function} takes vectors with three components along axis {axis}, got {sizes[0]} and "
+            f"{sizes[1]}; dovetail.numpy.cross takes two as well"
+        )
+    return plain(cross_products)(x, y, axis=axis)
+
+
+@compiled_with("offset")
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """Diagonals of matrices, in the last two dimensions.
+
+    Args:
+        x: matrices of shape ``(..., m, n)``.
+        offset: which diagonal: 0 for the main one, positive ones are above it.
+
+    Returns:
+        An array of shape ``(..., k)``.
+
+    Raises:
+        ValueError: the rank of `x` is less than 2.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.diagonal(jnp.arange(8).reshape(2, 2, 2)))
+        [[0 3]
+         [4 7]]
+    """
+    matrices = array_like(x, "linalg.diagonal")
+    if aval_of(matrices).ndim < 2:
+        raise ValueError(
+            f"linalg.diagonal needs an array of rank 2 or more, got rank {aval_of(matrices).ndim}"
+        )
+    return plain(diagonals)(matrices, integer("linalg.diagonal", "offset", offset), -2, -1)
+
+
+@compiled_with("offset", "dtype")
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Sums of diagonals of matrices, in the last two dimensions.
+
+    Args:
+        x: matrices of shape ``(..., m, n)``.
+        offset: which diagonal: 0 for the main one, positive ones are above it.
+        dtype: dtype of the result, in which the sum is computed.
+
+    Returns:
+        An array of shape ``(...)``.
+
+    Raises:
+        ValueError: the rank of `x` is less than 2.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.trace(jnp.arange(8).reshape(2, 2, 2)))
+        [ 3 11]
+    """
+    matrices = array_like(x, "linalg.trace")
+    if aval_of(matrices).ndim < 2:
+        raise ValueError(
+            f"linalg.trace needs an array of rank 2 or more, got rank {aval_of(matrices).ndim}"
+        )
+    return plain(traces)(matrices, integer("linalg.trace", "offset", offset), -2, -1, dtype)

@@ -1,0 +1,140 @@
+"""Powers of matrices, and products of several of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.linalg.matrices import identity
+from dovetail.numpy.arguments import array_like, array_sequence, integer, same_dtype, value
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.contraction import matmul
+from dovetail.numpy.decompositions import checked_matrices, factored, rounded
+from dovetail.numpy.reductions import strong
+from dovetail.numpy.selection import spread
+from dovetail.numpy.solvers import inverse
+
+
+@compiled_with("n")
+def matrix_power(a: Any, n: int) -> Any:
+    """Powers of square matrices.
+
+    Args:
+        a: matrices of shape ``(..., m, m)``.
+        n: exponent, an integer; for negative ones the inverse is multiplied.
+
+    Returns:
+        An array of the shape of `a`, and of its dtype, but a float one where integers have a
+        negative exponent.
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5))
+        [[1 5]
+         [0 1]]
+    """
+    function = "linalg.matrix_power"
+    exponent = integer(function, "n", n)
+    x = checked_matrices(function, array_like(a, function, "a"), "a", square=True)
+    x = value(strong(x))
+    if exponent < 0:
+        x, dtype = factored(function, x)
+        return rounded(_power(inverse(x), -exponent), dtype)
+    return _power(x, exponent)
+
+
+def _power(x: Any, exponent: int) -> Any:
+    if not exponent:
+        shape = aval_of(x).shape
+        return spread(identity(shape[-1], shape[-1], aval_of(x).dtype), shape)
+    found = None
+    while True:
+        if exponent % 2:
+            found = x if found is None else plain(matmul)(found, x)
+        exponent //= 2
+        if not exponent:
+            return found
+        x = plain(matmul)(x, x)
+
+
+@compiled_with("precision")
+def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
+    """The product of several matrices, in the order that takes the fewest multiplications.
+
+    Args:
+        arrays: sequence of two or more arrays of rank 2, of which the first and the last may be
+            vectors (a row, and a column).
+        precision: accuracy of the products, as for `matmul`.
+
+    Returns:
+        An array of rank 2; vectors add no dimension.
+
+    Raises:
+        ValueError: there are fewer than two, their ranks are others, or neighbours do not have
+            equal sizes.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> a, b = jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1])
+        >>> print(jnp.linalg.multi_dot([a, a, b]))
+        [17 37]
+    """
+    function = "linalg.multi_dot"
+    factors = [value(x) for x in same_dtype(array_sequence(arrays, function))]
+    if len(factors) < 2:
+        raise ValueError(f"{function} needs two arrays or more, got {len(factors)}")
+    shapes = [aval_of(x).shape for x in factors]
+    ends = (0, len(shapes) - 1)
+    if any(len(s) != 2 and not (len(s) == 1 and i in ends) for i, s in enumerate(shapes)):
+        raise ValueError(
+            f"{function}: arrays must have two dimensions, the first and the last one or two, got "
+            f"the shapes {shapes}"
+        )
+    # Sizes between which the products are taken; of vectors at the ends the outer one is 1.
+    sizes = [1 if len(shapes[0]) == 1 else shapes[0][0]]
+    for i, shape in enumerate(shapes):
+        if i and shape[0] != shapes[i - 1][-1]:
+            raise ValueError(
+                f"{function}: the last size of each array must be the first of the next one, got "
+                f"the shapes {shapes}"
+            )
+        sizes.append(shape[-1] if i < ends[1] or len(shape) == 2 else 1)
+    if len(shapes[0]) == 1:
+        sizes[1] = shapes[0][0]
+    return _in_order(factors, _best_splits(sizes), 0, ends[1], precision)
+
+
+def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to divide each run of matrices of sizes ``sizes[i], sizes[i + 1]``.
+
+    Source: Cormen and others, "Introduction to Algorithms", section 15.2.
+    """
+    count = len(sizes) - 1
+    costs = {(i, i): 0 for i in range(count)}
+    splits = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            best = math.inf
+            for k in range(i, j):
+                outer = sizes[i] * sizes[k + 1] * sizes[j + 1]
+                cost = costs[i, k] + costs[k + 1, j] + outer
+                if cost < best:
+                    best, costs[i, j], splits[i, j] = cost, cost, k
+    return splits
+
+
+def _in_order(
+    factors: list[Any], splits: dict[tuple[int, int], int], first: int, last: int, precision: Any
+) -> Any:
+    if first == last:
+        return factors[first]
+    split = splits[first, last]
+    left = _in_order(factors, splits, first, split, precision)
+    right = _in_order(factors, splits, split + 1, last, precision)
+    return plain(matmul)(left, right, precision=precision)

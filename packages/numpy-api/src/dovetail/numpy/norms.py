@@ -1,0 +1,210 @@
+"""Norms of vectors and matrices, and condition numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
+from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.decompositions import checked_matrices, factored, rounded
+from dovetail.numpy.reductions import kept
+from dovetail.numpy.reductions import max as largest
+from dovetail.numpy.reductions import min as smallest
+from dovetail.numpy.reductions import sum as total
+from dovetail.numpy.selection import pick
+from dovetail.numpy.solvers import inverse, squares
+
+
+@compiled_with("ord", "axis", "keepdims")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of a vector or matrix, or of several along some dimensions.
+
+    Args:
+        x: array.
+        ord: which norm: None for the square root of the sum of squares. For vectors a number p for
+            the p-norm, 0 for the number of non-zeros, inf or -inf for the largest or smallest
+            magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or
+            -inf (of a row), 2 or -2 (largest or smallest singular value), "nuc" (their sum).
+        axis: dimension of vectors, or pair of dimensions of matrices; all if None.
+        keepdims: whether the dimensions stay, with size one.
+
+    Returns:
+        A float array without these dimensions.
+
+    Raises:
+        ValueError: `ord` is not one of these, or does not go with the rank.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.norm(jnp.array([3., 4.])))
+        5.0
+    """
+    x = value(inexact("linalg.norm", array_like(x, "linalg.norm")))
+    shape = aval_of(x).shape
+    if axis is None and ord is None:
+        return _root_of_squares(x, tuple(range(len(shape))), keepdims)
+    if axis is None and len(shape) not in (1, 2):
+        raise ValueError(
+            f"linalg.norm of an array of rank {len(shape)} needs axis: a dimension of vectors or a "
+            "pair of dimensions of matrices"
+        )
+    axes = canonical_axes("linalg.norm", axis, len(shape))
+    if len(axes) == 1:
+        return _vector(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix(x, ord, axes, keepdims)
+    raise ValueError(f"linalg.norm: axis must name one or two dimensions, got {axis}")
+
+
+def _finish(result: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return kept(result, aval_of(x).shape, axes) if keepdims else result
+
+
+def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return _finish(lax.sqrt(lax.reduce_sum(squares(x), axes)), x, axes, keepdims)
+
+
+def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if isinstance(ord, str):
+        raise ValueError(
+            f"linalg.norm: ord {ord!r} is a norm of matrices, and the array has vectors"
+        )
+    if ord == 2:
+        return _root_of_squares(x, axes, keepdims)
+    size = lax.abs(x)
+    dtype = aval_of(size).dtype
+    if ord == float("inf"):
+        return plain(largest)(size, axes, None, keepdims)
+    if ord == -float("inf"):
+        return plain(smallest)(size, axes, None, keepdims)
+    if ord == 0:
+        return plain(total)(
+            convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims
+        )
+    if ord == 1:
+        return plain(total)(size, axes, None, None, keepdims)
+    power = lax.reduce_sum(lax.pow(size, literal(ord, dtype)), axes)
+    zero, one = literal(0, dtype), literal(1, dtype)
+    # At zero the root has an infinite derivative, which would meet the zero of the power's.
+    is_zero = lax.eq(power, zero)
+    root = lax.pow(pick(is_zero, one, power), literal(1 / ord, dtype))
+    return _finish(
+        pick(is_zero, power, root) if ord > 0 else lax.pow(power, literal(1 / ord, dtype)),
+        x,
+        axes,
+        keepdims,
+    )
+
+
+def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if ord is None or ord == "fro":
+        return _root_of_squares(x, axes, keepdims)
+    if ord in (1, -1, float("inf"), -float("inf")):
+        row, column = axes
+        sums = plain(total)(lax.abs(x), row if abs(ord) == 1 else column, None, None, True)
+        extreme = largest if ord > 0 else smallest
+        return plain(extreme)(sums, axes, None, keepdims)
+    if ord in (2, -2, "nuc"):
+        others = [d for d in range(x.ndim) if d not in axes]
+        matrices, dtype = factored("linalg.norm", lax.transpose(x, (*others, *axes)), "x")
+        values = rounded(lax.linalg.svd(matrices, compute_uv=False), dtype)
+        if ord == "nuc":
+            found = plain(total)(values, -1, None, None, False)
+        else:
+            found = plain(largest if ord > 0 else smallest)(values, -1, None, False)
+        return lax.expand_dims(found, axes) if keepdims else found
+    raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors; of all elements where no dimension is given.
+
+    Args:
+        x: array.
+        axis: dimension, or several that are taken as one; all if None.
+        keepdims: whether the dimensions stay, with size one.
+        ord: which norm, as for `norm`.
+
+    Returns:
+        A float array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.vector_norm(jnp.array([[3., 4.], [0., 0.]])))
+        5.0
+    """
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else axis
+    return _vector_norm(x, axes, keepdims, ord)
+
+
+@compiled_with("axis", "keepdims", "ord")
+def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+    x = value(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm")))
+    axes = canonical_axes("linalg.vector_norm", axis, aval_of(x).ndim)
+    return _vector(x, ord, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of matrices in the last two dimensions.
+
+    Args:
+        x: array of rank 2 or more.
+        keepdims: whether the dimensions stay, with size one.
+        ord: which norm, as for `norm`.
+
+    Returns:
+        A float array without these dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.matrix_norm(jnp.array([[1., -2.], [3., 4.]]), ord=1))
+        6.0
+    """
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@compiled_with("p")
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition numbers of matrices: how much the solution of equations may change relative to
+    the right-hand side.
+
+    Args:
+        x: matrices of shape ``(..., m, n)``; square ones unless `p` is None, 2 or -2.
+        p: which norm, as for `norm`; None for 2.
+
+    Returns:
+        A float array of shape ``(...)``: the norm of a matrix times that of its inverse; for None
+        and 2 the ratio of the largest singular value to the smallest one, for -2 the inverse of
+        this. It is infinite (for -2 zero) for singular matrices, as in NumPy also for matrices of
+        zeros, and nan for matrices with nan.
+
+    Raises:
+        ValueError: `x` holds no matrices, or empty ones, or ones that are not square, or there is
+            no such norm.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.cond(jnp.array([[1., 0.], [0., 4.]])))
+        4.0
+    """
+    function = "linalg.cond"
+    by_values = p is None or p in (2, -2)
+    a = checked_matrices(function, array_like(x, function), "x", square=not by_values)
+    a, dtype = factored(function, a, "x")
+    shape = aval_of(a).shape
+    if 0 in shape[-2:]:
+        raise ValueError(f"{function} is not defined for empty matrices, got the shape {shape}")
+    if by_values:
+        s = lax.linalg.svd(a, compute_uv=False)
+        first, last = (lax.index_in_dim(s, i, axis=-1, keepdims=False) for i in (0, -1))
+        found = lax.div(last, first) if p == -2 else lax.div(first, last)
+    else:
+        planes = (len(shape) - 2, len(shape) - 1)
+        found = lax.mul(_matrix(a, p, planes, False), _matrix(inverse(a), p, planes, False))
+    # Undefined for another reason than a nan in the matrix: it is singular.
+    known = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
+    singular = lax.bitwise_and(lax.ne(found, found), known)
+    infinity = literal(float("inf"), aval_of(found).dtype)
+    return rounded(pick(singular, infinity, found), dtype)

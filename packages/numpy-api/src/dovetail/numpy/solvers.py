@@ -1,0 +1,466 @@
+"""Linear equations, inverses and pseudoinverses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.control.linear_solve import custom_linear_solve
+from dovetail.core.ops.custom.custom_jvp import custom_jvp
+from dovetail.core.ops.linalg.eigen_matrices import diagonal, real_part_dtype, scaled_columns
+from dovetail.core.ops.linalg.matrices import adjoint, identity, product, rows_in_order
+from dovetail.core.ops.linalg.triangular import solve_triangular
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axes,
+    convert,
+    integer,
+    literal,
+    same_dtype,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.decompositions import checked_matrices, factored, matrix_operand, rounded
+from dovetail.numpy.selection import pick, spread
+from dovetail.numpy.shapes import permuted, reshaped
+from dovetail.numpy.sorting import argsort
+
+# ---------------------------------------------------------------------------------- square matrices
+
+
+def solution(a: Any, b: Any) -> Any:
+    """``a^-1 @ b`` for matrices of one dtype with equal batch dimensions.
+
+    Derivatives solve with the same factors.
+    """
+    if not aval_of(b).size:
+        return b
+    packed, _, permutation = lax.linalg.lu(lax.stop_gradient(a))
+
+    def solve(_: Any, y: Any) -> Any:
+        y = solve_triangular(packed, rows_in_order(y, permutation), unit_diagonal=True)
+        return solve_triangular(packed, y, lower=False)
+
+    def solve_transposed(_: Any, y: Any) -> Any:
+        y = solve_triangular(packed, y, lower=False, transpose_a=True)
+        y = solve_triangular(packed, y, unit_diagonal=True, transpose_a=True)
+        return rows_in_order(y, plain(argsort)(permutation))
+
+    return custom_linear_solve(lambda x: product(a, x), b, solve, solve_transposed)
+
+
+def inverse(a: Any) -> Any:
+    """``a^-1`` for matrices of a dtype that they are factored in."""
+    shape = aval_of(a).shape
+    eye = identity(shape[-1], shape[-1], aval_of(a).dtype)
+    return solution(a, spread(eye, shape))
+
+
+@compiled
+def solve(a: Any, b: Any) -> Any:
+    """The solutions of linear equations ``a @ x = b``.
+
+    Args:
+        a: square matrices of shape ``(..., n, n)``.
+        b: right-hand sides: matrices of shape ``(..., n, k)``, whose other dimensions broadcast
+            with those of `a`, or one vector of shape ``(n,)`` for all matrices.
+
+    Returns:
+        An array of shape ``(..., n, k)`` or ``(..., n)``. For singular matrices, elements are
+        infinite or nan, where NumPy raises an error.
+
+    Raises:
+        ValueError: the matrices in `a` are not square, or `b` has another number of rows.
+        TypeError: the other dimensions do not broadcast.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> a = jnp.array([[2., 0.], [1., 4.]])
+        >>> print(jnp.linalg.solve(a, jnp.array([2., 9.])))
+        [1. 2.]
+    """
+    return _solved("linalg.solve", a, b)
+
+
+def _solved(function: str, a: Any, b: Any) -> Any:
+    left, right = same_dtype([array_like(a, function, "a"), array_like(b, function, "b")])
+    left, dtype = factored(function, checked_matrices(function, left, "a", square=True))
+    right, _ = factored(function, right, "b")
+    (*stack, _, size), shape = aval_of(left).shape, aval_of(right).shape
+    if not shape:
+        raise ValueError(f"{function}: b must be a vector or matrices, got a scalar")
+    if shape[0 if len(shape) == 1 else -2] != size:
+        advice = ""
+        if len(shape) > 1 and shape[-1] == size:
+            advice = "; write b[..., None] for a stack of vectors, and [..., 0] of the result"
+        raise ValueError(
+            f"{function}: b must have {size} rows, as the matrices in a, got the shapes "
+            f"{aval_of(left).shape} of a and {shape} of b{advice}"
+        )
+    if len(shape) == 1:
+        found = _stacked(function, left, reshaped(right, (size, 1)), tuple(stack), ())
+        return rounded(reshaped(found, aval_of(found).shape[:-1]), dtype)
+    return rounded(_stacked(function, left, right, tuple(stack), shape[:-2]), dtype)
+
+
+def _stacked(function: str, a: Any, b: Any, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> Any:
+    """Solutions for stacks of matrices and right-hand sides that broadcast."""
+    if of_a == of_b:
+        return solution(a, b)
+    size, count = aval_of(b).shape[-2:]
+    stack = broadcast_result(function, (of_a, of_b), explicit=True)
+    if math.prod(of_a) == 1:
+        # One matrix for all right-hand sides, which are columns of one.
+        rank = len(of_b)
+        b = permuted(b, (rank, *range(rank), rank + 1))
+        merged = solution(reshaped(a, (size, size)), reshaped(b, (size, math.prod(of_b) * count)))
+        found = permuted(reshaped(merged, (size, *of_b, count)), (*range(1, rank + 1), 0, rank + 1))
+        return spread(found, (*stack, size, count))
+    return solution(spread(a, (*stack, size, size)), spread(b, (*stack, size, count)))
+
+
+@compiled
+def inv(a: Any) -> Any:
+    """The inverses of square matrices.
+
+    To solve equations use `solve`, which is faster and more exact.
+
+    Args:
+        a: matrices of shape ``(..., n, n)``.
+
+    Returns:
+        An array of the shape of `a`. For singular matrices, elements are infinite or nan, where
+        NumPy raises an error.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.inv(jnp.array([[2., 0.], [0., 4.]])))
+        [[0.5  0.  ]
+         [0.   0.25]]
+    """
+    x, dtype = matrix_operand("linalg.inv", a, square=True)
+    return rounded(inverse(x), dtype)
+
+
+# ------------------------------------------------------------------------------ tensors as matrices
+
+
+@compiled_with("ind")
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of a tensor, seen as a matrix whose rows are its first dimensions.
+
+    Args:
+        a: array whose first `ind` dimensions have as many elements as the others.
+        ind: how many dimensions are those of rows.
+
+    Returns:
+        An array of shape ``a.shape[ind:] + a.shape[:ind]``; a `tensordot` of it and `a`, over `ind`
+        dimensions, is an identity.
+
+    Raises:
+        ValueError: `ind` is not positive, or the numbers of elements differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> a = jnp.eye(6).reshape(2, 3, 6)
+        >>> jnp.linalg.tensorinv(a).shape
+        (6, 2, 3)
+    """
+    count = integer("linalg.tensorinv", "ind", ind)
+    if count < 1:
+        raise ValueError(f"linalg.tensorinv: ind must be positive, got {count}")
+    x, dtype = factored("linalg.tensorinv", array_like(a, "linalg.tensorinv", "a"))
+    shape = aval_of(x).shape
+    rows, columns = shape[:count], shape[count:]
+    size = math.prod(columns)
+    if math.prod(rows) != size:
+        raise ValueError(
+            f"linalg.tensorinv: the first {count} dimensions of a must have as many elements as "
+            f"the others, got the shape {shape}; choose another ind"
+        )
+    return rounded(reshaped(inverse(reshaped(x, (size, size))), columns + rows), dtype)
+
+
+@compiled_with("axes")
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """The solution of ``tensordot(a, x, x.ndim) = b``.
+
+    Args:
+        a: array of shape ``b.shape + x.shape``, where `x` has as many elements as `b`.
+        b: array.
+        axes: dimensions of `a` that are moved to its end first, in this order.
+
+    Returns:
+        ``x``.
+
+    Raises:
+        ValueError: the shapes are others.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> a = 2 * jnp.eye(6).reshape(6, 2, 3)
+        >>> print(jnp.linalg.tensorsolve(a, jnp.arange(6.)))
+        [[0.  0.5 1. ]
+         [1.5 2.  2.5]]
+    """
+    function = "linalg.tensorsolve"
+    left, right = same_dtype([array_like(a, function, "a"), array_like(b, function, "b")])
+    left, dtype = factored(function, left)
+    right, _ = factored(function, right, "b")
+    if axes is not None:
+        rank = aval_of(left).ndim
+        moved = canonical_axes(function, axes, rank, "axes")
+        left = permuted(left, (*(d for d in range(rank) if d not in moved), *moved))
+    shape, wanted = aval_of(left).shape, aval_of(right).shape
+    columns = shape[len(wanted) :]
+    size = math.prod(columns)
+    if shape[: len(wanted)] != wanted or math.prod(wanted) != size:
+        raise ValueError(
+            f"{function}: a must have the shape of b and then that of the solution, which has as "
+            f"many elements, got the shape {shape} of a"
+            f"{' with axes moved to its end' if axes is not None else ''} and {wanted} of b"
+        )
+    found = solution(reshaped(left, (size, size)), reshaped(right, (size, 1)))
+    return rounded(reshaped(found, columns), dtype)
+
+
+# ------------------------------------------------------------------------- matrices of any rank
+
+
+def squares(x: Any) -> Any:
+    """The squared magnitudes of numbers."""
+    if dtypes.kind_of(aval_of(x).dtype) == "c":
+        return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
+    return lax.square(x)
+
+
+@custom_jvp
+def _pseudoinverse(a: Any, cutoff: Any) -> tuple[Any, Any]:
+    """Pseudoinverses and singular values.
+
+    Args:
+        a: matrices.
+        cutoff: the largest ratio to the largest singular value that counts as zero, one for each
+            matrix.
+    """
+    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    dtype = aval_of(s).dtype
+    # A nan is no zero.
+    vanishing = lax.le(s, _limits(s, cutoff))
+    factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
+    factors = pick(vanishing, literal(0, dtype), factors)
+    return product(scaled_columns(adjoint(vh), factors), adjoint(u)), s
+
+
+@_pseudoinverse.defjvp
+def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
+    """The derivatives among matrices of the same rank.
+
+    Source: Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate", 1973, equation 4.12.
+    """
+    (a, cutoff), (change, _) = primals, tangents
+    p, s = _pseudoinverse(a, cutoff)
+    back, q = adjoint(change), adjoint(p)
+    # Products in the order in which none of the larger of both sizes in both dimensions occurs.
+    if a.shape[-2] >= a.shape[-1]:
+        left = product(product(p, q), lax.sub(back, product(product(back, a), p)))
+        right = product(product(lax.sub(back, product(product(p, a), back)), q), p)
+    else:
+        left = product(p, product(q, lax.sub(back, product(back, product(a, p)))))
+        right = product(lax.sub(back, product(p, product(a, back))), product(q, p))
+    around = product(product(p, change), p)
+    u, _, vh = lax.linalg.svd(a, full_matrices=False)
+    shifts = diagonal(product(product(adjoint(u), change), adjoint(vh)))
+    shifts = lax.real(shifts) if dtypes.kind_of(aval_of(shifts).dtype) == "c" else shifts
+    return (p, s), (lax.sub(lax.add(left, right), around), shifts)
+
+
+def _limits(s: Any, cutoff: Any) -> Any:
+    """What counts as zero of singular values, as a column for each matrix."""
+    last = (aval_of(s).ndim - 1,)
+    largest = lax.reduce_max(s, last) if aval_of(s).size else cutoff
+    return lax.expand_dims(lax.mul(cutoff, largest), last)
+
+
+def _cutoff(function: str, argument: str, given: Any, x: Any, factor: int) -> Any:
+    """The ratio of singular values that counts as zero, for each matrix in `x`.
+
+    Args:
+        function: name of the user's function.
+        argument: name of the argument.
+        given: the argument: None, or a number, or one for each matrix.
+        x: the matrices.
+        factor: of the default, which is this times the larger size and the precision.
+    """
+    *stack, rows, columns = aval_of(x).shape
+    dtype = real_part_dtype(aval_of(x).dtype)
+    if given is None:
+        precision = float(np.finfo(dtype).eps)
+        return spread(literal(factor * max(rows, columns) * precision, dtype), tuple(stack))
+    ratio = array_like(given, function, argument)
+    if dtypes.kind_of(aval_of(ratio).dtype) not in ("i", "u", "f"):
+        raise TypeError(f"{function}: {argument} must be a real number, got {ratio.dtype}")
+    if broadcast_result(function, (aval_of(ratio).shape, tuple(stack)), explicit=True) != (*stack,):
+        raise ValueError(
+            f"{function}: {argument} must be a number or one for each matrix, got the shape "
+            f"{aval_of(ratio).shape} for a stack of shape {tuple(stack)}"
+        )
+    return spread(convert(ratio, dtype), tuple(stack))
+
+
+@compiled_with("hermitian")
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """The Moore-Penrose pseudoinverses of matrices.
+
+    Args:
+        a: matrices of shape ``(..., m, n)``.
+        rtol: the largest ratio to the largest singular value of a matrix that counts as zero, a
+            number or one for each matrix. If None, ``10 * max(m, n)`` times the precision, unlike
+            NumPy's.
+        hermitian: whether to take ``(a + a^H) / 2``.
+        rcond: another name of `rtol`.
+
+    Returns:
+        An array of shape ``(..., n, m)``. Its derivatives are those among matrices of the same
+        rank.
+
+    Raises:
+        ValueError: both `rtol` and `rcond` are given, or Hermitian matrices are not square.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.pinv(jnp.array([[2., 0.], [0., 0.], [0., 4.]])))
+        [[0.5  0.   0.  ]
+         [0.   0.   0.25]]
+    """
+    if rtol is not None and rcond is not None:
+        raise ValueError("linalg.pinv: rtol and rcond are the same, give one of them only")
+    x, dtype = matrix_operand("linalg.pinv", a, square=bool(hermitian))
+    if hermitian:
+        half = literal(0.5, aval_of(x).dtype)
+        x = lax.mul(lax.add(x, adjoint(x)), half)
+    name, given = ("rtol", rtol) if rcond is None else ("rcond", rcond)
+    found, _ = _pseudoinverse(x, _cutoff("linalg.pinv", name, given, x, 10))
+    return rounded(found, dtype)
+
+
+@compiled_with("hermitian")
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """How many singular values of matrices count as different from zero.
+
+    Args:
+        M: matrices of shape ``(..., m, n)``. Of a vector or scalar the rank is 1 unless all
+            elements are zero.
+        rtol: the largest ratio to the largest singular value of a matrix that counts as zero, a
+            number or one for each matrix. If None, ``max(m, n)`` times the precision.
+        hermitian: whether to take ``(M + M^H) / 2``, whose values are found faster.
+        tol: the largest singular value that counts as zero, instead of `rtol`.
+
+    Returns:
+        Integers of shape ``(...)``.
+
+    Raises:
+        ValueError: both `rtol` and `tol` are given, or Hermitian matrices are not square.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.linalg.matrix_rank(jnp.array([[1., 2.], [2., 4.]])))
+        1
+    """
+    function = "linalg.matrix_rank"
+    if rtol is not None and tol is not None:
+        raise ValueError(f"{function}: give one of rtol and tol only")
+    x, _ = factored(function, array_like(M, function, "M"), "M")
+    integers = dtypes.default_dtype("i")
+    if aval_of(x).ndim < 2:
+        some = lax.reduce_or(lax.ne(x, literal(0, aval_of(x).dtype)), tuple(range(aval_of(x).ndim)))
+        return convert(some, integers)
+    if hermitian:
+        _, w = lax.linalg.eigh(checked_matrices(function, x, "M", square=True))
+        s = lax.abs(w)
+    else:
+        s = lax.linalg.svd(x, compute_uv=False)
+    name, given = ("rtol", rtol) if tol is None else ("tol", tol)
+    cutoff = _cutoff(function, name, given, x, 1)
+    limits = _limits(s, cutoff) if tol is None else lax.expand_dims(cutoff, (s.ndim - 1,))
+    return lax.reduce_sum(convert(lax.gt(s, spread(limits, s.shape)), integers), (s.ndim - 1,))
+
+
+def lstsq(
+    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
+    """The least-squares solutions of linear equations ``a @ x = b``, the shortest ones.
+
+    Args:
+        a: matrix of shape ``(m, n)``.
+        b: right-hand sides, of shape ``(m,)`` or ``(m, k)``.
+        rcond: the largest ratio to the largest singular value of `a` that counts as zero. If None,
+            ``max(m, n)`` times the precision; if negative, the precision.
+        numpy_resid: whether the residuals have the shape ``(0,)``, as NumPy's have, where the rank
+            is less than n, or m is not greater. This shape depends on values, so that it cannot be
+            had under `jit`.
+
+    Returns:
+        The tuple of the solutions, of shape ``(n,)`` or ``(n, k)``; of the sums of squared
+        residuals, of shape ``(1,)`` or ``(k,)``; of the rank of `a`, an integer; and of its
+        singular values, of shape ``(min(m, n),)``. Derivatives are those among matrices of the same
+        rank.
+
+    Raises:
+        ValueError: the shapes are others.
+        ConcretizationTypeError: `numpy_resid` under `jit`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> a = jnp.array([[1., 0.], [1., 1.], [1., 2.]])
+        >>> x, residuals, rank, s = jnp.linalg.lstsq(a, jnp.array([1., 3., 5.]))
+        >>> print(x.round(4), rank)
+        [1. 2.] 2
+    """
+    x, residuals, rank, s = _least_squares(a, b, rcond)
+    if numpy_resid:
+        if isinstance(rank, Tracer) and rank.concrete() is None:
+            raise ConcretizationTypeError(
+                rank, "the rank of a, on which linalg.lstsq with numpy_resid=True depends"
+            )
+        rows, columns = np.shape(a)
+        if rows <= columns or int(rank) < columns:
+            residuals = lax.slice_in_dim(residuals, 0, 0)
+    return x, residuals, rank, s
+
+
+@compiled
+def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
+    function = "linalg.lstsq"
+    left, right = same_dtype([array_like(a, function, "a"), array_like(b, function, "b")])
+    left, dtype = factored(function, left)
+    right, _ = factored(function, right, "b")
+    shape, wanted = aval_of(left).shape, aval_of(right).shape
+    if len(shape) != 2 or len(wanted) not in (1, 2) or wanted[0] != shape[0]:
+        raise ValueError(
+            f"{function}: a must be a matrix, and b a vector or a matrix with as many rows, got "
+            f"the shapes {shape} and {wanted}; for stacks of them use dovetail.vmap"
+        )
+    columns = right if len(wanted) == 2 else reshaped(right, (*wanted, 1))
+    cutoff = _cutoff(function, "rcond", rcond, left, 1)
+    precision = literal(float(np.finfo(aval_of(cutoff).dtype).eps), aval_of(cutoff).dtype)
+    cutoff = pick(lax.lt(cutoff, literal(0, aval_of(cutoff).dtype)), precision, cutoff)
+    inverse, s = _pseudoinverse(left, cutoff)
+    rank = lax.reduce_sum(
+        convert(lax.gt(s, spread(_limits(s, cutoff), s.shape)), dtypes.default_dtype("i")), (0,)
+    )
+    x = product(inverse, columns)
+    residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
+    x = x if len(wanted) == 2 else reshaped(x, (shape[1],))
+    return rounded(x, dtype), rounded(residuals, dtype), rank, rounded(s, dtype)
