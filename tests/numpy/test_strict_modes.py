@@ -1,0 +1,240 @@
+"""Options that make promotion and precision explicit, and what explains dtypes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail.dtypes import TypePromotionError
+
+INTS = jnp.arange(1, 4)
+FLOATS = jnp.arange(1.0, 4.0)
+MATRIX = jnp.ones((3, 3))
+
+#: Functions of two arrays that promote dtypes and ranks.
+ELEMENTWISE = (  # noqa: SIM905 - words read better than a list
+    "add subtract multiply divide floor_divide remainder divmod power float_power maximum minimum "
+    "fmax fmin arctan2 hypot logaddexp logaddexp2 copysign nextafter heaviside fmod equal "
+    "not_equal less less_equal greater greater_equal isclose allclose"
+).split()
+#: Functions of two arrays that promote dtypes; their ranks are part of what they do.
+OTHERS = "array_equiv dot matmul inner outer kron cross vecdot append searchsorted isin".split()  # noqa: SIM905
+MIXED: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: getattr(jnp, name) for name in ELEMENTWISE + OTHERS},
+    "where": lambda x, y: jnp.where(True, x, y),
+    "select": lambda x, y: jnp.select([x > 1], [x], y),
+    "clip": lambda x, y: jnp.clip(x, y),
+    "concatenate": lambda x, y: jnp.concatenate([x, y]),
+    "stack": lambda x, y: jnp.stack([x, y]),
+    "linspace": jnp.linspace,
+    "einsum": lambda x, y: jnp.einsum("i,i", x, y),
+    "tensordot": lambda x, y: jnp.tensordot(x, y, 1),
+    "operator": lambda x, y: x + y,
+    "reflected": lambda x, y: np.ones(3, x.dtype) - y,
+    "comparison": lambda x, y: x < y,
+}
+RANKS = [*ELEMENTWISE, "where", "select", "clip", "operator", "comparison"]
+
+
+@contextmanager
+def everywhere(option: str, value: Any) -> Iterator[None]:
+    """A global setting, undone at the end."""
+    before = getattr(dt.config, option)
+    dt.config.update(option, value)
+    try:
+        yield
+    finally:
+        dt.config.update(option, before)
+
+
+def scoped(option: str, value: Any) -> Any:
+    return getattr(dt, option)(value)
+
+
+SETTINGS = pytest.mark.parametrize("setting", [scoped, everywhere])
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_strict_promotion_refuses_other_dtypes(name: str) -> None:
+    function = MIXED[name]
+    dt.eval_shape(function, INTS, FLOATS)
+    with dt.numpy_dtype_promotion("strict"):
+        for call in (function, dt.jit(function)):
+            with pytest.raises(TypePromotionError, match='numpy_dtype_promotion is "strict"'):
+                call(INTS, FLOATS)
+        dt.eval_shape(function, FLOATS, FLOATS)
+        dt.eval_shape(function, INTS, INTS)
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_rank_promotion(name: str) -> None:
+    function = MIXED[name]
+    dt.eval_shape(function, FLOATS, MATRIX)
+    message = "arrays of different ranks were combined, with shapes"
+    with dt.numpy_rank_promotion("raise"):
+        for call in (function, dt.jit(function)):
+            with pytest.raises(ValueError, match=message):
+                call(FLOATS, MATRIX)
+        dt.eval_shape(function, FLOATS[None], MATRIX)
+        dt.eval_shape(function, FLOATS, jnp.array(2.0))
+    with dt.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match=message):
+        dt.eval_shape(function, FLOATS, MATRIX)
+
+
+@SETTINGS
+def test_programs_that_are_remembered_know_the_setting(setting: Any) -> None:
+    assert (INTS + FLOATS).dtype == jnp.float32
+    assert (FLOATS + MATRIX).shape == (3, 3)
+    program = dt.jit(lambda x, y: x * y)
+    assert program(INTS, FLOATS).dtype == jnp.float32
+    with setting("numpy_dtype_promotion", "strict"):
+        for call in (lambda: INTS + FLOATS, lambda: program(INTS, FLOATS)):
+            with pytest.raises(TypePromotionError):
+                call()
+        with dt.numpy_dtype_promotion("standard"):
+            assert (INTS + FLOATS).dtype == jnp.float32
+        assert (FLOATS + 1).dtype == (1.5 * FLOATS).dtype == jnp.float32
+        assert jnp.result_type(INTS, 1) == jnp.int32
+    with setting("numpy_rank_promotion", "raise"):
+        for call in (lambda: FLOATS + MATRIX, lambda: program(FLOATS, MATRIX)):
+            with pytest.raises(ValueError, match="different ranks"):
+                call()
+        assert jnp.broadcast_to(FLOATS, (3, 3)).shape == (3, 3)
+    assert (INTS + FLOATS).dtype == jnp.float32
+    assert (FLOATS + MATRIX).shape == (3, 3)
+
+
+#: Functions that compute with numbers of another dtype than that of their arguments.
+COMPUTING_IN_ANOTHER_DTYPE = {
+    "histogram", "histogram2d", "histogramdd", "nanpercentile", "nanquantile", "percentile",
+    "quantile", "sort_complex", "trapezoid", "unwrap",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int32"])
+def test_functions_promote_nothing_of_their_own(dtype: str) -> None:
+    """What takes arrays of one dtype and rank takes them in strict modes, too."""
+    matrix = jnp.ones((3, 3), dtype)
+    arguments = ((matrix,), (matrix, matrix), (matrix[0],), (matrix[0], matrix[0]))
+
+    def works(function: Any, args: Any) -> bool:
+        try:
+            dt.eval_shape(function, *args)
+        except Exception:
+            return False
+        return True
+
+    wrong = set()
+    for module in (jnp, jnp.linalg):
+        for name in module.__all__:
+            function = getattr(module, name)
+            if not callable(function) or inspect.isclass(function) or inspect.ismodule(function):
+                continue
+            for args in arguments:
+                if works(function, args):
+                    with dt.numpy_dtype_promotion("strict"), dt.numpy_rank_promotion("raise"):
+                        if not works(function, args):
+                            wrong.add(name)
+    assert wrong - COMPUTING_IN_ANOTHER_DTYPE == set()
+
+
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "operator": lambda x, y: x @ y,
+    **{name: getattr(jnp, name) for name in ("matmul", "dot", "inner", "vdot", "vecdot")},
+    "tensordot": jnp.tensordot,
+    "einsum": lambda x, y: jnp.einsum("ij,jk", x, y),
+    "matvec": lambda x, y: jnp.matvec(x, y[0]),
+    "vecmat": lambda x, y: jnp.vecmat(x[0], y),
+    "convolve": lambda x, y: jnp.convolve(x[0], y[0]),
+    "correlate": lambda x, y: jnp.correlate(x[0], y[0]),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_precision_of_products(name: str) -> None:
+    function = PRODUCTS[name]
+    shown = lambda: str(dt.make_jaxpr(function)(MATRIX, MATRIX))
+    assert "HIGH" not in shown()
+    with dt.default_matmul_precision("highest"):
+        assert "Precision.HIGHEST, Precision.HIGHEST" in shown()
+        with dt.default_matmul_precision("high"):
+            assert "Precision.HIGH, Precision.HIGH" in shown()
+        if name not in ("convolve", "correlate"):  # algorithms are those of dot_general
+            with dt.default_matmul_precision("BF16_BF16_F32"):
+                assert "BF16_BF16_F32" in shown()
+
+
+@SETTINGS
+def test_precision_that_is_set(setting: Any) -> None:
+    MATRIX @ MATRIX
+    with dt.no_tracing(True):
+        MATRIX @ MATRIX
+        with (
+            setting("default_matmul_precision", "high"),
+            pytest.raises(RuntimeError, match="an option that affects tracing has another value"),
+        ):
+            MATRIX @ MATRIX
+    with setting("default_matmul_precision", "highest"):
+        chosen = dt.make_jaxpr(lambda x: jnp.matmul(x, x, precision="high"))(MATRIX)
+        assert "Precision.HIGH," in str(chosen), "what the call says comes first"
+        np.testing.assert_array_equal(MATRIX @ MATRIX, np.full((3, 3), 3))
+
+
+# ------------------------------------------------------------------------------- explain_dtype
+
+
+@pytest.mark.parametrize(
+    ("operands", "expected"),
+    [
+        ((jnp.ones(2, "bfloat16"), 2.5), "bfloat16, because operand 1 has it, and nothing else"),
+        ((INTS, INTS), "int32, because operands 1, 2 have it"),
+        ((INTS, 2.5), "float32, weakly typed, because operand 2 is floating point, a higher kind"),
+        ((1, 2.5), "float32, weakly typed, because all operands are weakly typed, and of their"),
+        ((True, jnp.bool), "bool, because operands 1, 2 have it"),
+        (("int8", "uint8"), "int16, .* uint8 can be promoted to; unsigned integers fit the next"),
+        (("int32", "uint32"), "int32, .* up to the 32 bits that are there while 64-bit types are"),
+        (("bfloat16", "float16"), "float32, .* neither of bfloat16 and float16 holds the other"),
+        ((INTS, jnp.ones(2, "float16")), "float16, .* integers of any width take the width of"),
+        ((jnp.ones(2, "bfloat16"), 1j), "complex64, .*operand 2 is complex, a higher kind than"),
+        (("int8", "uint8", 2.5), "float32, .* which gives int16; then operand 3 is floating"),
+    ],
+)
+def test_explanations(operands: Any, expected: str) -> None:
+    lines = jnp.explain_dtype(*operands).splitlines()
+    assert len(lines) == len(operands) + 1
+    assert re.match(f"result: {expected}", lines[-1]), lines[-1]
+    assert lines[-1].startswith(f"result: {jnp.result_type(*operands)}")
+
+
+def test_explanations_of_operands() -> None:
+    text = jnp.explain_dtype(np.float64(1), np.ones((2, 3)), float, jnp.asarray(2), True, "uint8")
+    assert text.splitlines()[:-1] == [
+        "operand 1: float32, the dtype of a NumPy scalar of float64, which becomes float32 because "
+        "64-bit types are off (enable_x64)",
+        "operand 2: float32, the dtype of a NumPy array of shape (2, 3) of float64, which becomes "
+        "float32 because 64-bit types are off (enable_x64)",
+        "operand 3: Python's type float: weakly typed, so it gives way to other floats",
+        "operand 4: int32, the dtype of a scalar array: weakly typed, so it gives way to other "
+        "integers",
+        "operand 5: a Python bool, of dtype bool, which gives way to all others",
+        "operand 6: uint8, given as a dtype",
+    ]
+
+
+def test_explanations_of_what_does_not_combine() -> None:
+    with dt.numpy_dtype_promotion("strict"):
+        text = jnp.explain_dtype(INTS, FLOATS)
+    assert text.splitlines()[-1].startswith("no result: values of the types float32, int32 do not")
+    with pytest.raises(ValueError, match="at least one operand"):
+        jnp.explain_dtype()
+    traced = []
+    dt.eval_shape(lambda x: traced.append(jnp.explain_dtype(x, 1)), FLOATS)
+    assert "result: float32, because operand 1 has it" in traced[0]
