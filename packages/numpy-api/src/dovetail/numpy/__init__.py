@@ -19,7 +19,7 @@ _MODULES = {
     "dovetail.numpy.bits": (
         "bitwise_and bitwise_count bitwise_invert=bitwise_not bitwise_left_shift=left_shift "
         "bitwise_not bitwise_or bitwise_right_shift=right_shift bitwise_xor "
-        "invert=bitwise_not left_shift right_shift"
+        "invert=bitwise_not left_shift packbits right_shift unpackbits"
     ),
     "dovetail.numpy.complex_numbers": (
         "angle conj conjugate=conj imag iscomplex iscomplexobj isreal isrealobj real"
@@ -36,6 +36,9 @@ _MODULES = {
     "dovetail.numpy.cumulative": (
         "cumprod cumsum cumulative_prod cumulative_sum diff nancumprod nancumsum trapezoid"
     ),
+    "dovetail.numpy.differences": ("ediff1d gradient unwrap"),
+    "dovetail.numpy.divisors": ("gcd lcm"),
+    "dovetail.numpy.dtype_explanation": ("explain_dtype"),
     "dovetail.numpy.einstein": ("einsum einsum_path"),
     "dovetail.numpy.exponentials": (
         "exp exp2 expm1 log log10 log1p log2 logaddexp logaddexp2 sinc"
@@ -44,27 +47,29 @@ _MODULES = {
     "dovetail.numpy.float_parts": ("copysign frexp ldexp nextafter signbit spacing"),
     "dovetail.numpy.gathering": ("compress extract take take_along_axis"),
     "dovetail.numpy.histograms": ("histogram histogram2d histogram_bin_edges histogramdd"),
+    "dovetail.numpy.index_tricks": ("c_ index_exp ix_ mask_indices mgrid ogrid r_ s_"),
     "dovetail.numpy.input_and_output": (
         "array_repr array_str from_dlpack fromfile fromiter fromstring get_printoptions "
         "isscalar iterable load printoptions save savez set_printoptions"
     ),
     "dovetail.numpy.joining": (
-        "append array_split column_stack concat concatenate dsplit dstack hsplit hstack pad "
-        "repeat split stack tile unstack vsplit vstack"
+        "append array_split block column_stack concat concatenate dsplit dstack hsplit "
+        "hstack pad repeat resize split stack tile unstack vsplit vstack"
     ),
     "dovetail.numpy.logic": (
         "allclose array_equal array_equiv equal greater greater_equal isclose isfinite isinf "
         "isnan isneginf isposinf less less_equal logical_and logical_not logical_or "
         "logical_xor not_equal"
     ),
-    "dovetail.numpy.lookups": (
-        "bincount digitize interp isin polyval ravel_multi_index unravel_index"
-    ),
+    "dovetail.numpy.lookups": ("bincount digitize interp isin ravel_multi_index unravel_index"),
     "dovetail.numpy.matrices": (
         "diag diag_indices diag_indices_from diagflat diagonal eye identity trace tri tril "
         "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
     "dovetail.numpy.nan_reductions": ("nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
+    "dovetail.numpy.polynomials": (
+        "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
+    ),
     "dovetail.numpy.quantiles": ("median nanmedian nanpercentile nanquantile percentile quantile"),
     "dovetail.numpy.ranges": ("arange geomspace indices linspace logspace meshgrid"),
     "dovetail.numpy.reductions": (
@@ -83,7 +88,7 @@ _MODULES = {
     "dovetail.numpy.searching": (
         "argmax argmin argwhere flatnonzero nanargmax nanargmin nonzero searchsorted"
     ),
-    "dovetail.numpy.selection": ("clip nan_to_num select where"),
+    "dovetail.numpy.selection": ("choose clip nan_to_num select where"),
     "dovetail.numpy.set_operations": (
         "intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse "
         "unique_values"
@@ -100,7 +105,9 @@ _MODULES = {
         "degrees=rad2deg rad2deg radians=deg2rad sin sinh tan tanh"
     ),
     "dovetail.numpy.ufuncs": ("frompyfunc ufunc"),
+    "dovetail.numpy.updates": ("delete fill_diagonal insert place put put_along_axis trim_zeros"),
     "dovetail.numpy.vectorization": ("apply_along_axis apply_over_axes piecewise vectorize"),
+    "dovetail.numpy.windows": ("bartlett blackman hamming hanning i0 kaiser"),
 }
 _ENTRIES = {
     entry.partition("=")[0]: (module, entry.rpartition("=")[2])

@@ -6,8 +6,19 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.core.base import dtypes
-from dovetail.numpy.arguments import array_like, promoted_pair, require_kind
-from dovetail.numpy.compiled import compiled
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axis,
+    integer,
+    literal,
+    promoted_pair,
+    require_kind,
+)
+from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.selection import truth
+from dovetail.numpy.shapes import operand, reshaped
 from dovetail.numpy.ufuncs import universal
 
 _BITS = "integers and booleans"
@@ -186,3 +197,113 @@ def bitwise_count(x: Any, /) -> Any:
         return lax.convert_element_type(x, "uint8")
     magnitude = lax.abs(x) if dtypes.kind_of(x.dtype) == "i" else x
     return lax.convert_element_type(lax.population_count(magnitude), "uint8")
+
+
+def _check_order(function: str, bitorder: Any) -> None:
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"{function}: bitorder must be 'big' or 'little', got {bitorder!r}")
+
+
+def _along(function: str, x: Any, axis: Any) -> tuple[Any, int]:
+    """The array and one of its dimensions: of the flattened one for None, and for scalars."""
+    shape = aval_of(x).shape
+    dimension = 0 if axis is None else canonical_axis(function, axis, max(len(shape), 1))
+    return (reshaped(x, (aval_of(x).size,)) if axis is None or not shape else x), dimension
+
+
+def _shifts(bitorder: str, shape: tuple[int, ...], dimension: int) -> Any:
+    """By how much each of the eight bits of a byte is moved up, along a dimension."""
+    places = lax.broadcasted_iota("uint8", shape, dimension)
+    return lax.sub(literal(7, places.dtype), places) if bitorder == "big" else places
+
+
+@compiled_with("axis", "bitorder")
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Booleans as the bits of bytes.
+
+    Args:
+        a: array of booleans or integers, which count as true where they are not zero.
+        axis: dimension along which eight elements become one; None to flatten the array first.
+            Missing elements at the end count as false.
+        bitorder: whether the first element becomes the highest bit ("big") or the lowest one
+            ("little").
+
+    Returns:
+        A uint8 array.
+
+    Raises:
+        TypeError: the elements are floats or complex numbers.
+        ValueError: `bitorder` is none of these.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.packbits(jnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
+        [160 128]
+    """
+    _check_order("packbits", bitorder)
+    x = operand(a, "packbits")
+    require_kind("packbits", x, "biu", _BITS)
+    x, dimension = _along("packbits", x, axis)
+    shape = aval_of(x).shape
+    count = -(-shape[dimension] // 8)
+    missing = [(0, 8 * count - n if d == dimension else 0, 0) for d, n in enumerate(shape)]
+    bits = lax.pad(lax.convert_element_type(truth(x), "uint8"), literal(0, "uint8"), missing)
+    apart = (*shape[:dimension], count, 8, *shape[dimension + 1 :])
+    moved = lax.shift_left(reshaped(bits, apart), _shifts(bitorder, apart, dimension + 1))
+    return lax.reduce_or(moved, (dimension + 1,))
+
+
+@compiled_with("axis", "count", "bitorder")
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
+    """The bits of bytes as numbers 0 and 1.
+
+    Args:
+        a: uint8 array.
+        axis: dimension along which one element becomes eight; None to flatten the array first.
+        count: how many bits are returned along the dimension, with zeros where there are fewer;
+            negative to leave out as many at the end. All if None.
+        bitorder: whether the highest bit comes first ("big") or the lowest one ("little").
+
+    Returns:
+        A uint8 array.
+
+    Raises:
+        TypeError: `a` is of another dtype.
+        ValueError: `bitorder` is none of these, or more bits than there are would be left out.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.unpackbits(jnp.array([160], dtype="uint8")))
+        [1 0 1 0 0 0 0 0]
+    """
+    _check_order("unpackbits", bitorder)
+    x = operand(a, "unpackbits")
+    if aval_of(x).dtype != "uint8":
+        raise TypeError(
+            f"unpackbits takes bytes, got dtype {x.dtype}; write a.astype('uint8') or "
+            "a.view('uint8')"
+        )
+    x, dimension = _along("unpackbits", x, axis)
+    shape = aval_of(x).shape
+    apart = (*shape[: dimension + 1], 8, *shape[dimension + 1 :])
+    own = tuple(d for d in range(len(apart)) if d != dimension + 1)
+    moved = lax.shift_right_logical(
+        lax.broadcast_in_dim(x, apart, own), _shifts(bitorder, apart, dimension + 1)
+    )
+    bits = lax.bitwise_and(moved, literal(1, moved.dtype))
+    have = 8 * shape[dimension]
+    bits = reshaped(bits, (*shape[:dimension], have, *shape[dimension + 1 :]))
+    if count is None:
+        return bits
+    wanted = integer("unpackbits", "count", count)
+    if wanted < -have:
+        raise ValueError(
+            f"unpackbits: count {wanted} leaves out more than the {have} bits there are"
+        )
+    wanted = wanted + have if wanted < 0 else wanted
+    if wanted <= have:
+        return slice_dimension(bits, 0, wanted, dimension)
+    missing = [(0, wanted - have if d == dimension else 0, 0) for d in range(len(shape) or 1)]
+    return lax.pad(bits, literal(0, bits.dtype), missing)

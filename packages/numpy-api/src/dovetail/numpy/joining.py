@@ -16,6 +16,7 @@ from dovetail.numpy.arguments import (
     array_like,
     array_sequence,
     canonical_axis,
+    canonical_shape,
     convert,
     integer,
     literal,
@@ -24,6 +25,7 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -231,6 +233,68 @@ def column_stack(tup: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------- taking apart
+
+
+def block(arrays: Any) -> Any:
+    """An array put together from blocks, which are given as nested lists.
+
+    The innermost lists are joined along the last dimension, those around them along the one before,
+    and so on. Blocks with fewer dimensions get ones of size one in front.
+
+    Args:
+        arrays: an array or scalar, or a list of such, or of lists of equal depth.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: there is a tuple, or shapes do not fit.
+        ValueError: a list is empty, or depths differ.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 2)), 7]]))
+        [[1. 0. 0.]
+         [0. 1. 0.]
+         [1. 1. 7.]]
+    """
+    depths: set[int] = set()
+    rank = _block_rank(arrays, 0, depths)
+    if len(depths) > 1:
+        raise ValueError(
+            f"block: all arrays must be inside equally many lists, got depths {sorted(depths)}"
+        )
+    return _block(arrays, max(rank, *depths))
+
+
+def _block_rank(arrays: Any, depth: int, depths: set[int]) -> int:
+    """The largest rank of the blocks; notes how deep they are nested."""
+    if isinstance(arrays, tuple):
+        raise TypeError("block takes lists of arrays, no tuples; write list(arrays)")
+    if not isinstance(arrays, list):
+        depths.add(depth)
+        return int(aval_of(array_like(arrays, "block", "arrays")).ndim)
+    if not arrays:
+        raise ValueError("block: a list of arrays must not be empty")
+    return max(_block_rank(part, depth + 1, depths) for part in arrays)
+
+
+@compiled_with("rank")
+def _block(arrays: Any, rank: int) -> Any:
+    if not isinstance(arrays, list):
+        return operand(arrays, "block", "arrays")
+    return _blocks(arrays, rank)[0]
+
+
+def _blocks(arrays: Any, rank: int) -> tuple[Any, int]:
+    """The blocks as one array, and the dimension along which it is joined with others."""
+    if not isinstance(arrays, list):
+        x = operand(arrays, "block", "arrays")
+        have = aval_of(x).shape
+        return reshaped(x, (1,) * (rank - len(have)) + have), rank - 1
+    parts = [_blocks(part, rank) for part in arrays]
+    dimension = parts[0][1]
+    return concatenate([part for part, _ in parts], dimension), dimension - 1
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -475,6 +539,39 @@ def _traced_positions(repeats: Any, size: int, length: int) -> Any:
     ends = cumsum(counts)
     steps = zeros((length,), np.int32).at[ends[:-1]].add(1, mode="drop")
     return cumsum(steps)
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements of an array in row-major order, repeated or cut off to fill another shape.
+
+    Args:
+        a: array or scalar. If it has no elements, the result is filled with zeros.
+        new_shape: a size, or a sequence of them.
+
+    Returns:
+        An array of that shape.
+
+    Raises:
+        ValueError: a size is negative.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.resize(jnp.array([1, 2, 3]), (2, 4)))
+        [[1 2 3 1]
+         [2 3 1 2]]
+    """
+    return _resized(operand(a, "resize"), canonical_shape("resize", new_shape, "new_shape"))
+
+
+@compiled_with("new_shape")
+def _resized(x: Any, new_shape: Shape) -> Any:
+    count, size = math.prod(new_shape), math.prod(aval_of(x).shape)
+    if not size:
+        return value(broadcast_to(literal(0, aval_of(x).dtype), new_shape))
+    flat = reshaped(x, (size,))
+    if size < count:
+        flat = tile_p.bind(flat, reps=(-(-count // size),))
+    return reshaped(slice_dimension(flat, 0, count, 0), new_shape)
 
 
 # ------------------------------------------------------------------------------------ padding

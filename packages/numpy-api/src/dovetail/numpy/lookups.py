@@ -24,7 +24,7 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
-from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.gathering import take
 from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.selection import pick
@@ -388,35 +388,3 @@ def _ravelled(
         first, second = promoted_pair("ravel_multi_index", scaled, place)
         result = lax.add(first, second)
     return value(result)
-
-
-@compiled
-def polyval(p: Any, x: Any) -> Any:
-    """The value of a polynomial, by Horner's rule.
-
-    Args:
-        p: vector of coefficients, that of the highest power first.
-        x: array or scalar: where to find the value.
-
-    Returns:
-        An array of the shape of `x`, of the common dtype.
-
-    Example:
-        >>> import dovetail.numpy as jnp
-        >>> print(jnp.polyval(jnp.array([1, 0, -2]), jnp.array([0, 3])))
-        [-2  7]
-    """
-    coefficients = operand(p, "polyval", "p")
-    points = operand(x, "polyval", "x")
-    if aval_of(coefficients).ndim != 1:
-        raise ValueError(
-            f"polyval needs a vector of coefficients, got shape {aval_of(coefficients).shape}"
-        )
-    a, b = aval_of(coefficients), aval_of(points)
-    dtype, _ = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
-    coefficients, points = convert(coefficients, dtype), convert(points, dtype)
-    result = lax.full_like(points, 0)
-    for i in range(a.size):
-        coefficient = lax.index_in_dim(coefficients, i, keepdims=False)
-        result = lax.add(lax.mul(result, points), coefficient)
-    return result

@@ -8,19 +8,24 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
+    array_sequence,
     broadcast_ranks,
     broadcast_result,
     convert,
     literal,
+    no_out,
     promoted_pair,
+    require_kind,
     same_dtype,
     value,
 )
-from dovetail.numpy.compiled import compiled, plain
+from dovetail.numpy.compiled import compiled, compiled_with, plain
 
 _BOOL = np.dtype(bool)
 
@@ -170,6 +175,70 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     for condition, choice in zip(reversed(ranked[:count]), reversed(ranked[count:-1]), strict=True):
         result = pick(condition, choice, result)
     return result
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Elements of several arrays, from the one whose number is given for each.
+
+    Args:
+        a: integer array of numbers of arrays.
+        choices: sequence of arrays, or an array of them; they broadcast with `a`.
+        out: not supported, since arrays are immutable.
+        mode: what is done with numbers out of bounds: "clip" takes the nearest one, "wrap" the
+            number modulo how many arrays there are; "raise" (the default) raises an error, and
+            needs numbers that are not traced.
+
+    Returns:
+        An array of the common shape, and of the common dtype of the choices.
+
+    Raises:
+        ValueError: a number is out of bounds in the mode "raise", the mode is none of these, or
+            there are no choices.
+        TypeError: the numbers are not integers.
+        ConcretizationTypeError: they are traced, in the mode "raise".
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> choices = [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])]
+        >>> print(jnp.choose(jnp.array([0, 1, 0]), choices))
+        [ 1 20  3]
+    """
+    no_out("choose", out)
+    numbers = value(array_like(a, "choose", "a"))
+    require_kind("choose", numbers, "iu", "integers")
+    cases = array_sequence(choices, "choose", "choices")
+    if not cases:
+        raise ValueError("choose needs at least one array to choose from")
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"choose: mode must be 'raise', 'clip' or 'wrap', got {mode!r}")
+    if mode == "raise":
+        concrete = numbers.concrete() if isinstance(numbers, Tracer) else numbers
+        if concrete is None:
+            raise ConcretizationTypeError(
+                numbers, "whether a number of choose is in bounds; give mode='clip' or mode='wrap'"
+            )
+        host = np.asarray(concrete)
+        if host.size and (host.min() < 0 or host.max() >= len(cases)):
+            raise ValueError(f"choose: a holds numbers that are not from 0 to {len(cases) - 1}")
+    return _choose(numbers, cases, mode)
+
+
+@compiled_with("mode")
+def _choose(numbers: Any, cases: list[Any], mode: str) -> Any:
+    count = len(cases)
+    if dtypes.itemsize_bits(aval_of(numbers).dtype) < 32:
+        numbers = convert(numbers, np.dtype("int32"))
+    if mode == "wrap":
+        from dovetail.numpy.arithmetic import remainder  # deferred: needed in this mode only
+
+        numbers = plain(remainder)(numbers, count)
+    dtype = aval_of(numbers).dtype
+    numbers = lax.clamp(literal(0, dtype), numbers, literal(count - 1, dtype))
+    which = convert(numbers, np.dtype("int32"))
+    values = same_dtype([array_like(case, "choose", "choices") for case in cases])
+    shape = broadcast_result("choose", [aval_of(v).shape for v in (which, *values)])
+    cases = [spread(v, shape) for v in values]
+    return cases[0] if count == 1 else lax.select_n(spread(which, shape), *cases)
 
 
 @compiled

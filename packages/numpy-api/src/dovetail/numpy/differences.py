@@ -1,0 +1,272 @@
+"""Derivatives and differences of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.numpy.arguments import (
+    array_like,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    inexact,
+    literal,
+    promoted_pair,
+    refuse_complex,
+    same_dtype,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.cumulative import diff
+from dovetail.numpy.joining import concatenate
+from dovetail.numpy.selection import pick, spread
+from dovetail.numpy.shapes import operand, reshaped
+
+
+def gradient(
+    f: Any,
+    *varargs: Any,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Any:
+    """The derivatives of a function that is known at points, by central differences.
+
+    Args:
+        f: array of samples.
+        *varargs: distances of the points: one number for all dimensions, or for each dimension a
+            number, or a vector with the places of the points. 1 if left out.
+        axis: dimension, or several of them; all if None.
+        edge_order: how exact the one-sided differences at the ends are: 1 (the default, also for
+            None) or 2.
+
+    Returns:
+        An array of the shape of `f` for one dimension, a list of them for several (NumPy: a tuple).
+        Integers become floats.
+
+    Raises:
+        ValueError: there are fewer than ``edge_order + 1`` points, or the places do not fit.
+        TypeError: the number of distances is another than that of dimensions.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.gradient(jnp.array([1., 4., 9., 16.])))
+        [3. 4. 6. 7.]
+        >>> print(jnp.gradient(jnp.array([0., 1., 9.]), jnp.array([0., 1., 3.])))
+        [1. 2. 4.]
+    """
+    x = inexact("gradient", operand(f, "gradient", "f"), "f")
+    shape = aval_of(x).shape
+    axes = canonical_axes("gradient", axis, len(shape))
+    order = 1 if edge_order is None else edge_order
+    if order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
+    for dimension in axes:
+        if shape[dimension] <= order:
+            raise ValueError(
+                f"gradient needs at least {order + 1} points along each dimension with "
+                f"edge_order={order}, got {shape[dimension]} along axis {dimension}"
+            )
+    given = [array_like(h, "gradient", f"varargs[{i}]") for i, h in enumerate(varargs)]
+    if len(given) not in (0, 1, len(axes)):
+        raise TypeError(
+            f"gradient takes one distance, or one for each of {len(axes)} dimensions, got "
+            f"{len(given)}"
+        )
+    distances = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
+    for h, dimension in zip(distances, axes, strict=True):
+        if h is not None and aval_of(h).shape not in ((), (shape[dimension],)):
+            raise ValueError(
+                "gradient: distances must be scalars, or vectors of the "
+                f"{shape[dimension]} places along axis {dimension}, got shape {aval_of(h).shape}"
+            )
+    found = _gradient(x, distances, axes, order)
+    return found[0] if len(axes) == 1 else list(found)
+
+
+@compiled_with("axes", "order")
+def _gradient(x: Any, distances: list[Any], axes: tuple[int, ...], order: int) -> list[Any]:
+    dtype = aval_of(x).dtype
+    results = []
+    for h, dimension in zip(distances, axes, strict=True):
+        if h is None:
+            results.append(_derivative(x, literal(1, dtype), dimension, order))
+            continue
+        if aval_of(h).ndim:
+            # Differences of places first, in their own dtype: integers lose nothing then.
+            h = plain(diff)(h)
+        h = value(inexact("gradient", h, "varargs"))
+        samples, h = same_dtype([x, h])
+        results.append(_derivative(samples, h, dimension, order))
+    return results
+
+
+def _derivative(x: Any, h: Any, dimension: int, order: int) -> Any:
+    """The derivative along one dimension; `h` holds one distance, or those of all neighbours."""
+    size = aval_of(x).shape[dimension]
+    rank = aval_of(x).ndim
+    is_even = not aval_of(h).ndim
+
+    def steps(first: int, last: int) -> Any:
+        if is_even:
+            return h
+        part = slice_dimension(h, first, last, 0)
+        return reshaped(part, tuple(last - first if d == dimension else 1 for d in range(rank)))
+
+    def points(first: int, last: int) -> Any:
+        return slice_dimension(x, first, last, dimension)
+
+    slopes = lax.div(lax.sub(points(1, size), points(0, size - 1)), steps(0, size - 1))
+
+    def slope(first: int, last: int) -> Any:
+        return slice_dimension(slopes, first, last, dimension)
+
+    if is_even:
+        across = lax.sub(points(2, size), points(0, size - 2)) if size > 2 else points(0, 0)
+        inner = lax.div(across, lax.mul(h, literal(2, aval_of(x).dtype)))
+    else:
+        # The slope of the parabola through three points: the nearer neighbour counts more.
+        left, right = steps(0, size - 2), steps(1, size - 1)
+        width = lax.add(left, right)
+        before, after = slope(0, size - 2), slope(1, size - 1)
+        inner = lax.add(
+            lax.mul(before, lax.div(right, width)), lax.mul(after, lax.div(left, width))
+        )
+    first, last = slope(0, 1), slope(size - 2, size - 1)
+    if order == 2:
+        # The slope of the parabola at its ends.
+        first = lax.add(first, _bend(first, slope(1, 2), steps(0, 1), steps(1, 2)))
+        last = lax.add(
+            last,
+            _bend(
+                last,
+                slope(size - 3, size - 2),
+                steps(size - 2, size - 1),
+                steps(size - 3, size - 2),
+            ),
+        )
+    return concatenate([first, inner, last], dimension)
+
+
+def _bend(outer: Any, inner: Any, outer_step: Any, inner_step: Any) -> Any:
+    """How much the slope at an end differs from that between the two last points."""
+    ratio = lax.div(outer_step, lax.add(outer_step, inner_step))
+    return lax.mul(lax.sub(outer, inner), ratio)
+
+
+@compiled
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours in row-major order.
+
+    Args:
+        ary: array of numbers; it is flattened.
+        to_end: numbers that stand after the differences, converted to the dtype of `ary`.
+        to_begin: numbers that stand before them.
+
+    Returns:
+        A vector of the dtype of `ary`.
+
+    Raises:
+        TypeError: `ary` is boolean.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0, to_end=jnp.array([7, 8])))
+        [0 3 5 7 8]
+    """
+    x = operand(ary, "ediff1d", "ary")
+    dtype = aval_of(x).dtype
+    if dtypes.kind_of(dtype) == "b":
+        raise TypeError(
+            "ediff1d: booleans have no differences; write x.astype(int), or jnp.diff, which tells "
+            "where they change"
+        )
+    parts = [plain(diff)(reshaped(x, (math.prod(aval_of(x).shape),)))]
+    if to_begin is not None:
+        parts.insert(0, _flat(to_begin, "to_begin", dtype))
+    if to_end is not None:
+        parts.append(_flat(to_end, "to_end", dtype))
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def _flat(x: Any, argument: str, dtype: Any) -> Any:
+    x = operand(x, "ediff1d", argument)
+    return convert(reshaped(x, (math.prod(aval_of(x).shape),)), dtype)
+
+
+@compiled_with("axis")
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """Angles without jumps: multiples of the period are added so that neighbours are near.
+
+    Args:
+        p: array of real numbers.
+        discont: the smallest jump that is closed, half the period if None or smaller.
+        axis: dimension.
+        period: how much jumps are multiples of.
+
+    Returns:
+        An array of the shape of `p`, of the common dtype of `p` and the period.
+
+    Raises:
+        TypeError: `p` is complex.
+        ValueError: `p` is a scalar.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.unwrap(jnp.array([0., 3., -3., 0.]), period=6.))
+        [0. 3. 3. 6.]
+        >>> print(jnp.unwrap(jnp.array([0, 1, 2, -1, 0]), period=4))
+        [0 1 2 3 4]
+    """
+    from dovetail.numpy.arithmetic import remainder  # deferred: needed here only
+
+    x = operand(p, "unwrap", "p")
+    refuse_complex("unwrap", x)
+    if not aval_of(x).ndim:
+        raise ValueError("unwrap needs an array of rank 1 or more, got a scalar")
+    dimension = canonical_axis("unwrap", axis, aval_of(x).ndim)
+    x, cycle = same_dtype([x, value(array_like(period, "unwrap", "period"))])
+    dtype = aval_of(x).dtype
+    kind = dtypes.kind_of(dtype)
+    if kind not in ("i", "f"):
+        raise TypeError(
+            f"unwrap does not accept dtype {dtype}, which has no negative differences; write "
+            "p.astype(int)"
+        )
+    size = aval_of(x).shape[dimension]
+    jumps = slice_dimension(x, min(1, size), size, dimension)
+    jumps = lax.sub(jumps, slice_dimension(x, 0, max(size - 1, 0), dimension))
+    halved = lax.mul(cycle, literal(0.5, dtype)) if kind == "f" else lax.div(cycle, _two(cycle))
+    shape = aval_of(jumps).shape
+    high, whole = spread(halved, shape), spread(cycle, shape)
+    closed = lax.sub(plain(remainder)(lax.add(jumps, high), whole), high)
+    # A jump by half of the period keeps its direction.
+    is_high = lax.bitwise_and(lax.eq(closed, lax.neg(high)), lax.gt(jumps, literal(0, dtype)))
+    if kind == "i":
+        is_odd = lax.ne(lax.rem(whole, _two(whole)), literal(0, dtype))
+        is_high = lax.bitwise_and(is_high, lax.bitwise_not(is_odd))
+    closed = pick(is_high, high, closed)
+    # Turns are counted, so that nothing is rounded before they are multiplied by the period.
+    turns = lax.div(lax.sub(closed, jumps), whole)
+    if kind == "f":
+        turns = lax.round(turns, lax.RoundingMethod.TO_NEAREST_EVEN)
+    if discont is None:
+        is_small = lax.lt(lax.mul(lax.abs(jumps), _two(jumps)), whole)
+    else:
+        limit = value(array_like(discont, "unwrap", "discont"))
+        sizes, limit = promoted_pair("unwrap", lax.abs(jumps), limit)
+        is_small = lax.lt(sizes, limit)
+    turns = pick(is_small, literal(0, dtype), turns)
+    added = lax.mul(lax.cumsum(turns, dimension), whole)
+    first = slice_dimension(x, 0, min(1, size), dimension)
+    rest = lax.add(slice_dimension(x, min(1, size), size, dimension), added)
+    return concatenate([first, rest], dimension)
+
+
+def _two(x: Any) -> Any:
+    return literal(2, aval_of(x).dtype)

@@ -1,0 +1,121 @@
+"""Greatest common divisors and least common multiples."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.ir.avals import aval_of
+from dovetail.numpy.arguments import broadcast_result, convert, literal, promoted, require_kind
+from dovetail.numpy.compiled import compiled
+from dovetail.numpy.selection import pick, spread
+
+#: Steps in one pass over the arrays: fewer read them more often, more go on for longer than needed.
+_STEPS: Final = 4
+
+
+@compiled
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor of integers; that of zero and a number is its magnitude.
+
+    Args:
+        x1: array or scalar of integers.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. No number is negative, but for the most negative one
+        of a dtype, whose magnitude the dtype lacks: it comes out as it is, as in NumPy.
+
+    Raises:
+        TypeError: the operands are not integers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.gcd(jnp.array([12, -18, 0]), 8))
+        [4 2 8]
+    """
+    x, y = _operands("gcd", x1, x2)
+    return convert(_gcd(_magnitude(x), _magnitude(y)), aval_of(x).dtype, _is_weak(x, y))
+
+
+@compiled
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple of integers; that of zero and a number is zero.
+
+    Args:
+        x1: array or scalar of integers.
+        x2: array or scalar that broadcasts with `x1`.
+
+    Returns:
+        An array of the common shape and dtype. Multiples that the dtype cannot hold wrap around.
+
+    Raises:
+        TypeError: the operands are not integers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.lcm(jnp.array([4, -6, 0]), 10))
+        [20 30  0]
+    """
+    x, y = _operands("lcm", x1, x2)
+    first, second = _magnitude(x), _magnitude(y)
+    divisor = _gcd(first, second)
+    one = literal(1, aval_of(divisor).dtype)
+    multiple = lax.mul(lax.div(first, lax.max(divisor, one)), second)
+    return convert(multiple, aval_of(x).dtype, _is_weak(x, y))
+
+
+def _operands(function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two integers of one dtype and shape."""
+    x, y = promoted(function, x1, x2)
+    require_kind(function, x, "iu", "integers")
+    shape = broadcast_result(function, (aval_of(x).shape, aval_of(y).shape))
+    return spread(x, shape), spread(y, shape)
+
+
+def _is_weak(x: Any, y: Any) -> bool:
+    return bool(aval_of(x).weak_type and aval_of(y).weak_type)
+
+
+def _magnitude(x: Any) -> Any:
+    """As an unsigned number, which holds the magnitude of every signed one."""
+    dtype = aval_of(x).dtype
+    if dtypes.kind_of(dtype) == "u":
+        return x
+    # Converted after the negation: that of the most negative number is itself.
+    unsigned = dtypes.canonicalize_dtype(f"uint{dtypes.itemsize_bits(dtype)}")
+    return convert(lax.abs(x), unsigned)
+
+
+def _gcd(x: Any, y: Any) -> Any:
+    """By halving and subtracting (Stein): a division takes longer than the steps that it saves."""
+    zero = lax.full_like(x, 0)
+    either = lax.bitwise_or(x, y)
+    smaller, larger = lax.min(x, y), lax.max(x, y)
+    alone = lax.eq(smaller, zero)
+    odd = pick(alone, larger, smaller)
+    odd = lax.shift_right_logical(odd, _trailing_zeros(odd))
+
+    def unfinished(state: tuple[Any, Any]) -> Any:
+        rest = state[1]
+        return lax.reduce_or(lax.ne(rest, zero), tuple(range(aval_of(rest).ndim)))
+
+    def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        odd, rest = state
+        for _ in range(_STEPS):
+            finished = lax.eq(rest, zero)
+            halved = lax.shift_right_logical(rest, _trailing_zeros(rest))
+            low, high = lax.min(odd, halved), lax.max(odd, halved)
+            odd, rest = pick(finished, odd, low), pick(finished, zero, lax.sub(high, low))
+        return odd, rest
+
+    found, _ = lax.while_loop(unfinished, step, (odd, pick(alone, zero, larger)))
+    found = lax.shift_left(found, _trailing_zeros(either))
+    return pick(lax.eq(either, zero), zero, found)
+
+
+def _trailing_zeros(x: Any) -> Any:
+    """How many of the last bits are zero; the width for zero."""
+    below = lax.sub(lax.bitwise_and(x, lax.neg(x)), literal(1, aval_of(x).dtype))
+    return lax.population_count(below)

@@ -1,0 +1,564 @@
+"""Copies of arrays with other elements at some positions, or with more or fewer elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dovetail import lax
+from dovetail.core.base import dtypes
+from dovetail.core.base.errors import ConcretizationTypeError
+from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.slicing import slice_dimension
+from dovetail.core.trace.tracer import Tracer
+from dovetail.numpy.arguments import (
+    canonical_axes,
+    canonical_axis,
+    convert,
+    literal,
+    require_kind,
+    value,
+)
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.gathering import take
+from dovetail.numpy.joining import concatenate
+from dovetail.numpy.searching import nonzero
+from dovetail.numpy.selection import pick, spread, truth
+from dovetail.numpy.shapes import broadcast_to, moveaxis, operand, reshaped
+
+
+def _not_in_place(function: str, call: str, inplace: Any) -> None:
+    if inplace:
+        raise ValueError(
+            f"{function} cannot change an array, which is immutable: write x = {function}({call}, "
+            "inplace=False) to get a changed copy"
+        )
+
+
+def _flat(x: Any) -> Any:
+    return reshaped(x, (math.prod(aval_of(x).shape),))
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """A vector of `count` elements: those of a vector that has some, over and over."""
+    (size,) = aval_of(values).shape
+    if size < count:
+        values = _flat(broadcast_to(values, (-(-count // size), size)))
+    return slice_dimension(values, 0, count, 0)
+
+
+# -------------------------------------------------------------------------------- other elements
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """A copy of an array with values at positions in row-major order.
+
+    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+
+    Args:
+        a: array.
+        ind: integer array of positions.
+        v: values: they are repeated where there are fewer of them than positions, and those that
+            are too many are left out. Of several for one position one is taken.
+        mode: where positions out of bounds go: None for the nearest one, where negative positions
+            count from the end; "clip" for the nearest one, which is the first for negative
+            positions; "wrap" for the position modulo the size.
+        inplace: must be False.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        ValueError: `inplace` is not False, or the mode is none of these.
+        TypeError: the positions are not integers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.put(jnp.zeros(5), jnp.array([0, 2, -1]), jnp.array([1, 2]), inplace=False))
+        [1. 0. 2. 0. 1.]
+    """
+    _not_in_place("put", "x, ind, v", inplace)
+    if mode not in (None, "clip", "wrap"):
+        raise ValueError(
+            f"put: mode must be None, 'clip' or 'wrap', got {mode!r}; a compiled program cannot "
+            "raise"
+        )
+    x, where, values = operand(a, "put"), operand(ind, "put", "ind"), operand(v, "put", "v")
+    require_kind("put", where, "iu", "integer positions")
+    return _put(x, where, values, mode)
+
+
+@compiled_with("mode")
+def _put(x: Any, where: Any, values: Any, mode: str | None) -> Any:
+    shape = aval_of(x).shape
+    size, count = math.prod(shape), aval_of(where).size
+    if not size or not count or not aval_of(values).size:
+        return x
+    mode = "nearest" if mode is None else mode
+    where = _flat(where)
+    if mode == "wrap":
+        from dovetail.numpy.arithmetic import remainder  # deferred: needed in this mode only
+
+        where = plain(remainder)(where, size)
+    else:
+        # In a type that holds the size and is not cut to fewer bits.
+        where = _wide(where)
+        zero, last = literal(0, where.dtype), literal(size - 1, where.dtype)
+        if mode == "nearest" and dtypes.kind_of(where.dtype) == "i":
+            below = lax.lt(where, zero)
+            where = pick(below, lax.add(where, literal(size, where.dtype)), where)
+        where = lax.clamp(zero, where, last)
+    values = convert(_repeated(_flat(values), count), aval_of(x).dtype)
+    return reshaped(_flat(x).at[where].set(values, mode="promise_in_bounds"), shape)
+
+
+def _wide(where: Any) -> Any:
+    """Positions in a dtype of 32 bits or more."""
+    dtype = aval_of(where).dtype
+    return where if dtypes.itemsize_bits(dtype) >= 32 else convert(where, np.dtype("int32"))
+
+
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Any:
+    """A copy of an array with values at positions along a dimension that differ between rows.
+
+    It is the counterpart of `take_along_axis`. Differs from NumPy's, which changes its argument:
+    ``inplace=False`` has to be given.
+
+    Args:
+        arr: array.
+        indices: integer array of the same rank, which broadcasts with `arr` in the other
+            dimensions; negative ones count from the end.
+        values: array or scalar that broadcasts to `indices`.
+        axis: dimension; None for positions in row-major order.
+        inplace: must be False.
+        mode: what is done with positions out of bounds: "drop" (the default) leaves them out,
+            "clip" takes the nearest one.
+
+    Returns:
+        An array of the shape and dtype of `arr`.
+
+    Raises:
+        ValueError: `inplace` is not False, or shapes do not fit.
+        TypeError: the indices are not integers.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([[10, 30, 20], [60, 40, 50]])
+        >>> largest = jnp.argmax(x, axis=1, keepdims=True)
+        >>> print(jnp.put_along_axis(x, largest, 0, axis=1, inplace=False))
+        [[10  0 20]
+         [ 0 40 50]]
+    """
+    _not_in_place("put_along_axis", "x, indices, values, axis", inplace)
+    x = operand(arr, "put_along_axis", "arr")
+    where = operand(indices, "put_along_axis", "indices")
+    given = operand(values, "put_along_axis", "values")
+    require_kind("put_along_axis", where, "iu", "integer indices")
+    shape = aval_of(x).shape
+    if axis is None:
+        return reshaped(_put_along(_flat(x), where, given, 0, mode), shape)
+    dimension = canonical_axis("put_along_axis", axis, len(shape))
+    return _put_along(x, where, given, dimension, mode)
+
+
+@compiled_with("axis", "mode")
+def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> Any:
+    shape, places = aval_of(x).shape, aval_of(where).shape
+    if len(shape) != len(places):
+        raise ValueError(
+            f"put_along_axis needs indices of the rank of the array, got shapes {shape} and "
+            f"{places}"
+        )
+    if any(
+        d != axis and n not in (1, m) for d, (n, m) in enumerate(zip(places, shape, strict=True))
+    ):
+        raise ValueError(
+            f"put_along_axis: indices of shape {places} do not fit an array of shape {shape}; "
+            f"sizes in dimensions other than {axis} must be 1 or equal"
+        )
+    full = tuple(places[d] if d == axis else n for d, n in enumerate(shape))
+    have = aval_of(values).shape
+    try:
+        values = broadcast_to(values, full)
+    except ValueError:
+        raise ValueError(
+            f"put_along_axis: values of shape {have} cannot be broadcast to the shape {full} of "
+            "the indices"
+        ) from None
+    index: list[Any] = [
+        lax.broadcasted_iota(
+            dtypes.default_dtype("i"), tuple(n if d == e else 1 for e in range(len(full))), d
+        )
+        for d, n in enumerate(full)
+    ]
+    index[axis] = broadcast_to(where, full)
+    return x.at[tuple(index)].set(convert(values, aval_of(x).dtype), mode=mode)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """A copy of an array with values, one after another, where a mask is true.
+
+    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+
+    Args:
+        arr: array.
+        mask: array of as many elements; numbers count as true where they are not zero.
+        vals: values for the places in row-major order, repeated where they are too few.
+        inplace: must be False.
+
+    Returns:
+        An array of the shape and dtype of `arr`.
+
+    Raises:
+        ValueError: `inplace` is not False, the sizes differ, or there are no values.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.arange(5)
+        >>> print(jnp.place(x, x % 2 == 0, jnp.array([10, 20]), inplace=False))
+        [10  1 20  3 10]
+    """
+    _not_in_place("place", "x, mask, vals", inplace)
+    x, where = operand(arr, "place", "arr"), operand(mask, "place", "mask")
+    values = operand(vals, "place", "vals")
+    if aval_of(x).size != aval_of(where).size:
+        raise ValueError(
+            "place needs a mask of as many elements as the array, got shapes "
+            f"{aval_of(where).shape} and {aval_of(x).shape}"
+        )
+    if not aval_of(values).size:
+        raise ValueError("place: vals must hold at least one value")
+    return _place(x, where, values)
+
+
+@compiled
+def _place(x: Any, where: Any, values: Any) -> Any:
+    aval = aval_of(x)
+    chosen = _flat(truth(where))
+    values = convert(_flat(values), aval.dtype)
+    (size,) = aval_of(values).shape
+    if not aval.size:
+        return x
+    if size > 1:
+        default = dtypes.default_dtype("i")
+        number = lax.sub(lax.cumsum(convert(chosen, default)), literal(1, default))
+        # Before the first place the number is -1, and what is taken there is not used.
+        number = lax.rem(lax.max(number, literal(0, default)), literal(size, default))
+        values = take(values, number, mode="promise_in_bounds")
+    return reshaped(pick(chosen, spread(values, (aval.size,)), _flat(x)), aval.shape)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy of an array with other elements on its main diagonal.
+
+    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+
+    Args:
+        a: array of rank 2, or of higher rank with equal sizes.
+        val: the elements, in row-major order, repeated where they are too few.
+        wrap: whether the diagonal of a matrix of more rows than columns starts again after an empty
+            row, as often as there are rows.
+        inplace: must be False.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `inplace` is not False.
+        ValueError: the shape has no diagonal, or `val` is empty.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.fill_diagonal(jnp.zeros((2, 3)), jnp.array([5, 6]), inplace=False))
+        [[5. 0. 0.]
+         [0. 6. 0.]]
+    """
+    if inplace:
+        raise NotImplementedError(
+            "fill_diagonal cannot change an array, which is immutable: write "
+            "x = fill_diagonal(x, val, inplace=False) to get a changed copy"
+        )
+    x, values = operand(a, "fill_diagonal"), operand(val, "fill_diagonal", "val")
+    shape = aval_of(x).shape
+    if len(shape) < 2:
+        raise ValueError(f"fill_diagonal needs an array of rank 2 or more, got shape {shape}")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise ValueError(
+            f"fill_diagonal needs equal sizes where there are more than 2 dimensions, got {shape}"
+        )
+    if not aval_of(values).size:
+        raise ValueError("fill_diagonal: val must hold at least one value")
+    return _fill_diagonal(x, values, bool(wrap))
+
+
+@compiled_with("wrap")
+def _fill_diagonal(x: Any, values: Any, wrap: bool) -> Any:
+    shape = aval_of(x).shape
+    size = math.prod(shape)
+    if not size:
+        return x
+    step = sum(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+    end = size if wrap or len(shape) > 2 else min(size, shape[1] * shape[1])
+    count = len(range(0, end, step))
+    values = convert(_repeated(_flat(values), count), aval_of(x).dtype)
+    return reshaped(_flat(x).at[:end:step].set(values), shape)
+
+
+# ------------------------------------------------------------------------- more, fewer elements
+
+
+def _positions(function: str, obj: Any, size: int) -> Any:
+    """An argument `obj` as positions: a host array for a slice, a checked operand otherwise."""
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(size), dtype=np.int32)
+    return operand(obj, function, "obj")
+
+
+def _opened(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
+    """The array and a dimension of it: of the flattened one for None."""
+    x = operand(arr, function, "arr")
+    if axis is None:
+        return _flat(x), 0
+    return x, canonical_axis(function, axis, aval_of(x).ndim)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """A copy of an array with more elements, or slices, before some positions.
+
+    Args:
+        arr: array.
+        obj: positions before which values are inserted, in `arr` as it is: an integer, an integer
+            vector, or a slice. Positions out of bounds mean the nearest end, where NumPy raises an
+            error.
+        values: what is inserted, converted to the dtype of `arr`: for one position given as an
+            integer one slice, or several that are stacked along the first dimension; otherwise an
+            array that broadcasts to a slice for each position.
+        axis: dimension; None to flatten the array first.
+
+    Returns:
+        A larger array.
+
+    Raises:
+        TypeError: the positions are not integers.
+        ValueError: the values do not fit.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.insert(jnp.arange(4), 2, 9), jnp.insert(jnp.arange(3), jnp.array([1, 3]), 9))
+        [0 1 9 2 3] [0 9 1 2 9]
+        >>> print(jnp.insert(jnp.zeros((2, 2)), 1, jnp.array([5., 6.]), axis=1))
+        [[0. 5. 0.]
+         [0. 6. 0.]]
+    """
+    x, dimension = _opened("insert", arr, axis)
+    where = _positions("insert", obj, aval_of(x).shape[dimension])
+    require_kind("insert", where, "iu", "integer positions; write jnp.flatnonzero(mask) for a mask")
+    if aval_of(where).ndim > 1:
+        raise ValueError(
+            f"insert: obj must be an integer, a vector or a slice, got shape {aval_of(where).shape}"
+        )
+    return _insert(x, where, operand(values, "insert", "values"), dimension)
+
+
+@compiled_with("axis")
+def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
+    shape = aval_of(x).shape
+    size = shape[axis]
+    is_single = not aval_of(where).ndim
+    have = aval_of(values).shape
+    if len(have) > len(shape):
+        raise ValueError(
+            f"insert: values of shape {have} have more dimensions than the array of shape {shape}"
+        )
+    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(have)) + have)
+    if is_single:
+        # Several slices for one position are stacked along the first dimension.
+        values = moveaxis(values, 0, axis)
+    count = aval_of(values).shape[axis] if aval_of(where).size == 1 else aval_of(where).size
+    full = (*shape[:axis], count, *shape[axis + 1 :])
+    if any(n not in (1, m) for n, m in zip(aval_of(values).shape, full, strict=True)):
+        raise ValueError(
+            f"insert: values of shape {have} do not fit: {count} slices of an array of shape "
+            f"{shape} along axis {axis} have shape {full}"
+        )
+    if not count:
+        return x
+    where = _wide(where)
+    dtype = aval_of(where).dtype
+    zero, end = literal(0, dtype), literal(size, dtype)
+    if dtypes.kind_of(dtype) == "i":
+        where = pick(lax.lt(where, zero), lax.add(where, end), where)
+    where = convert(lax.clamp(zero, where, end), dtypes.default_dtype("i"))
+    both = concatenate([x, broadcast_to(values, full)], axis)
+    return take(both, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
+
+
+def _origins(where: Any, size: int, count: int) -> Any:
+    """Where each slice of the result stands among the old slices, followed by the new ones."""
+    dtype = aval_of(where).dtype
+    results = lax.iota(dtype, size + count)
+    length = literal(size, dtype)
+    if aval_of(where).size == 1:
+        first = spread(reshaped(where, ()), (size + count,))
+        beyond = lax.sub(results, first)
+        is_new = lax.bitwise_and(
+            lax.ge(beyond, literal(0, dtype)), lax.lt(beyond, literal(count, dtype))
+        )
+        old = pick(lax.lt(results, first), results, lax.sub(results, literal(count, dtype)))
+        return pick(is_new, lax.add(beyond, length), old)
+    order = lax.iota(dtype, count)
+    before, order = lax.sort((where, order), num_keys=1, is_stable=True)
+    places = lax.add(before, lax.iota(dtype, count))
+    marks = value(lax.full((size + count,), 0, dtype)).at[places].set(1, unique_indices=True)
+    passed = lax.cumsum(marks)
+    old = lax.sub(results, passed)
+    return old.at[places].set(lax.add(order, length), unique_indices=True)
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """A copy of an array without some elements, or slices.
+
+    Args:
+        arr: array.
+        obj: positions: an integer, a slice, an integer array, or booleans for all positions.
+            Arrays must not be traced, since the size of the result depends on them.
+        axis: dimension; None to flatten the array first.
+        assume_unique_indices: a promise that no position is repeated; arrays of integers may be
+            traced then. Positions out of bounds must not be among traced ones.
+
+    Returns:
+        A smaller array.
+
+    Raises:
+        IndexError: a position that is not traced is out of bounds.
+        ValueError: there are not as many booleans as positions.
+        TypeError: the positions are neither integers nor booleans.
+        ConcretizationTypeError: the result would have a size that is not known while tracing.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([10, 20, 30, 40])
+        >>> print(jnp.delete(x, 1), jnp.delete(x, jnp.array([0, -1])), jnp.delete(x, slice(1, 3)))
+        [10 30 40] [20 30] [10 40]
+    """
+    x, dimension = _opened("delete", arr, axis)
+    size = aval_of(x).shape[dimension]
+    where = _positions("delete", obj, size)
+    require_kind("delete", where, "biu", "integers and booleans as positions")
+    concrete = where.concrete() if isinstance(where, Tracer) else where
+    is_mask = dtypes.kind_of(aval_of(where).dtype) == "b"
+    if concrete is not None:
+        found = np.asarray(concrete)
+        _check_positions(found, size, dimension)
+        if not found.ndim and not is_mask:
+            return _without(x, found, dimension)
+        keep = np.ones(size, bool)
+        keep[found.ravel() if is_mask else found] = False
+        return _taken(x, np.flatnonzero(keep).astype(np.int32), dimension)
+    if not aval_of(where).ndim and not is_mask:
+        return _without(x, where, dimension) if size else x
+    if is_mask or not assume_unique_indices:
+        raise ConcretizationTypeError(
+            where,
+            "the argument obj of delete, on which the size of the result depends; give integer "
+            "positions and assume_unique_indices=True",
+        )
+    return _without_several(x, where, dimension)
+
+
+def _check_positions(found: np.ndarray[Any, Any], size: int, axis: int) -> None:
+    if found.dtype == bool:
+        if found.shape != (size,):
+            raise ValueError(
+                f"delete: {size} booleans are needed for axis {axis}, one for each position, got "
+                f"shape {found.shape}"
+            )
+        return
+    wrong = found[(found < -size) | (found >= size)]
+    if wrong.size:
+        raise IndexError(
+            f"delete: position {wrong[0]} is out of bounds for axis {axis} of size {size}"
+        )
+
+
+@compiled_with("axis")
+def _without(x: Any, where: Any, axis: int) -> Any:
+    size = aval_of(x).shape[axis]
+    where = _wide(where)
+    dtype = aval_of(where).dtype
+    if dtypes.kind_of(dtype) == "i":
+        is_negative = lax.lt(where, literal(0, dtype))
+        where = pick(is_negative, lax.add(where, literal(size, dtype)), where)
+    earlier = slice_dimension(x, 0, size - 1, axis)
+    later = slice_dimension(x, 1, size, axis)
+    places = lax.broadcasted_iota(dtype, aval_of(earlier).shape, axis)
+    return pick(lax.lt(places, spread(where, aval_of(places).shape)), earlier, later)
+
+
+@compiled_with("axis")
+def _taken(x: Any, keep: Any, axis: int) -> Any:
+    return take(x, keep, axis=axis, mode="promise_in_bounds")
+
+
+@compiled_with("axis")
+def _without_several(x: Any, where: Any, axis: int) -> Any:
+    size = aval_of(x).shape[axis]
+    keep = value(lax.full((size,), True, np.dtype(bool))).at[_flat(where)].set(False)
+    (places,) = nonzero(keep, size=max(size - aval_of(where).size, 0))
+    return take(x, places, axis=axis, mode="promise_in_bounds")
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+    """The part of an array without zeros at its ends.
+
+    Args:
+        filt: array, which must not be traced: the size of the result depends on it.
+        trim: where to leave zeros out: "f" in front, "b" at the back, "fb" for both.
+        axis: dimensions in which to cut; all if None. Slices count where they hold zeros only.
+
+    Returns:
+        An array of the same rank.
+
+    Raises:
+        ConcretizationTypeError: `filt` is traced.
+        ValueError: `trim` is none of these.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0])))
+        [1 0 2]
+    """
+    x = operand(filt, "trim_zeros", "filt")
+    ends = trim.lower() if isinstance(trim, str) else trim
+    if ends not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
+    concrete = x.concrete() if isinstance(x, Tracer) else x
+    if concrete is None:
+        raise ConcretizationTypeError(
+            x,
+            "the argument filt of trim_zeros, on which the size of the result depends; cut with a "
+            "slice of known size instead, such as filt[2:-1]",
+        )
+    found = np.asarray(concrete) != 0
+    index = [slice(None)] * found.ndim
+    for dimension in canonical_axes("trim_zeros", axis, found.ndim):
+        (places,) = np.nonzero(found.any(tuple(d for d in range(found.ndim) if d != dimension)))
+        if not places.size:
+            index[dimension] = slice(0, 0)
+            continue
+        first = int(places[0]) if "f" in ends else 0
+        last = int(places[-1]) + 1 if "b" in ends else found.shape[dimension]
+        index[dimension] = slice(first, last)
+    return x[tuple(index)]
