@@ -153,6 +153,39 @@ def check_no_shared_file(session: nox.Session, built: list[Path]) -> None:
         session.error(f"in more than one wheel: {', '.join(shared)}")
 
 
+ARRAY_API_TESTS = "https://github.com/data-apis/array-api-tests"
+ARRAY_API_COMMIT = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
+EXPECTED_FAILURES = ROOT / "tests" / "conformance" / "array_api_failures.txt"
+
+
+@nox.session(name="array-api")
+def array_api(session: nox.Session) -> None:
+    """Run the public tests of the Python array API standard; `-- -k sort` for some of them.
+
+    What fails must be in the file of expected failures, and what is in it must fail.
+    """
+    install(session)
+    suite = Path(session.create_tmp()).resolve() / "array-api-tests"
+    git = ("git", "-C", str(suite))
+    if not suite.exists():
+        session.run("git", "clone", "-q", ARRAY_API_TESTS, str(suite), external=True)
+    session.run(*git, "checkout", "-q", ARRAY_API_COMMIT, external=True)
+    session.run(*git, "submodule", "update", "--init", "-q", external=True)
+    session.install("-r", str(suite / "requirements.txt"))
+    session.chdir(suite)
+    environment = {"ARRAY_API_TESTS_MODULE": "dovetail.numpy", "DOVETAIL_ENABLE_X64": "1"}
+    pytest = ("python", "-m", "pytest", "-p", "no:cacheprovider", "-q")
+    listed = session.run(*pytest, "--collect-only", env=environment, silent=True)
+    lines = EXPECTED_FAILURES.read_text(encoding="utf-8").splitlines()
+    expected = [line for line in lines if line and not line.startswith("#")]
+    unknown = set(expected) - set(str(listed).splitlines())
+    if unknown:
+        session.error(f"expected to fail, and no tests: {', '.join(sorted(unknown))}")
+    words = ("--derandomize", "--disable-deadline", "--max-examples", "50")
+    strict = ("-o", "xfail_strict=true", "--xfails-file", str(EXPECTED_FAILURES))
+    session.run(*pytest, *words, *strict, *session.posargs, env=environment)
+
+
 @nox.session
 def coexistence(session: nox.Session) -> None:
     """Run the tests with jax in the environment, and in one process with jax, in both orders."""
@@ -198,6 +231,23 @@ def bench_operations(session: nox.Session) -> None:
     own = str(Path(session.bin) / "python")
     others = ("--jax", pythons["jax"], "--torch", pythons["torch"])
     session.run(own, "benchmarks/compare_operations.py", "--dovetail", own, *others, *words)
+
+
+@nox.session
+def bench_numpy(session: nox.Session) -> None:
+    """Measure eager calls of the NumPy API against JAX at the same jaxlib, interleaved."""
+    install(session)
+    theirs = Path(session.create_tmp()).resolve() / "jax"
+    version = jaxlib_version(session)
+    python = str(theirs / "bin" / "python")
+    if not theirs.exists():
+        session.run("python", "-m", "venv", str(theirs), external=True)
+    wanted = (f"jax=={version}", f"jaxlib=={version}")
+    session.run(python, "-m", "pip", "install", "-q", *wanted, external=True)
+    words = session.posargs or ["--output", "benchmarks/numpy_functions.md"]
+    own = str(Path(session.bin) / "python")
+    pythons = ("--dovetail", own, "--jax", python)
+    session.run(own, "benchmarks/compare_numpy_functions.py", *pythons, *words)
 
 
 def jaxlib_version(session: nox.Session) -> str:

@@ -33,13 +33,25 @@ MOST_ROUNDS = 99
 class Worker:
     """A process that measures operations with one framework.
 
+    Args:
+        python: its Python.
+        framework: the framework.
+        environment: its environment.
+        program: the program that measures.
+
     Attributes:
         names: the operations it has.
     """
 
-    def __init__(self, python: str, framework: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        python: str,
+        framework: str,
+        environment: dict[str, str],
+        program: str = "operations.py",
+    ) -> None:
         self._process = subprocess.Popen(
-            [python, str(HERE / "operations.py"), framework],
+            [python, str(HERE / program), framework],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -47,8 +59,8 @@ class Worker:
         )
         self.names: list[str] = json.loads(self._read())
 
-    def milliseconds(self, name: str) -> float:
-        """Measure an operation once more."""
+    def measure(self, name: str) -> float:
+        """Measure an operation once more, in the unit of the program."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
@@ -94,7 +106,7 @@ def main() -> int:
                 # always slow the next one.
                 order = reversed(having.items()) if rounds % 2 else having.items()
                 for name, worker in order:
-                    figures[operation][name].append(worker.milliseconds(operation))
+                    figures[operation][name].append(worker.measure(operation))
         for worker in workers.values():
             worker.close()
 
