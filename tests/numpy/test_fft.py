@@ -38,20 +38,23 @@ def check(name: str, x: Any, *args: Any, **options: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6 * scale)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64"]
-)
-@pytest.mark.parametrize("name", ALONG)
-def test_dtypes(name: str, dtype: str) -> None:
+DTYPES = ("bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype: str) -> None:
     x = RNG.integers(0, 2, size=6).astype(np.dtype(getattr(ml_dtypes, dtype, dtype)))
-    if dtype == "complex64" and name in TAKES_REAL:
-        with pytest.raises(TypeError, match=f"fft.{name} is defined for real numbers only"):
-            getattr(jnp.fft, name)(x)
-        return
-    result = getattr(jnp.fft, name)(x)
-    assert result.dtype == ("float32" if name in ("irfft", "hfft") else "complex64")
-    assert not result.weak_type
-    check(name, x)
+    for name in ALONG:
+        function = getattr(jnp.fft, name)
+        if dtype == "complex64" and name in TAKES_REAL:
+            with pytest.raises(TypeError, match=f"fft.{name} is defined for real numbers only"):
+                function(x)
+            continue
+        result = dt.eval_shape(function, x)
+        assert result.dtype == ("float32" if name in ("irfft", "hfft") else "complex64")
+        assert not result.weak_type
+    for name in ("fft", "hfft" if dtype == "complex64" else "rfft"):
+        check(name, x)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float16", "float32", "float64"])
@@ -65,18 +68,20 @@ def test_wide_dtypes(dtype: str) -> None:
             np.testing.assert_allclose(jnp.fft.ifft(x), np.fft.ifft(x), rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
-@pytest.mark.parametrize("name", ALONG)
-def test_norms_and_dimensions(name: str, norm: Any) -> None:
-    check(name, sample(name), norm=norm)
-    check(name, sample(name), 6, 0, norm)
-    check(name, sample(name), n=3, axis=-2, norm=norm)
+ALONG_CASES: tuple[tuple[Any, ...], ...] = (
+    (),
+    (6, 0, None),
+    (3, -2, "backward"),
+    (None, 1, "ortho"),
+    (8, -1, "forward"),
+    (1,),
+)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8])
+@pytest.mark.parametrize("args", ALONG_CASES, ids=str)
 @pytest.mark.parametrize("name", ALONG)
-def test_lengths(name: str, n: int) -> None:
-    check(name, sample(name)[0, 0], n)
+def test_one_dimension(name: str, args: tuple[Any, ...]) -> None:
+    check(name, sample(name), *args)
 
 
 OVER_CASES: tuple[dict[str, Any], ...] = (
@@ -124,28 +129,31 @@ def test_no_elements() -> None:
         assert getattr(jnp.fft, name)(empty, **options).shape == check_shape
 
 
-@pytest.mark.parametrize("name", ALONG + OVER + OVER_TWO)
+@pytest.mark.parametrize("name", ALONG + ("fft2", "rfftn", "irfftn"))
 def test_transformations(name: str) -> None:
     function = getattr(jnp.fft, name)
-    x = jnp.asarray(sample(name)[:2])
-    result = function(x[0])
-    np.testing.assert_allclose(dt.jit(function)(x[0]), result, rtol=1e-6, atol=1e-5)
-    np.testing.assert_allclose(dt.vmap(function)(x)[0], result, rtol=1e-6, atol=1e-5)
+
+    @dt.jit
+    def everything(x: Any, v: Any) -> Any:
+        result, changed = dt.jvp(function, (x,), (v,))
+        (back,) = dt.vjp(function, x)[1](result)
+        each = dt.vmap(function)(jnp.stack([x, v]))
+        return each, changed, jnp.sum(back * v).real, jnp.sum(result * changed).real
+
+    x, v = sample(name)[:2]
+    each, changed, one, other = everything(x, v)
+    result, expected = function(x), function(v)
+    np.testing.assert_allclose(each, np.stack([result, expected]), rtol=1e-5, atol=1e-5)
     # The transforms are linear over the real numbers, and a gradient is the adjoint.
-    _, changed = dt.jvp(function, (x[0],), (x[1],))
-    np.testing.assert_allclose(changed, function(x[1]), rtol=1e-5, atol=1e-5)
-    _, pullback = dt.vjp(function, x[0])
-    (back,) = pullback(result)
-    np.testing.assert_allclose(
-        jnp.sum(back * x[1]).real, jnp.sum(result * changed).real, rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(changed, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
+@pytest.mark.parametrize("n", [1, 4, 5])
 @pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
 def test_frequencies(name: str, n: int) -> None:
     function = getattr(jnp.fft, name)
-    for d in (1.0, 0.1, 3, np.float32(2)):
+    for d in (0.1, np.float32(2)):
         result = function(n, d)
         assert result.dtype == np.float32
         assert not result.weak_type
@@ -159,10 +167,10 @@ def test_frequencies(name: str, n: int) -> None:
 @pytest.mark.parametrize("axes", [None, 0, -1, (0, 2), [1], (), (0, -3)], ids=str)
 @pytest.mark.parametrize("name", ["fftshift", "ifftshift"])
 def test_shifts(name: str, axes: Any) -> None:
-    for x in (REAL, np.arange(60, dtype=np.int8).reshape(3, 4, 5)):
-        result = getattr(jnp.fft, name)(x, axes=axes)
-        assert result.dtype == x.dtype
-        np.testing.assert_array_equal(result, getattr(np.fft, name)(x, axes=axes))
+    x = np.arange(60, dtype=np.int8).reshape(3, 4, 5)
+    result = getattr(jnp.fft, name)(x, axes=axes)
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result, getattr(np.fft, name)(x, axes=axes))
     assert getattr(jnp.fft, name)(np.float32(1)).shape == ()
 
 
