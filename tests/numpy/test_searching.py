@@ -67,6 +67,44 @@ def test_sort_of_special_values() -> None:
     same(mapped, np.sort(np.asarray(mapped), -1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "complex64"])
+def test_partition(dtype: str) -> None:
+    x = make(dtype)
+    for kth, axis in ((2, -1), (-1, 0), (4, None)):
+        expected = np.sort(x, axis)
+        along = 0 if axis is None else axis
+        found, places = jnp.partition(x, kth, axis), jnp.argpartition(x, kth, axis)
+        assert found.dtype == dtype
+        assert places.dtype == jnp.int32
+        flat = x.ravel() if axis is None else x
+        same(found, np.take_along_axis(flat, np.asarray(places), along))
+        same(jnp.take(found, kth, along), np.take(expected, kth, along))
+        same(jnp.sort(found, along), expected)
+        before = np.take(np.asarray(found), range(kth % expected.shape[along]), along)
+        assert (before <= np.take(expected, [kth], along)).all()
+    same(jnp.asarray(x).argpartition(0), jnp.argpartition(x, 0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "complex64"])
+def test_sort_complex(dtype: str) -> None:
+    x = make(dtype)
+    result = jnp.sort_complex(x)
+    assert result.dtype == jnp.complex64
+    same(result, np.sort(x.astype(np.complex64)))
+    with dt.enable_x64(True):
+        assert jnp.sort_complex(np.array([2, 1])).dtype == jnp.complex128
+
+
+def test_searching_and_membership_of_complex_numbers() -> None:
+    nan = np.nan
+    x = np.array([1, 1 + 1j, 1 - 2j, complex(1, nan), 2, complex(nan, 0), -1j], np.complex64)
+    ordered = jnp.sort(x)
+    same(jnp.searchsorted(ordered, ordered), np.arange(7))
+    same(jnp.searchsorted(ordered, ordered, "right"), np.arange(1, 8))
+    same(jnp.searchsorted(ordered, x[2:4] + 1, method="compare_all"), [5, 6])
+    same(jnp.isin(x, x[::2]), np.isin(x, x[::2]))
+
+
 def test_gradient_of_sort() -> None:
     x = np.array([3.0, 1.0, 2.0])
     gradient = dt.grad(lambda v: (jnp.sort(v) * jnp.arange(3.0)).sum())(x)
@@ -166,6 +204,11 @@ def test_searchsorted(side: str, method: str) -> None:
         (lambda: jnp.sort(np.ones(3), kind="quicksort"), ValueError, "kind"),
         (lambda: jnp.argsort([3, 1]), TypeError, "argsort.*list"),
         (lambda: jnp.lexsort((np.ones(2), np.ones(3))), ValueError, "one shape"),
+        (lambda: jnp.partition(np.ones(3), 3), ValueError, "partition: kth=3.*from -3 to 2"),
+        (lambda: jnp.argpartition(np.ones(3), -4), ValueError, "argpartition: kth=-4"),
+        (lambda: jnp.partition(np.ones(3), (0, 1)), TypeError, "partition.*kth.*tuple"),
+        (lambda: jnp.partition(np.float32(1), 0), ValueError, "partition.*rank 1"),
+        (lambda: jnp.sort_complex(np.float32(1)), ValueError, "sort_complex.*rank 1"),
         (lambda: jnp.take(np.ones(3), np.array([0.5])), TypeError, "take.*integer"),
         (lambda: jnp.take(np.ones(3), np.array([0]), axis=2), ValueError, "out of bounds"),
         (lambda: jnp.take(np.ones(3), np.array([0]), mode="raise"), ValueError, "raise"),
