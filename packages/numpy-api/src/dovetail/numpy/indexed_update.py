@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+import numpy as np
 from dovetail.core.ir.avals import shape_of
 from dovetail.core.ops.dimensions import refuse_sharding
 from dovetail.core.ops.indexing import GatherScatterMode
 from dovetail.core.ops.scatter import scatter_numbers
 from dovetail.core.ops.scatter_functions import scatter_apply
 from dovetail.core.ops.shape import add_dimensions, squeeze_dimensions
+from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy.index_parsing import parse
 from dovetail.numpy.index_plan import Plan
 from dovetail.numpy.indexing import check, get
@@ -66,6 +68,33 @@ def at(x: Any) -> IndexUpdateHelper:
         [0. 5. 0. 0.] [2. 0. 0. 0.] [0. 0. 0. 0.]
     """
     return IndexUpdateHelper(x)
+
+
+_STRATEGIES: Final = ("auto", "gather", "dynamic_slice", "static_slice")
+
+
+def _check_strategy(strategy: Any, index: Any) -> None:
+    """Raise for an index that has not the form that is asked for.
+
+    Raises:
+        TypeError: it has not.
+        ValueError: there is no such form.
+    """
+    if strategy not in _STRATEGIES:
+        raise ValueError(
+            f"x.at[...].get: strategy must be one of {', '.join(_STRATEGIES)}, got {strategy!r}"
+        )
+    if strategy == "gather":
+        return
+    static = (int, np.integer, slice, type(None), type(Ellipsis))
+    for item in index if isinstance(index, tuple) else (index,):
+        if isinstance(item, static) and not isinstance(item, bool):
+            continue
+        if strategy == "static_slice" or not isinstance(item, ArrayClass) or item.aval.shape:
+            raise TypeError(
+                f"x.at[...].get: the index holds {item!r:.80}, which strategy={strategy!r} does "
+                "not allow; leave strategy out"
+            )
 
 
 class IndexUpdateHelper:
@@ -127,6 +156,7 @@ class IndexUpdateRef:
         fill_value: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
+        strategy: str = "auto",
     ) -> Any:
         """The indexed part, like ``x[index]``, with a choice of what happens out of bounds.
 
@@ -138,14 +168,18 @@ class IndexUpdateRef:
                 By default NaN, the smallest signed or the largest unsigned integer, or True.
             out_sharding: must be None.
             wrap_negative_indices: see `at`.
+            strategy: which form the index must have: "static_slice" for integers and slices,
+                "dynamic_slice" for traced integers, too, "auto" and "gather" for any. The result
+                is the same, and so is the program, which is made by what the index is.
 
         Returns:
             Array.
 
         Raises:
             IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `fill_value` is no scalar.
-            ValueError: `mode` names no mode.
+            TypeError: as for ``x[index]``; `fill_value` is no scalar; or the index has not the
+                form that `strategy` demands.
+            ValueError: `mode` names no mode, or `strategy` no form.
 
         Example:
             >>> import dovetail.numpy as jnp
@@ -153,6 +187,8 @@ class IndexUpdateRef:
             [ 2. -1.]
         """
         refuse_sharding(out_sharding, "x.at[...].get")
+        if strategy != "auto":
+            _check_strategy(strategy, self.index)
         return get(
             self.array,
             self.index,

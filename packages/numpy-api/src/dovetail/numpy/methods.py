@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
+from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy import complex_numbers, creation, shapes
 from dovetail.numpy.arguments import no_out
 
@@ -150,6 +152,106 @@ def imag(self: Any) -> Any:
     return complex_numbers.imag(self)
 
 
-def flat(self: Any) -> NoReturn:
-    """Not supported: it would be an iterator that can be written to."""
-    raise NotImplementedError("arrays have no attribute flat: write x.ravel() or x.flatten()")
+def byteswap(self: Any) -> Any:
+    """The array with the bytes of each element in reverse order; of both parts of complex ones."""
+    from dovetail import lax  # deferred: rarely used
+
+    dtype = aval_of(self).dtype
+    if dtypes.kind_of(dtype) is None:
+        raise TypeError(f"byteswap: an array of {dtype} has no bytes")
+    if dtypes.kind_of(dtype) == "c":
+        return lax.complex(byteswap(lax.real(self)), byteswap(lax.imag(self)))
+    if dtype.itemsize == 1:
+        return self
+    bytes_of_elements = lax.bitcast_convert_type(self, "uint8")
+    last = len(aval_of(bytes_of_elements).shape) - 1
+    return lax.bitcast_convert_type(lax.rev(bytes_of_elements, (last,)), dtype)
+
+
+def backwards(self: Any) -> Iterator[Any]:
+    """The rows of the array from the last to the first: ``reversed(x)``."""
+    if not aval_of(self).shape:
+        raise TypeError("an array without dimensions cannot be reversed")
+    return iter(self[::-1])
+
+
+def hexadecimal(self: Any) -> str:
+    """An integer without dimensions in base 16, as `hex` gives it."""
+    return hex(self)
+
+
+def octal(self: Any) -> str:
+    """An integer without dimensions in base 8, as `oct` gives it."""
+    return oct(self)
+
+
+def array_module(self: Any, types: Iterable[type]) -> Any:
+    """The module of functions for arrays of these types: `dovetail.numpy`, or NotImplemented."""
+    import dovetail.numpy  # deferred: it is loaded by then
+
+    known = (ArrayClass, np.ndarray, np.generic)
+    return dovetail.numpy if all(issubclass(t, known) for t in types) else NotImplemented
+
+
+class FlatElements:
+    """The elements of an array in row-major order: what `x.flat` is.
+
+    It is iterated over and indexed as ``x.ravel()``, and taken wherever arrays are. Differs from
+    NumPy in that it cannot be written to.
+
+    Attributes:
+        base: the array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> x = jnp.array([[1, 2], [3, 4]])
+        >>> print(x.flat[2], x.flat[1:3], [int(n) for n in x.flat])
+        3 [2 3] [1, 2, 3, 4]
+    """
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def copy(self) -> Any:
+        """The elements as an array of one dimension."""
+        return shapes.ravel(self.base)
+
+    __dovetail_array__ = copy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = self.copy().__array__(dtype, copy)
+        return found
+
+    def __len__(self) -> int:
+        size: int = aval_of(self.base).size
+        return size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.copy())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.copy()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "arrays cannot be changed: instead of x.flat[index] = y write "
+            "x = x.ravel().at[index].set(y).reshape(x.shape)"
+        )
+
+    def __eq__(self, other: object) -> Any:
+        return self.copy() == other
+
+    def __ne__(self, other: object) -> Any:
+        return self.copy() != other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"FlatElements({self.base!r})"
+
+
+def flat(self: Any) -> FlatElements:
+    """The elements in row-major order, to iterate over and to index."""
+    return FlatElements(self)

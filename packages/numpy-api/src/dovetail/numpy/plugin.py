@@ -15,6 +15,7 @@ _METHODS: Final = {
     "argmin": "searching",
     "argpartition": "sorting",
     "argsort": "sorting",
+    "choose": "selection",
     "clip": "selection",
     "conj": "complex_numbers",
     "cumprod": "cumulative",
@@ -45,6 +46,7 @@ _METHODS: Final = {
 #: Methods and properties that differ from the function of the same name.
 _OWN_METHODS: Final = (
     "astype",
+    "byteswap",
     "compress",
     "conjugate",
     "copy",
@@ -53,6 +55,13 @@ _OWN_METHODS: Final = (
     "transpose",
     "view",
 )
+#: Methods whose names say nothing, and the functions behind them.
+_SPECIAL_METHODS: Final = {
+    "__array_module__": "array_module",
+    "__hex__": "hexadecimal",
+    "__oct__": "octal",
+    "__reversed__": "backwards",
+}
 _PROPERTIES: Final = {
     "T": "methods:transposed",
     "at": "indexed_update:at",
@@ -68,7 +77,8 @@ def dovetail_array_methods() -> ArrayMethods:
     """The tables."""
     from dovetail.numpy import operators  # deferred: loads the functions behind them
 
-    own = {name: f"dovetail.numpy.methods:{name}" for name in _OWN_METHODS}
+    own = {name: name for name in _OWN_METHODS} | _SPECIAL_METHODS
+    own = {name: f"dovetail.numpy.methods:{function}" for name, function in own.items()}
     same = {name: f"dovetail.numpy.{module}:{name}" for name, module in _METHODS.items()}
     return ArrayMethods(
         operators={**operators.OPERATORS, "__getitem__": "dovetail.numpy.indexing:getitem"},

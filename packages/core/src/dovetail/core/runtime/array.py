@@ -10,7 +10,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, NoReturn
+from typing import Any, ClassVar, Final, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -168,6 +168,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         found = self.sharding.device_set
         return next(iter(found)) if len(found) == 1 else self.sharding
 
+    def platform(self) -> str:
+        """The name of the platform that the array is on, such as "cpu"."""
+        return str(self._any_buffer().platform())
+
     @property
     def committed(self) -> bool:
         """Whether the array sticks to its device, so that computations follow it there."""
@@ -299,9 +303,13 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The value as nested lists of Python scalars."""
         return read(self).tolist()
 
-    def tobytes(self) -> bytes:
-        """The elements as the machine's bytes, in row-major order."""
-        return read(self).tobytes()
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
+        """The elements as the machine's bytes.
+
+        Args:
+            order: "C" for row-major order, "F" for column-major order.
+        """
+        return read(self).tobytes(order)
 
     __bytes__ = tobytes
 
@@ -380,22 +388,15 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             raise AttributeError("only arrays on NVIDIA GPUs have __cuda_array_interface__")
         return buffer.__cuda_array_interface__
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import dovetail  # deferred: says what to install if the NumPy API is missing
-
-        namespace: Any = dovetail.numpy
-        version = getattr(namespace, "__array_api_version__", "2025.12")
-        if api_version is not None and api_version > version:
-            raise ValueError(
-                f"dovetail.numpy follows the array API standard {version}, not {api_version}"
-            )
-        return namespace
-
     def __copy__(self) -> Array:
         self._check()
         return wrap_as(self, buffers.copy(self._buffer))
 
     def __deepcopy__(self, memo: Any) -> Array:
+        return self.__copy__()
+
+    def clone(self) -> Array:
+        """The array with memory of its own, on the same device."""
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -59,6 +59,17 @@ class ArrayClass:
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import dovetail  # deferred: says what to install if the NumPy API is missing
+
+        namespace: Any = dovetail.numpy
+        version = getattr(namespace, "__array_api_version__", "2025.12")
+        if api_version is not None and api_version > version:
+            raise ValueError(
+                f"dovetail.numpy follows the array API standard {version}, not {api_version}"
+            )
+        return namespace
+
     # Equality is elementwise, so arrays have no hash.
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
@@ -253,6 +264,16 @@ class Tracer(ArrayClass):
         return size
 
     @property
+    def itemsize(self) -> int:
+        """The number of bytes that one element takes."""
+        return int(self.aval.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the elements take."""
+        return self.size * self.itemsize
+
+    @property
     def weak_type(self) -> bool:
         """Whether the dtype yields to others in promotion."""
         weak: bool = self.aval.weak_type
@@ -312,6 +333,11 @@ class Tracer(ArrayClass):
         """One element as a Python scalar, where the value is known."""
         return self._concrete_or(ConcretizationTypeError).item(*args)
 
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements as bytes, where the value is known."""
+        found: bytes = self._concrete_or(ConcretizationTypeError).tobytes(order)
+        return found
+
     def __copy__(self) -> Tracer:
         return self
 
@@ -336,6 +362,7 @@ class Tracer(ArrayClass):
 
 for _name in (
     *("addressable_data", "addressable_shards", "global_shards", "sharding"),
+    *("is_fully_addressable", "is_fully_replicated", "platform", "clone", "traceback"),
     *("block_until_ready", "copy_to_host_async", "is_ready"),
     *("committed", "device", "devices", "to_device"),
     *("delete", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer"),

@@ -260,9 +260,11 @@ def linearization_of(
             function_of(closed), args, varies, derived_info(closed, "linearize"), forced
         )
         programs.append((replace_constants(program.closed)[0], program.varies_out))
-        number = {a.var: i for i, a in enumerate(args) if type(a) is StageTracer}
+        number = {a.variable: i for i, a in enumerate(args) if type(a) is StageTracer}
         residuals = program.closed.consts
-        forwarded[:] = [number.get(r.var) if type(r) is StageTracer else None for r in residuals]
+        forwarded[:] = [
+            number.get(r.variable) if type(r) is StageTracer else None for r in residuals
+        ]
         return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
 
     primal = stage(function, closed.in_avals, derived_info(closed, "linearize"))

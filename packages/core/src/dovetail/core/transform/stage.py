@@ -34,12 +34,12 @@ from dovetail.core.trace.tracer import Tracer
 class StageTracer(Tracer):
     """A variable of a jaxpr being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
-    def __init__(self, trace: StageTrace, aval: Any, var: Var) -> None:
+    def __init__(self, trace: StageTrace, aval: Any, variable: Var) -> None:
         self._trace = trace
         self.aval = aval
-        self.var = var
+        self.variable = variable
 
 
 class StageTrace(Trace):
@@ -89,7 +89,7 @@ class StageTrace(Trace):
         invars: list[Atom] = []
         for arg in args:
             if type(arg) is StageTracer and arg._trace is self:
-                invars.append(arg.var)
+                invars.append(arg.variable)
                 avals.append(arg.aval)
             else:
                 atom = self.atom(arg, primitive)
@@ -118,7 +118,7 @@ class StageTrace(Trace):
             return value
         if isinstance(value, Tracer):
             if value._trace is self:
-                var: Var = value.var
+                var: Var = value.variable
                 return var
             if value._trace.finished or not self.is_inside(value._trace):
                 raise UnexpectedTracerError(value)
@@ -188,7 +188,7 @@ class StageTrace(Trace):
         return [numbers.get(var) for var in self.constvars]
 
     def describe(self, tracer: Any) -> str:
-        var = tracer.var
+        var = tracer.variable
         for index, invar in enumerate(self.invars):
             if invar is var:
                 return self.debug_info.describe_argument(index)
