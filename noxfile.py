@@ -181,7 +181,7 @@ def array_api(session: nox.Session) -> None:
     unknown = set(expected) - set(str(listed).splitlines())
     if unknown:
         session.error(f"expected to fail, and no tests: {', '.join(sorted(unknown))}")
-    words = ("--derandomize", "--disable-deadline", "--max-examples", "50")
+    words = ("--derandomize", "--disable-deadline", "--max-examples", "100")
     strict = ("-o", "xfail_strict=true", "--xfails-file", str(EXPECTED_FAILURES))
     session.run(*pytest, *words, *strict, *session.posargs, env=environment)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,3 +110,24 @@ def test_signs_of_complex_zeros() -> None:
 def test_scalar_types_compare_with_any_text(text: str) -> None:
     assert jnp.float32 != text
     assert jnp.float32 == "float32"
+
+
+@pytest.mark.parametrize("name", ["arccosh", "arcsinh", "arccos", "arcsin"])
+def test_what_is_not_a_number_spreads(name: str) -> None:
+    """A part that is nan leaves nothing of a finite one, however large it is; C99, annex G."""
+    with dt.enable_x64(True):
+        parts = [0.0, 1.0, -2.0, 9e153, -9e300, np.inf, -np.inf]
+        points = np.array([complex(p, np.nan) for p in parts] + [complex(np.nan, p) for p in parts])
+        found = np.asarray(getattr(jnp, name)(points))
+        expected = getattr(np, name)(points)
+    for part in ("real", "imag"):
+        np.testing.assert_allclose(abs(getattr(found, part)), abs(getattr(expected, part)))
+
+
+def test_expected_failures_have_reasons() -> None:
+    file = Path(__file__).parents[1] / "conformance" / "array_api_failures.txt"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    names = [line for line in lines if line and not line.startswith("#")]
+    assert len(names) == len(set(names)) <= 10
+    for before, line in itertools.pairwise(lines):
+        assert not line or line.startswith("#") or before, f"{line} stands below no reason"

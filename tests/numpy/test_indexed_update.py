@@ -418,12 +418,15 @@ def test_other_values_do_not_warn(dtype: str, values: Any) -> None:
             assert_same(got, want)
 
 
-def test_an_integer_that_does_not_fit_wraps_with_a_warning() -> None:
+@pytest.mark.parametrize("number", [301, -1, 2**40])
+@pytest.mark.parametrize("method", ["set", "add", "max"])
+@pytest.mark.parametrize("index", [0, slice(2), np.array([True, False, True])])
+def test_an_integer_that_does_not_fit_is_refused(number: int, method: str, index: Any) -> None:
     x = jnp.zeros(3, jnp.uint8)
-    with pytest.warns(UserWarning, match="301 does not fit uint8.*wraps around to 45"):
-        assert_same(x.at[0].set(301), np.uint8([45, 0, 0]))
-    with pytest.warns(UserWarning, match="302 does not fit uint8"):
-        assert_same(dt.jit(lambda x: x.at[0].set(302))(x), np.uint8([46, 0, 0]))
+    update = lambda x: getattr(x.at[index], method)(number)
+    for run in (update, dt.jit(update)):
+        with pytest.raises(OverflowError, match=f"the Python integer {number} does not fit"):
+            run(x)
 
 
 def test_division_and_powers_of_integers_are_those_of_the_operators() -> None:

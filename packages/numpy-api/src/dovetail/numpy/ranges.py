@@ -57,6 +57,7 @@ def arange(
 
     Raises:
         ConcretizationTypeError: an argument is traced.
+        OverflowError: the dtype cannot hold a number.
         ZeroDivisionError: the step is zero.
 
     Example:
@@ -86,6 +87,8 @@ def arange(
     if any(n != n or n in (math.inf, -math.inf) for n in (first, last, difference)):
         raise ValueError(f"arange: start, stop and step must be finite, got {numbers}")
     length = _length(first, last, difference)
+    if length and dtypes.kind_of(target) in ("i", "u"):
+        _check_ends(target, _plain(first), _plain(first) + (length - 1) * _plain(difference))
     if length <= SMALL and state.trace is evaluation_trace:
         with np.errstate(over="ignore"):
             values = np.arange(length) * difference + first
@@ -97,6 +100,20 @@ def arange(
         wide = dtypes.default_dtype("f" if kind == "c" else "i")
         result = convert(_counted(length, wide, first, difference), target)
     return on_device(result, device)
+
+
+def _check_ends(dtype: Any, *ends: Any) -> None:
+    limits = dtypes.iinfo(dtype)
+    for end in ends:
+        if not limits.min <= int(end) <= limits.max:
+            raise OverflowError(
+                f"arange: {end} does not fit {dtype}; give a wider dtype, or a float"
+                + (
+                    ', or switch 64-bit types on with dovetail.config.update("enable_x64", True)'
+                    if dtype == dtypes.default_dtype("i") and limits.bits == 32
+                    else ""
+                )
+            )
 
 
 def _length(first: Any, last: Any, difference: Any) -> int:

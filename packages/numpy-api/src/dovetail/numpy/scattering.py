@@ -36,7 +36,7 @@ from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
 from dovetail.core.runtime.dispatch import compile_eager
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import ArrayClass, Tracer
-from dovetail.numpy.arguments import convert, literal
+from dovetail.numpy.arguments import convert
 from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.index_plan import Plan
 from dovetail.numpy.indexing import check, is_eager, join, split
@@ -85,6 +85,17 @@ def _check_loss(x: Any, values: Any, method: str) -> None:
             "same, which will be an error in a future version. Convert one of them first, with "
             f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(given.dtype)!r})",
             FutureWarning,
+        )
+
+
+def _check_fits(dtype: Any, number: int, method: str) -> None:
+    limits = dtypes.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        dtypes.check_python_int(number)
+        raise OverflowError(
+            f"x.at[...].{method}: the Python integer {number} does not fit {dtype_name(dtype)}, "
+            "the dtype of the array; convert the array to a wider dtype first, or write the number "
+            f"that is meant, such as {number % (1 << limits.bits)} for the same bits"
         )
 
 
@@ -230,10 +241,9 @@ def update(
         _check_loss(x, values, method)
     shape = x.aval.shape
     parsed_mode = GatherScatterMode.from_any(mode)
+    if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
+        _check_fits(x.aval.dtype, values, method)
     if is_eager(x):
-        if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
-            # Warns where the dtype cannot hold it.
-            literal(values, x.aval.dtype)
         if _is_simple_mask(x, index, values, method):
             return _mask_setter(method)(x, index, values)
         parsed = parse(index, shape, wrap)

@@ -15,7 +15,7 @@ from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail.core.ops.complex import complex_p, imag, real
 from dovetail.core.ops.exponential import log1p, scaled_cosh, scaled_sinh
 from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction, Function
-from dovetail.core.ops.parts import equal, where, with_sign
+from dovetail.core.ops.parts import equal, nan_beside, where, with_sign
 from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
 from dovetail.core.ops.trigonometric import atanh_parts, cosh_parts, sinh_parts, tanh_parts
 
@@ -74,7 +74,8 @@ class Asinh(Function):
     def corrected(self, x: Any, y: Any) -> Any:
         """The parts have the signs of those of x, also where these are zero."""
         b = imag(x)
-        return complex_p.bind(with_sign(real(y), real(x)), where(equal(b, 0), b, imag(y)))
+        size = with_sign(nan_beside(real(y), x), real(x))
+        return complex_p.bind(size, where(equal(b, 0), b, imag(y)))
 
 
 class Acosh(Function):
@@ -90,7 +91,7 @@ class Acosh(Function):
     def corrected(self, x: Any, y: Any) -> Any:
         """The imaginary part has the sign of that of x, also where this is zero."""
         right = where(equal(real(x), 0), math.pi / 2, imag(y))
-        return complex_p.bind(real(y), with_sign(right, imag(x)))
+        return complex_p.bind(nan_beside(real(y), x), with_sign(right, imag(x)))
 
 
 class Atanh(Function):

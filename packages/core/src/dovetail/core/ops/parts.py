@@ -14,9 +14,10 @@ from dovetail.core.basis.elementwise import convert_element_type, mul, neg
 from dovetail.core.basis.operands import literal, literal_like
 from dovetail.core.basis.structural import broadcast_to
 from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.ops.arithmetic import abs_p, sign_p, sub_p
-from dovetail.core.ops.bitwise import and_p
+from dovetail.core.ops.arithmetic import abs_p, add_p, sign_p, sub_p
+from dovetail.core.ops.bitwise import and_p, not_p, or_p
 from dovetail.core.ops.comparison import eq_p, lt_p, ne_p
+from dovetail.core.ops.complex import imag, real
 from dovetail.core.ops.conversion import bitcast_convert_type_p
 from dovetail.core.ops.selection import select_n_p
 
@@ -46,6 +47,14 @@ def unknown(x: Any) -> Any:
 def endless(a: Any, b: Any) -> Any:
     """Where `a` is infinite and `b` is infinite or not a number."""
     return and_p.bind(infinite(a), unknown(sub_p.bind(b, b)))
+
+
+def nan_beside(size: Any, x: Any) -> Any:
+    """`size`, and nan where one part of a complex `x` is not a number and the other is finite."""
+    a, b = real(x), imag(x)
+    unbounded = or_p.bind(infinite(a), infinite(b))
+    lost = and_p.bind(unknown(add_p.bind(a, b)), not_p.bind(unbounded))
+    return where(lost, math.nan, size)
 
 
 def sign_or_one(x: Any) -> Any:

@@ -25,6 +25,7 @@ from dovetail.core.ops.parts import (
     equal,
     halved,
     infinite,
+    nan_beside,
     sign_or_one,
     where,
     with_sign,
@@ -149,7 +150,8 @@ class Asin(Function):
     def corrected(self, x: Any, y: Any) -> Any:
         """The parts have the signs of those of x, also where these are zero."""
         a = real(x)
-        return complex_p.bind(where(equal(a, 0), a, real(y)), with_sign(imag(y), imag(x)))
+        size = with_sign(nan_beside(imag(y), x), imag(x))
+        return complex_p.bind(where(equal(a, 0), a, real(y)), size)
 
 
 class Acos(Function):
@@ -163,7 +165,7 @@ class Acos(Function):
     def corrected(self, x: Any, y: Any) -> Any:
         """The imaginary part has the other sign than that of x, also where this is zero."""
         right = where(equal(real(x), 0), math.pi / 2, real(y))
-        return complex_p.bind(right, with_sign(imag(y), neg(imag(x))))
+        return complex_p.bind(right, with_sign(nan_beside(imag(y), x), neg(imag(x))))
 
 
 class Atan(Function):
