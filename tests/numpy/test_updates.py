@@ -59,7 +59,6 @@ def test_put(mode: Any) -> None:
 def test_put_along_axis() -> None:
     for axis, count, values in (
         (0, 2, CUBE + 1),
-        (1, 1, np.float32(3)),
         (1, 3, np.arange(4, dtype=np.float32)),
         (-1, 1, CUBE[..., :1]),
     ):
@@ -78,10 +77,9 @@ def test_put_along_axis() -> None:
     same(dropped, MATRIX * (np.arange(12).reshape(3, 4) != 9))
     clipped = jnp.put_along_axis(MATRIX, far[:1].repeat(3, 0), 0, 1, inplace=False, mode="clip")
     same(clipped, np.where(np.arange(4) == 3, 0, MATRIX))
-    gradient = dt.grad(
-        lambda v: (jnp.put_along_axis(CUBE, np.zeros((2, 1, 4), int), v, 1, False) ** 2).sum()
-    )(np.ones((2, 1, 4), np.float32))
-    same(gradient, np.full((2, 1, 4), 2.0))
+    start = np.zeros((2, 1, 4), int)
+    total = dt.grad(lambda v: (jnp.put_along_axis(CUBE, start, v, 1, False) ** 2).sum())
+    same(dt.jit(total)(np.ones((2, 1, 4), np.float32)), np.full((2, 1, 4), 2.0))
 
 
 def test_place() -> None:
@@ -111,7 +109,9 @@ def test_fill_diagonal(wrap: bool) -> None:
         x = np.zeros(shape, np.int16)
         expected = changed(np.fill_diagonal, x, value, wrap) if x.size else x
         same(jnp.fill_diagonal(x, value, wrap, inplace=False), expected, "int16")
-    gradient = dt.grad(lambda v: jnp.fill_diagonal(jnp.ones((2, 3)), v, inplace=False).sum())(2.0)
+    gradient = dt.jit(
+        dt.grad(lambda v: jnp.fill_diagonal(jnp.ones((2, 3)), v, inplace=False).sum())
+    )(2.0)
     same(gradient, 2.0)
 
 
@@ -145,7 +145,9 @@ def test_insert_of_slices() -> None:
     same(traced(MATRIX, np.array([0, 3]), np.arange(6).reshape(3, 2)), expected_of_two)
     same(jnp.insert(VECTOR, -100, 1), np.insert(VECTOR, 0, 1))
     same(jnp.insert(VECTOR, np.array([100, 2]), np.array([1, 2])), [10, 11, 2, *range(12, 16), 1])
-    gradient = dt.grad(lambda x: (jnp.insert(x, 1, 5.0) * jnp.arange(4.0)).sum())(jnp.zeros(3))
+    gradient = dt.jit(dt.grad(lambda x: (jnp.insert(x, 1, 5.0) * np.arange(4.0)).sum()))(
+        np.zeros(3)
+    )
     same(gradient, [0, 2, 3])
 
 
@@ -166,7 +168,9 @@ def test_delete(axis: Any) -> None:
     same(jnp.delete(np.array(3), 0), [])
     mapped = dt.vmap(lambda i: jnp.delete(VECTOR, i))(np.array([0, 2]))
     same(mapped, np.stack([np.delete(VECTOR, 0), np.delete(VECTOR, 2)]))
-    gradient = dt.grad(lambda x: (jnp.delete(x, 1) * jnp.arange(1.0, 3.0)).sum())(jnp.zeros(3))
+    gradient = dt.jit(dt.grad(lambda x: (jnp.delete(x, 1) * np.arange(1.0, 3.0)).sum()))(
+        np.zeros(3)
+    )
     same(gradient, [1, 0, 2])
 
 

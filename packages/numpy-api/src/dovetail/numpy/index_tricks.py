@@ -31,15 +31,17 @@ def _numbers(name: str, entry: Any) -> Any:
             f"{name} is indexed with slices, such as {name}[0:3, 0:1:5j]; got "
             f"{type(entry).__name__}"
         )
-    start = 0 if entry.start is None else _bound(name, "start", entry.start)
-    stop = _bound(name, "stop", entry.stop)
-    step = _bound(name, "step", entry.step)
+    start, stop, step = (
+        _bound(name, argument, getattr(entry, argument)) for argument in ("start", "stop", "step")
+    )
     if isinstance(step, (complex, np.complexfloating)):
         if stop is None:
             raise ValueError(f"{name}: a slice with an imaginary step needs a stop")
-        return linspace(start, stop, int(abs(complex(step))))
-    # As in NumPy, a slice without an end has no numbers from 0 on.
-    return arange(start, 0 if stop is None else stop, 1 if step is None else step)
+        return linspace(0 if start is None else start, stop, int(abs(complex(step))))
+    if stop is None:
+        # As in NumPy, a bound that is alone is the end.
+        start, stop = None, 0 if start is None else start
+    return arange(0 if start is None else start, stop, 1 if step is None else step)
 
 
 def _grids(name: str, key: Any, sparse: bool) -> list[Any]:
@@ -110,20 +112,23 @@ class _Joining:
     def __getitem__(self, key: Any) -> Any:
         entries = key if isinstance(key, tuple) else (key,)
         axis, rank, start = self.axis, self.rank, self.start
-        if entries and isinstance(entries[0], str):
-            axis, rank, start = self._directive(entries[0])
+        text = entries[0] if entries and isinstance(entries[0], str) else None
+        if text is not None:
             entries = entries[1:]
+            if text not in ("r", "c"):
+                axis, rank, start = self._directive(text)
         if not entries:
             raise ValueError(f"{self.name} needs at least one array, number or slice")
-        return concatenate([self._part(entry, rank, start) for entry in entries], axis)
+        result = concatenate([self._part(entry, rank, start) for entry in entries], axis)
+        if text in ("r", "c") and aval_of(result).ndim == 1:
+            return reshaped(result, (1, result.size) if text == "r" else (result.size, 1))
+        return result
 
     def __repr__(self) -> str:
         return self.name
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         """Axis, rank, and place of the first dimension in that rank, from a text such as "0,2"."""
-        if text in ("r", "c"):
-            return -1, 2, -1 if text == "r" else 0
         parts = text.split(",")
         try:
             numbers = [int(part) for part in parts]
@@ -161,7 +166,8 @@ class _RowJoining(_Joining):
 
     A slice stands for numbers, as in `mgrid`. A text in front changes how arrays are joined: the
     dimension; after a comma, the smallest rank of the result; after another one, at which of the
-    dimensions those of an array with fewer start. "r" and "c" make a matrix of one row or column.
+    dimensions those of an array with fewer start. "r" and "c" make the result a matrix of one row
+    or column, where it is a vector.
 
     Example:
         >>> import dovetail.numpy as jnp
