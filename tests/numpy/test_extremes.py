@@ -12,7 +12,7 @@ import dovetail.numpy as jnp
 
 CASES = {
     "float32": np.array([[1, 5, -np.inf, 5], [2, -0.5, 9, np.inf]], np.float32),
-    "nan": np.array([[1, np.nan, 3, np.nan], [2, -1, 9, 4]], np.float32),
+    "nan": np.array([[1, np.nan, 3, -np.nan], [2, -1, 9, 4]], np.float32),
     "int8": np.array([[-128, 127, 0, 127], [1, 1, 0, 0]], np.int8),
     "uint32": np.array([[2**32 - 1, 0, 7, 7], [1, 2, 3, 4]], np.uint32),
     "bool": np.array([[True, False, True, False], [False] * 4]),

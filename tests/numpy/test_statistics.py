@@ -137,6 +137,12 @@ def test_weights_over_several_axes_and_without_nan() -> None:
         assert np.isnan(jnp.quantile(x[2], 0.5, method="inverted_cdf", weights=bad))
 
 
+def test_shares_need_no_promotion() -> None:
+    with dt.enable_x64(True), dt.numpy_dtype_promotion("strict"):
+        for method in ("linear", "inverted_cdf"):
+            assert jnp.quantile(FIVE, 0.5, method=method).dtype == jnp.float32
+
+
 def test_shares_out_of_range_and_nan() -> None:
     close(jnp.nanquantile(FIVE[0], np.array([[-1.0], [2.0], [np.nan]])), [[0.0], [4.0], [np.nan]])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from dovetail import lax
+from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops.creation import iota_p
 from dovetail.core.ops.sorting import sort_p
@@ -14,12 +16,14 @@ from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,
     integer,
+    literal,
     no_out,
     refuse_complex,
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.reductions import max, min
+from dovetail.numpy.selection import pick
 
 
 @compiled_with("axis", "keepdims")
@@ -105,6 +109,9 @@ def top_k(
             f"got {count}"
         )
     if mode == "largest":
+        if dtypes.kind_of(aval_of(x).dtype) == "f":
+            # As quotients of zeros come, nan has a sign, and lax.top_k goes by it.
+            x = pick(lax.ne(x, x), literal(math.nan, aval_of(x).dtype), x)
         return lax.top_k(x, count, axis=dimension)
     places = iota_p.bind(dtype=np.dtype(np.int32), shape=shape, dimension=dimension, sharding=None)
     values, order = sort_p.bind(x, places, dimension=dimension, is_stable=True, num_keys=1)

@@ -362,7 +362,7 @@ def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any
     shares = aval_of(share).shape
     shape = shares + rest
     ordered = lax.sort(x, dimension=rank - 1)
-    wide = dtypes.promote_types(computed_in(dtype), inexact_dtype(aval_of(share).dtype))
+    wide = _wide(dtype, aval_of(share).dtype)
     share = value(convert(share, wide))
     if skip_nan:
         # Each row has a number of its own, so that each share has a place in each row.
@@ -382,6 +382,11 @@ def _between(x: Any, share: Any, method: str, count: int, skip_nan: bool) -> Any
         weight = convert(_first_dimensions(weight, shape), dtype)
         result = _mixed(values[0], values[1], weight)
     return pick(undefined, literal(float("nan"), dtype), result)
+
+
+def _wide(*given: Any) -> Any:
+    """The dtype in which places of shares of one dtype among elements of another are found."""
+    return max([computed_in(inexact_dtype(d)) for d in given], key=lambda dtype: dtype.itemsize)
 
 
 def _places(share: Any, numbers: Any, method: str) -> tuple[Any, Any, Any]:
@@ -500,7 +505,7 @@ def _weights(
 def _weighted(x: Any, share: Any, weights: Any, skip_nan: bool) -> Any:
     """The first elements up to which weights have a share of their sum."""
     dtype, rank = aval_of(x).dtype, aval_of(x).ndim
-    wide = dtypes.promote_types(aval_of(weights).dtype, inexact_dtype(aval_of(share).dtype))
+    wide = _wide(aval_of(weights).dtype, aval_of(share).dtype)
     weights, share = convert(weights, wide), value(convert(share, wide))
     zero = literal(0, wide)
     if skip_nan:

@@ -255,5 +255,7 @@ def sort_complex(a: Any) -> Any:
         [1.+0.j 2.-2.j 2.-1.j]
     """
     x, dimension = _prepared("sort_complex", a, -1, None, None)
-    dtype = dtypes.promote_types(inexact_dtype(aval_of(x).dtype), np.dtype(np.complex64))
+    dtype = inexact_dtype(aval_of(x).dtype)
+    if dtypes.kind_of(dtype) == "f":
+        dtype = np.dtype(np.complex128 if dtype.itemsize == 8 else np.complex64)
     return plain(sort)(convert(x, dtype), dimension)
