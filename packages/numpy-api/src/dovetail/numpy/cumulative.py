@@ -290,6 +290,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         width = plain(diff)(x, 1, -1 if aval_of(operand(x, "trapezoid", "x")).ndim == 1 else axis)
         if aval_of(width).ndim == 1:
             width = lax.broadcast_in_dim(width, aval_of(sums).shape, (dimension,))
+    if dtypes.kind_of(aval_of(width).dtype) in ("b", "i", "u"):
+        width = convert(width, out)
     sums, width = promoted_pair("trapezoid", sums, width)
     areas = lax.mul(lax.mul(sums, width), literal(0.5, sums.dtype))
     return lax.reduce_sum(areas, (dimension,))

@@ -409,8 +409,12 @@ def _sums(
     inside: Any = None
     for x, bounds, size in zip(columns, edges, sizes, strict=True):
         x = reshaped(x, (aval_of(x).size,))
+        edge = aval_of(bounds).dtype
+        if dtypes.kind_of(edge) == "f" and dtypes.kind_of(aval_of(x).dtype) != "f":
+            # Also where numpy_dtype_promotion is "strict": edges of integers are floats.
+            x = convert(x, edge)
         place = convert(searchsorted(bounds, x, side="right"), default)
-        x = convert(x, aval_of(bounds).dtype)
+        x = convert(x, edge)
         last = lax.eq(x, lax.index_in_dim(bounds, size, keepdims=False))
         place = pick(last, literal(size, default), place)
         here = lax.bitwise_and(
