@@ -173,9 +173,8 @@ def _named(x: Any) -> np.ndarray[Any, Any]:
     """
     value = np.asarray(x)
     dtype = value.dtype
-    if dtype.isbuiltin == 2:  # registered by ml_dtypes
-        plain = f"V{dtype.itemsize}"
-        return value.view(plain if dtype.name == "bfloat16" else [(dtype.name, plain)])
+    if dtype.isbuiltin == 2 and dtype.name != "bfloat16":  # registered by ml_dtypes
+        return value.view([(dtype.name, f"V{dtype.itemsize}")])
     return value
 
 

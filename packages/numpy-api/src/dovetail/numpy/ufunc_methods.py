@@ -14,6 +14,9 @@ from dovetail import lax
 from dovetail.core.api.inspection import ShapeDtypeStruct, eval_shape
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of, shape_of
+from dovetail.core.ir.jaxpr import Literal
+from dovetail.core.ops.indexing import canonical_fill
+from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy import cumulative, gathering, reductions, shapes
 from dovetail.numpy.arguments import (
     array_like,
@@ -350,9 +353,9 @@ def reduceat(ufunc: Any) -> Function:
         starts, ends = _parts(starts, size)
         result = _fold_parts(ufunc, items, starts, ends, requested_dtype(name, dtype))
         valid = lax.lt(starts, literal(size, starts.dtype))
-        filled = plain(gathering.take)(items, starts, 0, mode="fill")
         valid = lax.broadcast_in_dim(valid, shape_of(result), (0,))
-        result = lax.select(valid, result, lax.convert_element_type(filled, result.dtype))
+        fill = literal(canonical_fill(None, result.dtype, name), result.dtype)
+        result = pick(valid, result, fill)
         return plain(shapes.moveaxis)(result, 0, axis)
 
     return run
@@ -413,17 +416,20 @@ def _doubled(function: Any, items: Any, starts: Any, ends: Any) -> tuple[Any, An
     of its length name, from left to right: n log n steps for n elements, whatever the parts are.
     """
     size, one = shape_of(items)[0], literal(1, starts.dtype)
+    total = some = None
     shape = (*shape_of(starts), *shape_of(items)[1:])
     lengths = lax.max(lax.sub(ends, starts), literal(0, starts.dtype))
-    total, some = _rows_at(items, starts), spread(literal(False, np.dtype(bool)), shape)
     width = 1
     while width <= size:
         block = _rows_at(items, starts)
         odd = lax.ne(lax.bitwise_and(lengths, one), literal(0, starts.dtype))
         taken = lax.broadcast_in_dim(odd, shape, (0,))
-        both = lax.convert_element_type(function(total, block), items.dtype)
-        total = lax.select(taken, lax.select(some, both, block), total)
-        some = lax.bitwise_or(some, taken)
+        if width == 1:
+            total, some = block, taken
+        else:
+            both = lax.convert_element_type(function(total, block), items.dtype)
+            total = lax.select(taken, lax.select(some, both, block), total)
+            some = lax.bitwise_or(some, taken)
         starts = pick(odd, lax.add(starts, literal(width, starts.dtype)), starts)
         lengths = lax.shift_right_logical(lengths, one)
         if 2 * width <= size:
@@ -460,30 +466,41 @@ def updated(ufunc: Any, a: Any, indices: Any, b: Any, loop: Function) -> Any:
         loop: what `update` makes of the ufunc.
     """
     name = f"{ufunc.__name__}.at"
-    x = value(array_like(a, name, "a"))
+    if not isinstance(a, ArrayClass):
+        a = value(array_like(a, name, "a"))
     if b is not None:
-        b = value(array_like(b, name, "b"))
+        b = array_like(b, name, "b")
+        b = b.val if type(b) is Literal else b
     method = _SCATTERS.get(ufunc._family)
     if method is not None:
-        return getattr(x.at[indices], method)(b)
+        return getattr(a.at[indices], method)(b)
+    if not all(map(_is_position, indices if isinstance(indices, tuple) else (indices,))):
+        return loop(a, None, _places(a, indices), b)
+    return loop(a, indices, None, b)
+
+
+def _is_position(item: Any) -> bool:
+    """Whether a part of an index may be an argument of a program."""
+    if isinstance(item, (ArrayClass, np.ndarray, np.generic)):
+        return dtypes.kind_of(item.dtype) in ("i", "u")
+    return type(item) is int
+
+
+def _places(x: Any, indices: Any) -> Any:
+    """The numbers of the indexed elements in row-major order; out of bounds that of all."""
     size = aval_of(x).size
     numbers = shapes.reshaped(lax.iota(dtypes.default_dtype("i"), size), shape_of(x))
-    places = numbers.at[indices].get(mode="fill", fill_value=size)
-    if b is not None:
-        common = broadcast_result(name, (shape_of(b), shape_of(places)), explicit=True)
-        if common != shape_of(places):
-            raise ValueError(
-                f"{name}: b of shape {shape_of(b)} cannot be broadcast to the shape "
-                f"{shape_of(places)} of the indexed part"
-            )
-    return loop(x, places, b)
+    return numbers.at[indices].get(mode="fill", fill_value=size)
 
 
 def update(ufunc: Any) -> Function:
     """The loop behind `at`: elements at places of the flattened array change one by one."""
+    name = f"{ufunc.__name__}.at"
     function = plain(ufunc)
 
-    def run(x: Any, places: Any, b: Any) -> Any:
+    def run(x: Any, indices: Any, places: Any, b: Any) -> Any:
+        if places is None:
+            places = _places(x, indices)
         operands = (x,) if b is None else (x, b)
         scalars = [ShapeDtypeStruct((), aval_of(v).dtype) for v in operands]
         found = eval_shape(function, *scalars).dtype
@@ -491,6 +508,13 @@ def update(ufunc: Any) -> Function:
         carried = aval_of(x).dtype if logical else dtypes.promote_types(found, aval_of(x).dtype)
         values = None
         if b is not None:
+            b = value(array_like(b, name, "b"))
+            common = broadcast_result(name, (shape_of(b), shape_of(places)), explicit=True)
+            if common != shape_of(places):
+                raise ValueError(
+                    f"{name}: b of shape {shape_of(b)} cannot be broadcast to the shape "
+                    f"{shape_of(places)} of the indexed part"
+                )
             values = shapes.reshaped(spread(b, shape_of(places)), (aval_of(places).size,))
         flat = convert(shapes.reshaped(x, (aval_of(x).size,)), carried)
         places = shapes.reshaped(places, (aval_of(places).size,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,9 +18,12 @@ from dovetail.numpy.arguments import (
     broadcast_result,
     canonical_axis,
     convert,
+    literal,
     value,
 )
+from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import asarray
+from dovetail.numpy.selection import spread, truth
 from dovetail.numpy.shapes import expand_dims, reshaped
 
 Shape = tuple[int, ...]
@@ -259,42 +262,61 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         >>> print(jnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v**2, 5]))
         [2. 1. 5. 1. 4.]
     """
-    x = value(array_like(x, "piecewise"))
-    conditions = asarray(condlist) if not isinstance(condlist, (list, tuple)) else condlist
-    if isinstance(conditions, (list, tuple)):
-        conditions = [asarray(condition) for condition in conditions]
-    elif not shape_of(conditions):
-        conditions = [conditions]
+    x = array_like(x, "piecewise")
+    if isinstance(condlist, (list, tuple)):
+        conditions: Any = [_as_array(condition) for condition in condlist]
     else:
-        conditions = list(conditions)
-    functions = list(funclist)
-    count = len(conditions)
-    if len(functions) not in (count, count + 1):
+        conditions = _as_array(condlist)
+    several = isinstance(conditions, list) or shape_of(conditions)
+    count = len(conditions) if several else 1
+    cases = list(funclist)
+    if len(cases) not in (count, count + 1):
         raise ValueError(
             f"piecewise: with {count} conditions funclist must hold {count} functions, or one more "
-            f"for elements for which none holds, and it holds {len(functions)}"
+            f"for elements for which none holds, and it holds {len(cases)}"
         )
-    if len(functions) == count:
-        functions.append(0)
+    if len(cases) == count:
+        cases.append(0)
+    functions = tuple([case if callable(case) else None for case in cases])
+    numbers = [
+        0 if callable(case) else value(array_like(case, "piecewise", f"funclist[{i}]"))
+        for i, case in enumerate(cases)
+    ]
+    if args or kw or not all(isinstance(function, Hashable) for function in functions):
+        return plain(_piecewise)(x, conditions, functions, numbers, *args, **kw)
+    return _piecewise(value(x), conditions, functions, numbers)
+
+
+def _as_array(x: Any) -> Any:
+    return x if isinstance(x, (ArrayClass, np.ndarray)) else asarray(x)
+
+
+@compiled_with("functions")
+def _piecewise(
+    x: Any, conditions: Any, functions: tuple[Any, ...], numbers: list[Any], *args: Any, **kw: Any
+) -> Any:
+    """`piecewise`, with numbers in the places of functions that are None."""
+    x = value(x)
     dtype = aval_of(x).dtype
 
-    def branch(function: Any) -> Callable[[Any], Any]:
+    def branch(function: Any, number: Any) -> Callable[[Any], Any]:
         def run(element: Any) -> Any:
-            found = function(element, *args, **kw) if callable(function) else function
+            found = number if function is None else function(element, *args, **kw)
             return convert(value(array_like(found, "piecewise", "funclist")), dtype)
 
         return run
 
-    branches = [branch(function) for function in (functions[-1], *functions[:-1])]
-    which: Any = lax.full((), 0, "int32")
+    branches = [branch(*case) for case in zip(functions, numbers, strict=True)]
+    branches.insert(0, branches.pop(len(functions) - 1))
+    if not isinstance(conditions, list):
+        conditions = list(conditions) if shape_of(conditions) else [conditions]
+    which = value(literal(0, np.dtype("int32")))
     for number, condition in enumerate(conditions, start=1):
-        shape = broadcast_result("piecewise", (shape_of(which), shape_of(condition)), explicit=True)
-        chosen = condition.astype(bool)
-        which = lax.select(
-            lax.broadcast_in_dim(chosen, shape, tuple(range(len(shape) - chosen.ndim, len(shape)))),
-            lax.full(shape, number, "int32"),
-            lax.broadcast_in_dim(which, shape, tuple(range(len(shape) - which.ndim, len(shape)))),
-        )
+        shapes = (shape_of(which), shape_of(condition))
+        common = broadcast_result("piecewise", shapes, explicit=True)
+        chosen = spread(truth(value(condition)), common)
+        numbered = spread(literal(number, which.dtype), common)
+        which = lax.select(chosen, numbered, spread(which, common))
     return map_elements(
         lambda number, element: lax.switch(number, branches, element), "piecewise", [which, x]
     )
