@@ -290,6 +290,9 @@ def test_empty_results() -> None:
     assert jnp.linalg.matrix_rank(none.T, tol=0.5).tolist() == 0
     assert jnp.linalg.solve(none[:, :0], none).shape == (0, 3)
     assert jnp.linalg.solve(np.eye(3), np.zeros((3, 0))).shape == (3, 0)
+    for ord in (1, 2, "nuc", np.inf):
+        assert float(jnp.linalg.norm(none, ord)) == 0
+    assert float(jnp.linalg.norm(none[:, 0], np.inf)) == 0
     x, residuals, rank, s = jnp.linalg.lstsq(none, np.zeros(0, np.float32))
     assert (x.tolist(), residuals.tolist(), int(rank), s.tolist()) == ([0, 0, 0], [0], 0, [])
     x, residuals, rank, s = jnp.linalg.lstsq(none.T, np.ones((3, 2), np.float32))
@@ -640,6 +643,7 @@ ERRORS: tuple[tuple[Callable[[], Any], type[Exception], str], ...] = (
     (lambda: jnp.linalg.cross(VECTOR, VECTOR, axis=1), ValueError, "axis 1 is out of bounds"),
     (lambda: jnp.linalg.diagonal(VECTOR), ValueError, "linalg.diagonal needs an array of rank 2"),
     (lambda: jnp.linalg.trace(VECTOR), ValueError, "linalg.trace needs an array of rank 2"),
+    (lambda: jnp.linalg.norm(EYE[:0], -2), ValueError, "ord -2 is not defined for arrays without"),
     (lambda: jnp.linalg.norm(EYE, 2, axis=(1, -1)), ValueError, "duplicate value in axis"),
     (
         lambda: dt.grad(lambda x: jnp.abs(jnp.linalg.eig(x)[1]).sum())(EYE),

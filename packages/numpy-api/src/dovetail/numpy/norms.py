@@ -66,6 +66,21 @@ def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _finish(lax.sqrt(lax.reduce_sum(squares(x), axes)), x, axes, keepdims)
 
 
+def _extreme(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The largest ones of numbers that are not negative, or the smallest ones for a negative `ord`.
+
+    The largest one of none is zero.
+
+    Raises:
+        ValueError: the smallest one of none is asked for.
+    """
+    if all(aval_of(x).shape[d] for d in axes):
+        return plain(largest if ord > 0 else smallest)(x, axes, None, keepdims)
+    if ord < 0:
+        raise ValueError(f"linalg.norm with ord {ord} is not defined for arrays without elements")
+    return plain(total)(x, axes, None, None, keepdims)
+
+
 def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise ValueError(
@@ -75,10 +90,8 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return _root_of_squares(x, axes, keepdims)
     size = lax.abs(x)
     dtype = aval_of(size).dtype
-    if ord == float("inf"):
-        return plain(largest)(size, axes, None, keepdims)
-    if ord == -float("inf"):
-        return plain(smallest)(size, axes, None, keepdims)
+    if abs(ord) == float("inf"):
+        return _extreme(size, ord, axes, keepdims)
     if ord == 0:
         return plain(total)(
             convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims
@@ -104,8 +117,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord in (1, -1, float("inf"), -float("inf")):
         row, column = axes
         sums = plain(total)(lax.abs(x), row if abs(ord) == 1 else column, None, None, True)
-        extreme = largest if ord > 0 else smallest
-        return plain(extreme)(sums, axes, None, keepdims)
+        return _extreme(sums, ord, axes, keepdims)
     if ord in (2, -2, "nuc"):
         others = [d for d in range(x.ndim) if d not in axes]
         matrices, dtype = factored("linalg.norm", lax.transpose(x, (*others, *axes)), "x")
@@ -113,7 +125,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         if ord == "nuc":
             found = plain(total)(values, -1, None, None, False)
         else:
-            found = plain(largest if ord > 0 else smallest)(values, -1, None, False)
+            found = _extreme(values, ord, (values.ndim - 1,), False)
         return lax.expand_dims(found, axes) if keepdims else found
     raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
 
