@@ -20,6 +20,8 @@ BINARY = (
     *("add", "subtract", "multiply", "maximum", "minimum", "logaddexp", "logaddexp2"),
     *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
 )
+# One of each kind of implementation.
+KINDS = ("add", "subtract", "maximum", "logaddexp", "logical_and", "logical_xor", "bitwise_and")
 IDENTITIES = {
     "add": 0,
     "multiply": 1,
@@ -104,7 +106,7 @@ def test_axes_and_sizes() -> None:
         assert function.accumulate(empty).shape == (0, 2)
 
 
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("name", KINDS)
 def test_reduce_of_a_part_from_a_start(name: str) -> None:
     dtype = "float32" if takes(name, "float32") else "int32"
     x = make(dtype, (3, 4))
@@ -126,7 +128,7 @@ def test_reduce_of_a_part_from_a_start(name: str) -> None:
 PARTS = [[0, 4, 1, 5, 2, 6, 3, 7], [7, 7, 0, 1, 3, 3, 2, 0]]
 
 
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("name", KINDS)
 def test_reduceat(name: str) -> None:
     function, reference = getattr(jnp, name), getattr(np, name)
     x = make("float32" if takes(name, "float32") else "int32", (8,))
@@ -179,7 +181,7 @@ INDICES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("name", [*BINARY, "arctan2"])
+@pytest.mark.parametrize("name", [*KINDS, "multiply", "minimum", "arctan2"])
 def test_at(name: str) -> None:
     function = getattr(jnp, name, None)
     if not isinstance(function, jnp.ufunc):
@@ -211,14 +213,33 @@ def test_at_of_one_argument_and_out_of_bounds() -> None:
     assert result.tolist() == [0, 1, 2, 3, 1]
     assert result.dtype == "float32"
     assert jnp.add.at(x, 9, 1, inplace=False).tolist() == x.tolist()
+    nothing = np.array([], "int32")
+    for values in (x, x[:0]):
+        assert square.at(values, nothing, inplace=False).tolist() == values.tolist()
+        assert half.at(values, nothing, 2, inplace=False).tolist() == values.tolist()
 
 
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("name", ["add", "logaddexp"])
 def test_outer(name: str) -> None:
     dtype = "float32" if takes(name, "float32") else "int32"
     for first, second in (((2, 3), (4,)), ((), (2,)), ((0,), (2,))):
         a, b = make(dtype, first), make(dtype, second)
         close(getattr(jnp, name).outer(a, b), getattr(np, name).outer(a, b))
+
+
+def test_dtypes_of_results() -> None:
+    x = make("float32")
+    parts = np.array([0, 2])
+    for name, dtype in (("add", "float16"), ("logical_and", "int32"), ("logaddexp", "int32")):
+        function = getattr(jnp, name)
+        for result in (
+            function.reduce(x, 0, dtype),
+            function.accumulate(x, 1, dtype),
+            function.reduceat(x, parts, 0, dtype),
+        ):
+            assert result.dtype == dtype
+    logical = np.logical_and.accumulate(x, 1)
+    close(jnp.logical_and.accumulate(x, 1, "int32"), logical)
 
 
 def test_the_objects() -> None:

@@ -55,12 +55,12 @@ _ASSOCIATIVE: Final = frozenset(
 def _element(ufunc: Any, x: Any, dtype: Any) -> Any:
     """An operand in the dtype of a fold over it, for a function that is associative."""
     family = ufunc._family
-    if dtype is not None:
-        x = convert(x, dtype)
-    elif family.startswith("logical"):
+    if family.startswith("logical"):
         x = truth(x)
     elif family.startswith("logaddexp"):
-        x = inexact(ufunc.__name__, x)
+        x = inexact(ufunc.__name__, x if dtype is None else convert(x, dtype))
+    elif dtype is not None:
+        x = convert(x, dtype)
     elif family in ("add", "multiply", "subtract") and dtypes.kind_of(x.dtype) == "b":
         x = convert(x, dtypes.default_dtype("i"))
     return value(reductions.strong(x))
@@ -516,6 +516,8 @@ def update(ufunc: Any) -> Function:
                     f"{shape_of(places)} of the indexed part"
                 )
             values = shapes.reshaped(spread(b, shape_of(places)), (aval_of(places).size,))
+        if not aval_of(x).size or not aval_of(places).size:
+            return convert(x, carried)
         flat = convert(shapes.reshaped(x, (aval_of(x).size,)), carried)
         places = shapes.reshaped(places, (aval_of(places).size,))
 
