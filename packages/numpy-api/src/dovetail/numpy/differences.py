@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
@@ -60,12 +61,18 @@ def gradient(
         >>> print(jnp.gradient(jnp.array([0., 1., 9.]), jnp.array([0., 1., 3.])))
         [1. 2. 4.]
     """
-    x = inexact("gradient", operand(f, "gradient", "f"), "f")
+    axes = tuple(axis) if isinstance(axis, (list, np.ndarray)) else axis
+    found = _gradient(f, varargs, axes, 1 if edge_order is None else edge_order)
+    return found[0] if len(found) == 1 else found
+
+
+@compiled_with("axis", "order")
+def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[Any]:
+    x = value(inexact("gradient", f, "f"))
     shape = aval_of(x).shape
     axes = canonical_axes("gradient", axis, len(shape))
-    order = 1 if edge_order is None else edge_order
     if order not in (1, 2):
-        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {order!r}")
     for dimension in axes:
         if shape[dimension] <= order:
             raise ValueError(
@@ -85,12 +92,6 @@ def gradient(
                 "gradient: distances must be scalars, or vectors of the "
                 f"{shape[dimension]} places along axis {dimension}, got shape {aval_of(h).shape}"
             )
-    found = _gradient(x, distances, axes, order)
-    return found[0] if len(axes) == 1 else list(found)
-
-
-@compiled_with("axes", "order")
-def _gradient(x: Any, distances: list[Any], axes: tuple[int, ...], order: int) -> list[Any]:
     dtype = aval_of(x).dtype
     results = []
     for h, dimension in zip(distances, axes, strict=True):

@@ -220,11 +220,13 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         host = np.asarray(concrete)
         if host.size and (host.min() < 0 or host.max() >= len(cases)):
             raise ValueError(f"choose: a holds numbers that are not from 0 to {len(cases) - 1}")
-    return _choose(numbers, cases, mode)
+    # Scalars as they are given: those that are arrays already would be constants of the program.
+    return _choose(numbers, choices if hasattr(choices, "shape") else list(choices), mode)
 
 
 @compiled_with("mode")
-def _choose(numbers: Any, cases: list[Any], mode: str) -> Any:
+def _choose(numbers: Any, choices: Any, mode: str) -> Any:
+    cases = array_sequence(choices, "choose", "choices")
     count = len(cases)
     if dtypes.itemsize_bits(aval_of(numbers).dtype) < 32:
         numbers = convert(numbers, np.dtype("int32"))
@@ -235,7 +237,7 @@ def _choose(numbers: Any, cases: list[Any], mode: str) -> Any:
     dtype = aval_of(numbers).dtype
     numbers = lax.clamp(literal(0, dtype), numbers, literal(count - 1, dtype))
     which = convert(numbers, np.dtype("int32"))
-    values = same_dtype([array_like(case, "choose", "choices") for case in cases])
+    values = same_dtype(cases)
     shape = broadcast_result("choose", [aval_of(v).shape for v in (which, *values)])
     cases = [spread(v, shape) for v in values]
     return cases[0] if count == 1 else lax.select_n(spread(which, shape), *cases)

@@ -85,13 +85,13 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
             f"put: mode must be None, 'clip' or 'wrap', got {mode!r}; a compiled program cannot "
             "raise"
         )
-    x, where, values = operand(a, "put"), operand(ind, "put", "ind"), operand(v, "put", "v")
-    require_kind("put", where, "iu", "integer positions")
-    return _put(x, where, values, mode)
+    return _put(a, ind, v, mode)
 
 
 @compiled_with("mode")
-def _put(x: Any, where: Any, values: Any, mode: str | None) -> Any:
+def _put(a: Any, ind: Any, v: Any, mode: str | None) -> Any:
+    x, where, values = operand(a, "put"), operand(ind, "put", "ind"), operand(v, "put", "v")
+    require_kind("put", where, "iu", "integer positions")
     shape = aval_of(x).shape
     size, count = math.prod(shape), aval_of(where).size
     if not size or not count or not aval_of(values).size:
@@ -106,9 +106,8 @@ def _put(x: Any, where: Any, values: Any, mode: str | None) -> Any:
         # In a type that holds the size and is not cut to fewer bits.
         where = _wide(where)
         zero, last = literal(0, where.dtype), literal(size - 1, where.dtype)
-        if mode == "nearest" and dtypes.kind_of(where.dtype) == "i":
-            below = lax.lt(where, zero)
-            where = pick(below, lax.add(where, literal(size, where.dtype)), where)
+        if mode == "nearest":
+            where = _counted_from_front(where, size)
         where = lax.clamp(zero, where, last)
     values = convert(_repeated(_flat(values), count), aval_of(x).dtype)
     return reshaped(_flat(x).at[where].set(values, mode="promise_in_bounds"), shape)
@@ -118,6 +117,15 @@ def _wide(where: Any) -> Any:
     """Positions in a dtype of 32 bits or more."""
     dtype = aval_of(where).dtype
     return where if dtypes.itemsize_bits(dtype) >= 32 else convert(where, np.dtype("int32"))
+
+
+def _counted_from_front(where: Any, size: int) -> Any:
+    """Positions of which negative ones counted from the end."""
+    dtype = aval_of(where).dtype
+    if dtypes.kind_of(dtype) == "u":
+        return where
+    below = lax.lt(where, literal(0, dtype))
+    return pick(below, lax.add(where, literal(size, dtype)), where)
 
 
 def put_along_axis(
@@ -160,6 +168,11 @@ def put_along_axis(
          [ 0 40 50]]
     """
     _not_in_place("put_along_axis", "x, indices, values, axis", inplace)
+    return _put_along_axis(arr, indices, values, axis, mode)
+
+
+@compiled_with("axis", "mode")
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode: str | None) -> Any:
     x = operand(arr, "put_along_axis", "arr")
     where = operand(indices, "put_along_axis", "indices")
     given = operand(values, "put_along_axis", "values")
@@ -171,7 +184,6 @@ def put_along_axis(
     return _put_along(x, where, given, dimension, mode)
 
 
-@compiled_with("axis", "mode")
 def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> Any:
     shape, places = aval_of(x).shape, aval_of(where).shape
     if len(shape) != len(places):
@@ -195,6 +207,15 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
             f"put_along_axis: values of shape {have} cannot be broadcast to the shape {full} of "
             "the indices"
         ) from None
+    values = convert(values, aval_of(x).dtype)
+    if full[axis] == 1 and mode in (None, "drop", "clip"):
+        # One element of each row: comparing all takes less time than going to each.
+        size = shape[axis]
+        where = _counted_from_front(_wide(where), size)
+        if mode == "clip":
+            where = lax.clamp(literal(0, where.dtype), where, literal(size - 1, where.dtype))
+        places = lax.broadcasted_iota(aval_of(where).dtype, shape, axis)
+        return pick(lax.eq(places, spread(where, shape)), values, x)
     index: list[Any] = [
         lax.broadcasted_iota(
             dtypes.default_dtype("i"), tuple(n if d == e else 1 for e in range(len(full))), d
@@ -202,7 +223,7 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
         for d, n in enumerate(full)
     ]
     index[axis] = broadcast_to(where, full)
-    return x.at[tuple(index)].set(convert(values, aval_of(x).dtype), mode=mode)
+    return x.at[tuple(index)].set(values, mode=mode)
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
@@ -396,9 +417,8 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     where = _wide(where)
     dtype = aval_of(where).dtype
     zero, end = literal(0, dtype), literal(size, dtype)
-    if dtypes.kind_of(dtype) == "i":
-        where = pick(lax.lt(where, zero), lax.add(where, end), where)
-    where = convert(lax.clamp(zero, where, end), dtypes.default_dtype("i"))
+    where = lax.clamp(zero, _counted_from_front(where, size), end)
+    where = convert(where, dtypes.default_dtype("i"))
     both = concatenate([x, broadcast_to(values, full)], axis)
     return take(both, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
 
@@ -496,11 +516,8 @@ def _check_positions(found: np.ndarray[Any, Any], size: int, axis: int) -> None:
 @compiled_with("axis")
 def _without(x: Any, where: Any, axis: int) -> Any:
     size = aval_of(x).shape[axis]
-    where = _wide(where)
+    where = _counted_from_front(_wide(where), size)
     dtype = aval_of(where).dtype
-    if dtypes.kind_of(dtype) == "i":
-        is_negative = lax.lt(where, literal(0, dtype))
-        where = pick(is_negative, lax.add(where, literal(size, dtype)), where)
     earlier = slice_dimension(x, 0, size - 1, axis)
     later = slice_dimension(x, 1, size, axis)
     places = lax.broadcasted_iota(dtype, aval_of(earlier).shape, axis)

@@ -166,12 +166,12 @@ def kaiser(M: int, beta: Any) -> Any:
         >>> print(jnp.kaiser(5, 2.0).round(2))
         [0.44 0.83 1.   0.83 0.44]
     """
-    return _kaiser(_size("kaiser", M), array_like(beta, "kaiser", "beta"))
+    return _kaiser(_size("kaiser", M), beta)
 
 
 @compiled_with("size")
 def _kaiser(size: int, beta: Any) -> Any:
-    beta = value(beta)
+    beta = value(array_like(beta, "kaiser", "beta"))
     refuse_complex("kaiser", beta)
     if aval_of(beta).size != 1:
         raise TypeError(f"kaiser: beta must be a scalar, got shape {aval_of(beta).shape}")
