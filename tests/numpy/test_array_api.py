@@ -106,6 +106,17 @@ def test_signs_of_complex_zeros() -> None:
     assert not np.signbit(signs.imag).any()
 
 
+def test_masks_without_elements_select_nothing() -> None:
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    for shape in ((0,), (0, 3), (2, 0), (0, 0)):
+        mask = np.zeros(shape, bool)
+        assert jnp.asarray(x)[mask].shape == x[mask].shape
+        np.testing.assert_array_equal(jnp.asarray(x).at[mask].set(1.0), x)
+    for shape in ((1,), (0, 2), (2, 1)):
+        with pytest.raises(IndexError, match="did not match"):
+            jnp.asarray(x)[np.zeros(shape, bool)]
+
+
 @pytest.mark.parametrize("text", ["", "(", "f4,", "no dtype: at all", "(2,)f4", "test::x[1]"])
 def test_scalar_types_compare_with_any_text(text: str) -> None:
     assert jnp.float32 != text

@@ -312,7 +312,8 @@ def span_of(entry: slice, size: int, number: int) -> Span:
 def _mask(mask: Any, shape: Shape, axis: int, number: int) -> list[Along]:
     """The positions where a mask is true, one array for each of its dimensions."""
     found = shape[axis : axis + mask.ndim]
-    if mask.shape != found:
+    # A mask without elements fits any array, as in NumPy.
+    if any(n not in (0, m) for n, m in zip(mask.shape, found, strict=True)):
         raise IndexError(
             f"boolean index did not match shape of indexed array: the mask at position {number} "
             f"of the index has shape {mask.shape}, the array has {found} there"
