@@ -22,6 +22,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.correlations import convolve
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.matrices import vander
 from dovetail.numpy.selection import pick, spread
@@ -211,22 +212,7 @@ def _polymul(a1: Any, a2: Any) -> Any:
     if not _size(x) or not _size(y):
         # As in NumPy, a polynomial without coefficients is zero.
         return value(lax.full((max(_size(x), _size(y), 1),), 0, aval_of(x).dtype))
-    return _product(x, y)
-
-
-def _product(x: Any, y: Any) -> Any:
-    reach = min(_size(x), _size(y)) - 1
-    longer, shorter = (x, y) if _size(x) >= _size(y) else (y, x)
-    return lax.reshape(
-        lax.conv_general_dilated(
-            lax.reshape(longer, (1, 1, _size(longer))),
-            lax.reshape(lax.rev(shorter, (0,)), (1, 1, _size(shorter))),
-            (1,),
-            [(reach, reach)],
-            precision="highest",
-        ),
-        (_size(x) + _size(y) - 1,),
-    )
+    return plain(convolve)(x, y, precision="highest")
 
 
 def _without_leading_zeros(function: str, argument: str, p: Any, tolerance: float) -> Any:
