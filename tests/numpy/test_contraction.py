@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 NUMBERS = [np.random.default_rng(1)]
 
 

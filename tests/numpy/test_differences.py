@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 RNG = np.random.default_rng(6)
 CUBE = RNG.normal(size=(3, 4, 5)).astype(np.float32)
 PLACES = np.array([0, 1, 5, 7])

@@ -14,6 +14,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 FLOATS = ("float32", "float16", "bfloat16")
 INTS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 REAL = (*FLOATS, *INTS, "bool")

@@ -10,6 +10,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 CASES = {
     "float32": np.array([[1, 5, -np.inf, 5], [2, -0.5, 9, np.inf]], np.float32),
     "nan": np.array([[1, np.nan, 3, -np.nan], [2, -1, 9, 4]], np.float32),

@@ -13,6 +13,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail.core.runtime.compilation import statistics
 
+pytestmark = pytest.mark.tables
+
 S = slice
 N = None
 MASK34 = np.arange(12).reshape(3, 4) % 3 == 0

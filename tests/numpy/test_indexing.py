@@ -18,6 +18,8 @@ from dovetail.core.runtime.compilation import statistics
 from dovetail.numpy.index_parsing import parse
 from dovetail.numpy.indexing import join, split, take
 
+pytestmark = pytest.mark.tables
+
 S = slice
 N = None
 E = Ellipsis

@@ -12,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 RNG = np.random.default_rng(8)
 
 

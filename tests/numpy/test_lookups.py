@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 RNG = np.random.default_rng(3)
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.7e8, -2e-6, np.inf, -np.inf, np.nan, 1e-40, 6e-8]
 

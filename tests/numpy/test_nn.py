@@ -15,6 +15,8 @@ import dovetail as dt
 import dovetail.nn as nn
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 X = np.array([-30.0, -3.0, -1.0, -0.5, 0.0, 0.3, 1.0, 2.5, 6.0, 40.0])
 
 

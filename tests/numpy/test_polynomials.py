@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 RNG = np.random.default_rng(5)
 PAIRS = [
     (np.array([1, 2, 3]), np.array([1, 2])),

@@ -13,6 +13,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 RNG = np.random.default_rng(0)
 REAL = RNG.normal(size=(2, 3, 4)).astype(np.float32)
 NANS = REAL.copy()

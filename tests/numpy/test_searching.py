@@ -12,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 RNG = np.random.default_rng(2)
 SPECIAL = np.array([1.0, np.nan, -0.0, 0.0, 3.0, -np.inf, np.inf, 2.0, -1.0], np.float32)
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int32", "uint32", "bool", "complex64")

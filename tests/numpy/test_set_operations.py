@@ -12,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int32", "uint32", "bool", "complex64")
 NAN = np.nan
 SPECIAL = np.array([3, 1, NAN, 1, NAN, -0.0, 0.0, np.inf, -np.inf, 1e-3], np.float32)

@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 A = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 V = np.arange(5, dtype=np.int32)
 S = np.float32(3.5)
@@ -211,8 +213,6 @@ def test_methods_and_properties() -> None:
         [1 - 2j],
         [1 - 2j],
     )
-    with pytest.raises(NotImplementedError, match="ravel"):
-        _ = x.flat
 
 
 @pytest.mark.parametrize(

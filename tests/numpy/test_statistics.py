@@ -13,6 +13,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 METHODS = (
     "linear",
     "lower",

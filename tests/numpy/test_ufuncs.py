@@ -16,6 +16,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 BINARY = (
     *("add", "subtract", "multiply", "maximum", "minimum", "logaddexp", "logaddexp2"),
     *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),

@@ -12,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 VECTOR = np.arange(10, 16)
 MATRIX = np.arange(12).reshape(3, 4)
 CUBE = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -12,6 +12,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 
+pytestmark = pytest.mark.tables
+
 
 def near(actual: Any, expected: Any, tolerance: float = 3e-7) -> None:
     assert actual.shape == np.shape(expected)

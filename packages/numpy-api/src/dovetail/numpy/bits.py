@@ -237,8 +237,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.packbits(jnp.array([1, 0, 1, 0, 0, 0, 0, 0, 1])))
-        [160 128]
+        >>> print(jnp.packbits(jnp.array([0, 1, 1, 0, 1, 0, 0, 1, 1])))
+        [105 128]
     """
     _check_order("packbits", bitorder)
     x = operand(a, "packbits")

@@ -132,10 +132,10 @@ def take_along_axis(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> x = jnp.array([[10, 30, 20], [60, 40, 50]])
+        >>> x = jnp.array([[7, 3, 5], [2, 9, 4]])
         >>> print(jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1))
-        [[10 20 30]
-         [40 50 60]]
+        [[3 5 7]
+         [2 4 9]]
     """
     x = operand(arr, "take_along_axis", "arr")
     where = operand(indices, "take_along_axis", "indices")

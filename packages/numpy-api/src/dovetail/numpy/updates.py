@@ -161,11 +161,11 @@ def put_along_axis(
 
     Example:
         >>> import dovetail.numpy as jnp
-        >>> x = jnp.array([[10, 30, 20], [60, 40, 50]])
+        >>> x = jnp.array([[7, 3, 5], [2, 9, 4]])
         >>> largest = jnp.argmax(x, axis=1, keepdims=True)
         >>> print(jnp.put_along_axis(x, largest, 0, axis=1, inplace=False))
-        [[10  0 20]
-         [ 0 40 50]]
+        [[0 3 5]
+         [2 0 4]]
     """
     _not_in_place("put_along_axis", "x, indices, values, axis", inplace)
     return _put_along_axis(arr, indices, values, axis, mode)
