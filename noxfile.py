@@ -27,13 +27,6 @@ PACKAGES = ("core", "numpy-api", "backend-cpu", "backend-cuda", "backend-tpu")
 PYTHONS = ("3.11", "3.12")
 """The Pythons that are supported; of these, what is installed here is tested."""
 
-KEEP_MEMORY = {
-    "MALLOC_TRIM_THRESHOLD_": "500000000",
-    "MALLOC_TOP_PAD_": "100000000",
-    "MALLOC_MMAP_THRESHOLD_": "500000000",
-}
-"""What keeps glibc from giving memory back after each compilation, which is a tenth of its time."""
-
 CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
 
 
@@ -51,7 +44,7 @@ def install(session: nox.Session, *requirements: str) -> None:
 def run_tests(session: nox.Session, *arguments: str) -> None:
     """Run pytest on two processes; more would wait for each other's compiler threads."""
     words = arguments or ("-n", "2")
-    session.run("python", "-m", "pytest", *words, env=KEEP_MEMORY)
+    session.run("python", "-m", "pytest", *words)
 
 
 def find_python(version: str) -> str | None:

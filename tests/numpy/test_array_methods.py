@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +56,15 @@ def test_every_documented_name_is_there() -> None:
         return tracer
 
     dt.make_jaxpr(look)(x)
+
+
+@pytest.mark.parametrize("place", ["dt.Array", "dt.device_put(1.0)"])
+def test_names_are_listed_before_the_first_use(place: str) -> None:
+    code = f"import dovetail as dt; print(*dir({place}))"
+    listed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    assert set(DOCUMENTED.split()) <= set(listed.stdout.split())
 
 
 def test_no_tracer_has_a_field_where_arrays_have_a_method() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
+
+pytestmark = pytest.mark.tables
 
 LARGE = 2**40
 X = jnp.arange(3)
@@ -40,11 +44,21 @@ CONVERSIONS: dict[str, Callable[[], Any]] = {
     "where": lambda: jnp.where(X > 1, X, LARGE),
     "clip": lambda: jnp.clip(X, 0, LARGE),
     "initial": lambda: X.sum(initial=LARGE),
+    "first beyond": lambda: X + 2**31,
     "traced": lambda: dt.jit(lambda x: x + LARGE)(X),
     "argument": lambda: dt.jit(lambda x: x)(LARGE),
     "device_put": lambda: dt.device_put(LARGE),
     "arange": lambda: jnp.arange(LARGE, LARGE + 3),
     "last of arange": lambda: jnp.arange(0, 2**31 + 1, 2**31),
+    "narrow operand": lambda: X.astype("uint8") + 300,
+    "narrow left operand": lambda: 300 * X.astype("int8"),
+    "negative operand": lambda: X.astype("uint32") - (-1),
+    "narrow function": lambda: jnp.minimum(X.astype("int16"), 2**15),
+    "narrow where": lambda: jnp.where(X > 1, X.astype("int8"), 300),
+    "narrow select": lambda: jnp.select([X > 1], [X.astype("int8")], 300),
+    "narrow bound": lambda: jnp.clip(X.astype("uint8"), -1, 5),
+    "narrow bits": lambda: X.astype("uint8") & ~3,
+    "narrow traced": lambda: dt.jit(lambda x: x + 300)(X.astype("uint8")),
     "narrow arange": lambda: jnp.arange(300, dtype="uint8"),
     "negative arange": lambda: jnp.arange(-1, 3, dtype="uint8"),
 }
@@ -65,3 +79,63 @@ def test_what_fits_is_kept() -> None:
         wide = jnp.arange(3)
         for found in (wide + LARGE, wide.at[:].add(LARGE), jnp.arange(LARGE, LARGE + 3)):
             assert found.tolist() == [LARGE, LARGE + 1, LARGE + 2]
+
+
+NARROW = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+INTEGERS = (0, 5, 44, -1, -300, 300, 70_000, 2**31 - 1, -(2**31))
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.and_)
+
+Operator = Callable[[Any, Any], Any]
+
+
+def extremes(dtype: str) -> np.ndarray[Any, Any]:
+    limits = np.iinfo(dtype)
+    return np.array([limits.min, 0, 1, 44, limits.max], dtype)
+
+
+def ways(compute: Operator, x: Any, number: int) -> dict[str, Callable[[], Any]]:
+    """Calls of an operator with an array and a Python integer, on either side."""
+    return {
+        "right": lambda: compute(x, number),
+        "left": lambda: compute(number, x),
+        "right traced": lambda: dt.jit(lambda v: compute(v, number))(x),
+        "left traced": lambda: dt.jit(lambda v: compute(number, v))(x),
+    }
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+@pytest.mark.parametrize("dtype", NARROW)
+def test_comparisons_are_by_value(dtype: str, compare: Operator) -> None:
+    x = extremes(dtype)
+    for number in INTEGERS:
+        calls = ways(compare, jnp.asarray(x), number)
+        calls["argument"] = functools.partial(dt.jit(compare), x, number)
+        for way, call in calls.items():
+            want = compare(number, x) if "left" in way else compare(x, number)
+            np.testing.assert_array_equal(np.asarray(call()), want, f"{way}: {number}")
+
+
+@pytest.mark.parametrize("compute", ARITHMETIC)
+@pytest.mark.parametrize("dtype", NARROW)
+def test_integers_fit_where_they_do_in_numpy(dtype: str, compute: Operator) -> None:
+    for number in (5, -1, 300):
+        for way, call in ways(compute, jnp.asarray(extremes(dtype)), number).items():
+            try:
+                with np.errstate(all="ignore"):
+                    x = extremes(dtype)
+                    want = compute(number, x) if "left" in way else compute(x, number)
+            except OverflowError:
+                with pytest.raises(OverflowError, match=f"{number} does not fit {dtype}"):
+                    call()
+            else:
+                np.testing.assert_array_equal(np.asarray(call()), want, f"{way}: {number}")
+
+
+def test_a_call_that_fits_does_not_let_others_pass() -> None:
+    x = jnp.arange(3, dtype="uint8")
+    assert [(x + n).tolist() for n in (1, 255)] == [[1, 2, 3], [255, 0, 1]]
+    with pytest.raises(OverflowError, match="add: the Python integer 256 does not fit uint8"):
+        x + 256
+    # An array of the default dtype is no Python integer, and is converted as ever.
+    assert (x + jnp.array(256, "int32")).dtype == np.int32

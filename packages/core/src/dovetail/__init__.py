@@ -323,6 +323,8 @@ def __getattr__(name: str) -> object:
     if name in _NAMES:
         module, _, attribute = _NAMES[name].partition(":")
         value = getattr(import_module(module), attribute or name)
+        if name == "Array":  # its methods are otherwise filled in by the first use of one
+            import_module("dovetail.core.trace.tracer").load_array_methods()
     elif name in _MODULES:
         value = import_module(f"dovetail.{name}")
     elif name in _NUMPY_API:

@@ -41,14 +41,11 @@ _FLOAT64: Final = np.dtype("float64")
 _literals: Final[dict[Any, Literal]] = {}
 
 
-def literal(value: Any, dtype: Any, weak: bool = False) -> Literal:
+def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promotion") -> Literal:
     """A Python scalar as a constant of some dtype; equal ones are the same object.
 
-    An integer that a narrow dtype cannot hold wraps around, as it does when the scalar is an
-    argument of a compiled function, and a warning says so.
-
     Raises:
-        OverflowError: an integer does not even fit the default integer type.
+        OverflowError: an integer dtype cannot hold a Python integer.
     """
     # Zeros compare equal whatever their sign, so they are told apart by their text.
     key = (value or repr(value), type(value), dtype, weak)
@@ -56,26 +53,14 @@ def literal(value: Any, dtype: Any, weak: bool = False) -> Literal:
     if found is None:
         if len(_literals) > 4096:
             _literals.clear()
-        found = _literals[key] = _new_literal(value, dtype, weak)
+        found = _literals[key] = _new_literal(value, dtype, weak, function)
     return found
 
 
-def _new_literal(value: Any, dtype: Any, weak: bool) -> Literal:
+def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_python_int(value)
-        limits = dtypes.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            bits = limits.bits
-            wrapped = value % (1 << bits)
-            if dtypes.kind_of(dtype) == "i" and wrapped >= 1 << (bits - 1):
-                wrapped -= 1 << bits
-            source.warn(
-                f"the Python integer {value} does not fit {dtype}, the dtype of the array that it "
-                "is "
-                f"combined with, and wraps around to {wrapped}; write {wrapped} if that is meant, "
-                "or convert the array to a wider dtype first"
-            )
-            value = wrapped
+        dtypes.check_fits(value, dtype, function)
     if weak:
         value = dtypes.scalar_type_of(dtype)(value)
     else:
@@ -116,8 +101,12 @@ def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Any
     return [array_like(x, function, f"{argument}[{i}]") for i, x in enumerate(xs)]
 
 
-def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
-    """`x` in a dtype; a scalar of the host is converted on the host."""
+def convert(x: Any, dtype: Any, weak: bool = False, function: str = "promotion") -> Any:
+    """`x` in a dtype; a scalar of the host is converted on the host.
+
+    Raises:
+        OverflowError: it is a Python integer that an integer dtype cannot hold.
+    """
     if type(x) is Literal:
         aval = x.aval
         if aval.dtype == dtype and aval.weak_type == weak:
@@ -127,10 +116,10 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
             type(number) is not complex or dtypes.kind_of(dtype) == "c"
         ):
             is_integer = dtypes.kind_of(dtype) in ("i", "u")
-            # Of a Python integer that does not fit `literal` warns.
-            if is_integer and type(x.val) is not int and not _fits(number, dtype):
+            # For a Python integer that does not fit `literal` raises.
+            if is_integer and type(x.val) is not int and not fits(number, dtype):
                 return convert_element_type(x, dtype, weak)
-            return literal(number, dtype, weak)
+            return literal(number, dtype, weak, function)
     if isinstance(x, np.ndarray) and not weak and dtypes.kind_of(x.dtype) in ("b", "i", "u", "f"):
         aval = aval_of(x)
         if aval.dtype == dtype:
@@ -153,7 +142,7 @@ def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
     return wrap(buffers.put(x, aval, default_sharding()))
 
 
-def _fits(number: Any, dtype: Any) -> bool:
+def fits(number: Any, dtype: Any) -> bool:
     """Whether a number becomes an integer of that dtype without wrapping around."""
     limits = dtypes.iinfo(dtype)
     return type(number) is not complex and bool(limits.min <= number <= limits.max)
@@ -199,12 +188,12 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
         if kind is not None and a is not None and not a.weak_type:
             mine = dtypes.kind_of(a.dtype)
             if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
-                return x, literal(y, a.dtype)
+                return x, literal(y, a.dtype, function=function)
         kind = _SCALAR_KINDS.get(type(x))
         if kind is not None and b is not None and not b.weak_type:
             mine = dtypes.kind_of(b.dtype)
             if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
-                return literal(x, b.dtype), y
+                return literal(x, b.dtype, function=function), y
         x = array_like(x, function, "x1")
         y = array_like(y, function, "x2")
         a, b = aval_of(x), aval_of(y)
@@ -213,9 +202,9 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
     if a.dtype != b.dtype:
         dtype, weak = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
         if a.dtype != dtype:
-            x = convert(x, dtype, weak)
+            x = convert(x, dtype, weak, function)
         if b.dtype != dtype:
-            y = convert(y, dtype, weak)
+            y = convert(y, dtype, weak, function)
     if a.shape == b.shape or not a.shape or not b.shape:
         return x, y
     shape = broadcast_result(function, (a.shape, b.shape))
@@ -226,10 +215,10 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
 def promoted(function: str, *args: Any, names: Sequence[str] = _NAMES) -> list[Any]:
     """Operands in their common dtype, with shapes that an elementwise primitive takes."""
     values = [array_like(x, function, name) for x, name in zip(args, names, strict=False)]
-    return broadcast_ranks(function, same_dtype(values))
+    return broadcast_ranks(function, same_dtype(values, function))
 
 
-def same_dtype(values: Sequence[Any]) -> list[Any]:
+def same_dtype(values: Sequence[Any], function: str = "promotion") -> list[Any]:
     """Checked operands in their common dtype."""
     avals = [aval_of(v) for v in values]
     first = avals[0]
@@ -240,7 +229,7 @@ def same_dtype(values: Sequence[Any]) -> list[Any]:
         return_weak_type_flag=True,
     )
     return [
-        v if a.dtype == dtype else convert(v, dtype, weak)
+        v if a.dtype == dtype else convert(v, dtype, weak, function)
         for v, a in zip(values, avals, strict=True)
     ]
 

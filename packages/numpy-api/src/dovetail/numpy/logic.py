@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, Final
 
+import numpy as np
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
+from dovetail.core.trace.primitive import Primitive
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_ranks,
@@ -41,8 +44,7 @@ def equal(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.equal(jnp.arange(3), 1))
         [False  True False]
     """
-    x, y = promoted_pair("equal", x1, x2)
-    return lax.eq_p.bind(x, y)
+    return _compared("equal", lax.eq_p, x1, x2)
 
 
 @compiled
@@ -61,8 +63,7 @@ def not_equal(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.not_equal(jnp.arange(3), 1))
         [ True False  True]
     """
-    x, y = promoted_pair("not_equal", x1, x2)
-    return lax.ne_p.bind(x, y)
+    return _compared("not_equal", lax.ne_p, x1, x2)
 
 
 @compiled
@@ -83,10 +84,7 @@ def less(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.less(jnp.arange(3), 1))
         [ True False False]
     """
-    x, y = promoted_pair("less", x1, x2)
-    if dtypes.kind_of(x.dtype) == "c":
-        return _complex_order(lax.lt, x, y)
-    return lax.lt_p.bind(x, y)
+    return _compared("less", lax.lt_p, x1, x2)
 
 
 @compiled
@@ -107,10 +105,7 @@ def less_equal(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.less_equal(jnp.arange(3), 1))
         [ True  True False]
     """
-    x, y = promoted_pair("less_equal", x1, x2)
-    if dtypes.kind_of(x.dtype) == "c":
-        return _complex_order(lax.le, x, y)
-    return lax.le_p.bind(x, y)
+    return _compared("less_equal", lax.le_p, x1, x2)
 
 
 @compiled
@@ -131,10 +126,7 @@ def greater(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.greater(jnp.arange(3), 1))
         [False False  True]
     """
-    x, y = promoted_pair("greater", x1, x2)
-    if dtypes.kind_of(x.dtype) == "c":
-        return _complex_order(lax.gt, x, y)
-    return lax.gt_p.bind(x, y)
+    return _compared("greater", lax.gt_p, x1, x2)
 
 
 @compiled
@@ -155,18 +147,48 @@ def greater_equal(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.greater_equal(jnp.arange(3), 1))
         [False  True  True]
     """
-    x, y = promoted_pair("greater_equal", x1, x2)
-    if dtypes.kind_of(x.dtype) == "c":
-        return _complex_order(lax.ge, x, y)
-    return lax.ge_p.bind(x, y)
+    return _compared("greater_equal", lax.ge_p, x1, x2)
 
 
-def _complex_order(compare: Any, x: Any, y: Any) -> Any:
-    return pick(
-        lax.eq(lax.real(x), lax.real(y)),
-        compare(lax.imag(x), lax.imag(y)),
-        compare(lax.real(x), lax.real(y)),
-    )
+_INTEGERS: Final = ("i", "u")
+
+
+def _compared(function: str, primitive: Primitive, x1: Any, x2: Any) -> Any:
+    """A comparison; Python integers are compared by value, whatever the dtype of the array."""
+    x, y = array_like(x1, function, "x1"), array_like(x2, function, "x2")
+    a, b = aval_of(x), aval_of(y)
+    if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in _INTEGERS for v in (a, b)):
+        return _compared_by_value(function, primitive, x, y, flipped=a.weak_type)
+    x, y = promoted_pair(function, x, y)
+    if dtypes.kind_of(aval_of(x).dtype) == "c" and primitive not in (lax.eq_p, lax.ne_p):
+        return pick(
+            lax.eq(lax.real(x), lax.real(y)),
+            primitive.bind(lax.imag(x), lax.imag(y)),
+            primitive.bind(lax.real(x), lax.real(y)),
+        )
+    return primitive.bind(x, y)
+
+
+def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flipped: bool) -> Any:
+    """The comparison of integers of which one operand is weakly typed: the left one if flipped."""
+
+    def compare(number: Any, elements: Any) -> Any:
+        pair = (number, elements) if flipped else (elements, number)
+        return primitive.bind(*promoted_pair(function, *pair))
+
+    weak, array = (x, y) if flipped else (y, x)
+    default, own = aval_of(weak).dtype, aval_of(array).dtype
+    theirs, mine = dtypes.iinfo(default), dtypes.iinfo(own)
+    if theirs.min <= mine.min and mine.max <= theirs.max:
+        return compare(weak, convert(array, default))
+    if mine.min <= theirs.min and theirs.max <= mine.max:
+        return compare(convert(weak, own), array)
+    # Unsigned integers of the same width or a larger one: all are greater than a negative number.
+    zero = literal(0, default, weak=True)
+    result = compare(lax.convert_element_type(lax.max(weak, zero), own), array)
+    order = getattr(operator, primitive.name)
+    below = literal(order(0, 1) if flipped else order(1, 0), np.dtype(bool))
+    return pick(lax.lt(weak, zero), below, result)
 
 
 @universal(2, identity=True)

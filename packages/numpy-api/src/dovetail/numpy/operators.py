@@ -19,7 +19,7 @@ from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import ArrayClass
 from dovetail.numpy import arithmetic, bits, logic
-from dovetail.numpy.arguments import literal
+from dovetail.numpy.arguments import fits, literal
 from dovetail.numpy.compiled import plain
 
 _KINDS: Final = "biufc"
@@ -37,7 +37,11 @@ _ranks: Final[dict[Any, int]] = {}
 
 
 def _binary(
-    name: str, function: Callable[[Any, Any], Any], primitive: Primitive | None, kinds: str
+    name: str,
+    function: Callable[[Any, Any], Any],
+    primitive: Primitive | None,
+    kinds: str,
+    by_value: bool = False,
 ) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     """An operator and its reflection.
 
@@ -46,6 +50,7 @@ def _binary(
         function: what it is for operands of any dtypes and shapes.
         primitive: what it is for operands of one of the dtypes of `kinds`, if it is one.
         kinds: dtype kinds.
+        by_value: whether a Python integer need not fit the dtype of the array, as in comparisons.
     """
     bind = None if primitive is None else primitive.bind
     allowed: dict[Any, bool] = {}
@@ -67,7 +72,9 @@ def _binary(
         if rank is None:
             rank = _ranks[dtype] = _rank(dtype)
         if 0 < rank >= _SCALAR_RANK[type(number)]:
-            return literal(number, dtype)
+            if by_value and type(number) is int and rank < 3 and not fits(number, dtype):
+                return None
+            return literal(number, dtype, function=name)
         return None
 
     def operator(self: Any, other: Any) -> Any:
@@ -215,7 +222,7 @@ def _table() -> dict[str, Callable[..., Any]]:
     for name, (function, primitive, kinds) in _BINARY.items():
         table[f"__{name}__"], table[f"__r{name}__"] = _binary(name, function, primitive, kinds)
     for name, (function, primitive, kinds) in _COMPARISONS.items():
-        table[f"__{name}__"], _ = _binary(name, function, primitive, kinds)
+        table[f"__{name}__"], _ = _binary(name, function, primitive, kinds, by_value=True)
     return table
 
 

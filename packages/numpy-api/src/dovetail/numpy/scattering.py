@@ -88,17 +88,6 @@ def _check_loss(x: Any, values: Any, method: str) -> None:
         )
 
 
-def _check_fits(dtype: Any, number: int, method: str) -> None:
-    limits = dtypes.iinfo(dtype)
-    if not limits.min <= number <= limits.max:
-        dtypes.check_python_int(number)
-        raise OverflowError(
-            f"x.at[...].{method}: the Python integer {number} does not fit {dtype_name(dtype)}, "
-            "the dtype of the array; convert the array to a wider dtype first, or write the number "
-            f"that is meant, such as {number % (1 << limits.bits)} for the same bits"
-        )
-
-
 @caches.lru_cache(maxsize=4096)
 def _is_lossy(target: Any, given: Any) -> bool:
     if dtypes.is_extended(target.dtype) or dtypes.is_extended(given.dtype):
@@ -242,7 +231,8 @@ def update(
     shape = x.aval.shape
     parsed_mode = GatherScatterMode.from_any(mode)
     if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
-        _check_fits(x.aval.dtype, values, method)
+        dtypes.check_python_int(values)
+        dtypes.check_fits(values, x.aval.dtype, f"x.at[...].{method}")
     if is_eager(x):
         if _is_simple_mask(x, index, values, method):
             return _mask_setter(method)(x, index, values)

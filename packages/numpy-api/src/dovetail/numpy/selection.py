@@ -133,7 +133,7 @@ def chosen(condition: Any, x: Any, y: Any, function: str = "where") -> Any:
     """`where` of three arrays, for functions that are compiled themselves."""
     test = as_condition(function, condition)
     x, y = array_like(x, function, "x"), array_like(y, function, "y")
-    x, y = same_dtype([x, y])
+    x, y = same_dtype([x, y], function)
     test, x, y = broadcast_ranks(function, [test, x, y])
     return pick(test, x, y)
 
@@ -168,7 +168,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ValueError("select needs at least one condition")
     conditions = [as_condition("select", c, f"condlist[{i}]") for i, c in enumerate(condlist)]
     choices = [array_like(c, "select", f"choicelist[{i}]") for i, c in enumerate(choicelist)]
-    *choices, result = same_dtype([*choices, array_like(default, "select", "default")])
+    *choices, result = same_dtype([*choices, array_like(default, "select", "default")], "select")
     count = len(choices)
     ranked = broadcast_ranks("select", [*conditions, *choices, result])
     result = ranked[-1]
@@ -237,7 +237,7 @@ def _choose(numbers: Any, choices: Any, mode: str) -> Any:
     dtype = aval_of(numbers).dtype
     numbers = lax.clamp(literal(0, dtype), numbers, literal(count - 1, dtype))
     which = convert(numbers, np.dtype("int32"))
-    values = same_dtype(cases)
+    values = same_dtype(cases, "choose")
     shape = broadcast_result("choose", [aval_of(v).shape for v in (which, *values)])
     cases = [spread(v, shape) for v in values]
     return cases[0] if count == 1 else lax.select_n(spread(which, shape), *cases)

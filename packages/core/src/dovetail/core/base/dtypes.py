@@ -291,6 +291,30 @@ def check_python_int(value: int) -> None:
     )
 
 
+def check_fits(value: int, dtype: Any, function: str) -> None:
+    """Raise if an integer dtype cannot hold a Python integer that is combined with it.
+
+    Args:
+        value: the integer.
+        dtype: the integer dtype of an array.
+        function: what combines them, for the message.
+
+    Raises:
+        OverflowError: With what to write instead.
+    """
+    limits = iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        return
+    same = value % (1 << limits.bits)
+    if same > limits.max:
+        same -= 1 << limits.bits
+    raise OverflowError(
+        f"{function}: the Python integer {value} does not fit {np.dtype(dtype)}, the dtype of "
+        "the array; convert the array to a wider dtype first, or write the number that is meant, "
+        f"such as {same} for the same bits"
+    )
+
+
 def is_weakly_typed(value: Any) -> bool:
     """Whether the dtype of a value gives way to those of others, as that of a Python number does.
 

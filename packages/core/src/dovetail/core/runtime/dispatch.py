@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.base import caches, config, pytree
+from dovetail.core.base import caches, config, dtypes, pytree
 from dovetail.core.base.bindings import get_traceback
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
@@ -27,7 +27,7 @@ from dovetail.core.runtime.cache_misses import log_compiled
 from dovetail.core.runtime.fastpath import FastpathData as FastpathData
 from dovetail.core.runtime.fastpath import fastpath as fastpath
 from dovetail.core.runtime.fastpath import pjit_function as pjit_function
-from dovetail.core.runtime.jit import JitFunction, JitOptions
+from dovetail.core.runtime.jit import Call, JitFunction, JitOptions, Staged
 from dovetail.core.runtime.programs import LoadedProgram as LoadedProgram
 from dovetail.core.runtime.programs import compile_module as compile_module
 from dovetail.core.runtime.special_values import explained
@@ -313,6 +313,19 @@ class _EagerFunction(JitFunction):
                 return self.plain(*args, **kwargs), None, True
         return super().serve(args, kwargs)
 
+    def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
+        found = super().staged(parts, avals)
+        for number, dtype in found.narrowed:
+            leaf = parts.leaves[number]
+            if type(leaf) is int:
+                dtypes.check_fits(leaf, dtype, self.options.name)
+        return found
+
+    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> Staged:
+        staged = super()._stage(parts, avals, names)
+        staged.narrowed = _narrowed(staged.closed.jaxpr)
+        return staged
+
     def hashable(self) -> Callable[..., Any]:
         """The compiled function, which also takes lists and arrays as static arguments.
 
@@ -333,6 +346,28 @@ class _EagerFunction(JitFunction):
             )
 
         return update_wrapper(call, self.plain)
+
+
+def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
+    """Arguments that may be Python integers and become integers of a dtype that holds fewer."""
+    numbers = {
+        var: number
+        for number, var in enumerate(jaxpr.invars)
+        if var.aval.weak_type and not var.aval.shape and dtypes.kind_of(var.aval.dtype) == "i"
+    }
+    if not numbers:
+        return ()
+    from dovetail.core.basis.elementwise import convert_element_type_p  # deferred: a layer of ops
+
+    found = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is convert_element_type_p and eqn.invars[0] in numbers:
+            dtype = eqn.params["new_dtype"]
+            if dtypes.kind_of(dtype) in ("i", "u"):
+                source, target = dtypes.iinfo(eqn.invars[0].aval.dtype), dtypes.iinfo(dtype)
+                if target.min > source.min or target.max < source.max:
+                    found.append((numbers[eqn.invars[0]], dtype))
+    return tuple(found)
 
 
 def _hashable(value: Any, name: str) -> Any:

@@ -96,6 +96,8 @@ class Staged:
         names: for each leaf its name in messages.
         options: how it is compiled.
         uses: what it does with mutable references.
+        narrowed: numbers of arguments that are converted to a narrower integer dtype, and that
+            dtype, where Python integers must be checked before each call.
         programs: compiled programs, by where and how.
     """
 
@@ -105,6 +107,7 @@ class Staged:
         "empty",
         "in_tree",
         "names",
+        "narrowed",
         "options",
         "out_tree",
         "programs",
@@ -128,6 +131,7 @@ class Staged:
         self.donated = donated
         self.names = names
         self.options = options
+        self.narrowed: tuple[tuple[int, Any], ...] = ()
         self.programs: dict[Any, Any] = {}
         outs = map(outer_aval, closed.out_avals)
         self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
@@ -482,7 +486,8 @@ class JitFunction:
                 lambda checks: checks.evaluate(live(staged.closed), operands, self.has_lines),
             ) from None
         result = staged.result(outs, references)
-        if staged.empty or uses:  # C++ makes arrays of all results, and knows no references
+        # C++ makes arrays of all results, knows no references, and checks no integers.
+        if staged.empty or uses or staged.narrowed:
             return result, None, True
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None

@@ -59,6 +59,10 @@ class ArrayClass:
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __dir__(self) -> list[str]:
+        load_array_methods()
+        return list(super().__dir__())
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         import dovetail  # deferred: says what to install if the NumPy API is missing
 
