@@ -21,6 +21,21 @@ if "DOVETAIL_COMPILATION_CACHE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def little_optimization(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile quickly where laws of transformations are tested, in which XLA has no part.
+
+    The tests of lowerings, and all others, compile as users do.
+    """
+    if request.node.get_closest_marker("laws") is None:
+        yield
+    else:
+        import dovetail  # deferred: the variables above must be set before
+
+        with dovetail.optimization_level("O0"):
+            yield
+
+
 _finished = itertools.count(1)
 
 

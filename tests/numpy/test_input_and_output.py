@@ -67,10 +67,13 @@ def test_several_arrays_in_a_file() -> None:
     file = io.BytesIO()
     jnp.savez(file, jnp.arange(3), np.ones(2), b=make("bfloat16"), allow_pickle=False)
     file.seek(0)
-    found = jnp.load(file)
-    assert sorted(found) == ["arr_0", "arr_1", "b"]
-    assert found["arr_0"].tolist() == [0, 1, 2]
-    assert found["b"].view(ml_dtypes.bfloat16).tolist() == make("bfloat16").tolist()
+    with jnp.load(file) as found:
+        assert repr(found) == "Archive of b, arr_0, arr_1"
+        assert sorted(found) == sorted(found.files) == ["arr_0", "arr_1", "b"]
+        assert (len(found), "b" in found, "c" in found) == (3, True, False)
+        assert found["arr_0"].tolist() == [0, 1, 2]
+        assert found["b"].dtype == ml_dtypes.bfloat16
+        assert found["b"].tolist() == make("bfloat16").tolist()
     with pytest.raises(ValueError, match="arr_0 is the name of an argument without a name"):
         jnp.savez(file, jnp.ones(1), arr_0=jnp.ones(1))
     with pytest.raises(ValueError, match="x is an array of Python objects"):

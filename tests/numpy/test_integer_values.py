@@ -56,7 +56,15 @@ CONVERSIONS: dict[str, Callable[[], Any]] = {
     "narrow function": lambda: jnp.minimum(X.astype("int16"), 2**15),
     "narrow where": lambda: jnp.where(X > 1, X.astype("int8"), 300),
     "narrow select": lambda: jnp.select([X > 1], [X.astype("int8")], 300),
-    "narrow bound": lambda: jnp.clip(X.astype("uint8"), -1, 5),
+    "narrow bound": lambda: jnp.clip(X.astype("uint8"), 300, 400),
+    "narrow traced bound": lambda: dt.jit(lambda x: jnp.clip(x, -5, -1))(X.astype("uint8")),
+    "narrow insert": lambda: jnp.insert(X.astype("uint8"), 0, 300),
+    "narrow place": lambda: jnp.place(X.astype("uint8"), X > 1, 300, inplace=False),
+    "narrow put": lambda: jnp.put(X.astype("uint8"), X, 300, inplace=False),
+    "narrow diagonal": lambda: jnp.fill_diagonal(jnp.eye(2, dtype="int8"), 300, inplace=False),
+    "narrow list": lambda: jnp.array([jnp.uint8(3), 300]),
+    "narrow NumPy list": lambda: jnp.array([np.uint8(3), 300]),
+    "narrow list of values": lambda: X.astype("int8").at[:2].set([jnp.int8(3), 300]),
     "narrow bits": lambda: X.astype("uint8") & ~3,
     "narrow traced": lambda: dt.jit(lambda x: x + 300)(X.astype("uint8")),
     "narrow arange": lambda: jnp.arange(300, dtype="uint8"),
@@ -139,3 +147,27 @@ def test_a_call_that_fits_does_not_let_others_pass() -> None:
         x + 256
     # An array of the default dtype is no Python integer, and is converted as ever.
     assert (x + jnp.array(256, "int32")).dtype == np.int32
+
+
+X8 = np.array([1, 3, 200], "uint8")
+BY_VALUE: dict[str, tuple[Callable[[], Any], Any]] = {
+    "allclose": (lambda: jnp.allclose(X8, 300), False),
+    "isclose": (lambda: jnp.isclose(300, X8), [False] * 3),
+    "array_equal": (lambda: jnp.array_equal(X8[:1], np.array([257])), False),
+    "array_equiv": (lambda: jnp.array_equiv(X8 * 0 + 44, 300), False),
+    "searchsorted": (lambda: jnp.searchsorted(X8, 300), 3),
+    "searchsorted below": (lambda: jnp.searchsorted(X8, -1), 0),
+    "isin": (lambda: jnp.isin(X8, 456), [False] * 3),
+    "clip": (lambda: jnp.clip(X8, -1, 300), X8),
+    "clip one side": (lambda: jnp.asarray(X8).clip(-1, 7), [1, 3, 7]),
+    "linspace": (lambda: jnp.linspace(X8, 300, 2), [[1, 3, 200], [300, 300, 300]]),
+    "geomspace": (lambda: jnp.geomspace(X8, 300, 2), [[1, 3, 200], [300, 300, 300]]),
+    "unravel_index": (lambda: jnp.unravel_index(X8, 300)[0], X8),
+    "polyint": (lambda: jnp.polyint(X8, 1, 300), [1 / 3, 1.5, 200, 300]),
+}
+
+
+@pytest.mark.parametrize("name", BY_VALUE)
+def test_functions_that_take_integers_by_value(name: str) -> None:
+    compute, want = BY_VALUE[name]
+    np.testing.assert_allclose(np.asarray(compute()), want, rtol=1e-6)

@@ -50,6 +50,32 @@ def test_device_and_options_tell_apart(compiled):
     assert compiled() == 3
 
 
+@pytest.mark.parametrize(
+    ("level", "effort", "overrides"),
+    [("UNKNOWN", 0, []), ("O0", 9, [0]), ("O1", 19, [1]), ("O3", 39, [3])],
+)
+def test_optimization_level(level, effort, overrides):
+    with dt.optimization_level(level):
+        options, _ = compilation.compile_options("cpu", dt.devices()[:1])
+        assert options.executable_build_options.optimization_level == effort
+        assert options.env_option_overrides == [
+            ("xla_backend_optimization_level", number) for number in overrides
+        ]
+        assert float(dt.jit(lambda v: dt.lax.sin(v))(np.float32(0.5))) == pytest.approx(0.479426)
+    asked = compilation.compile_options("cpu", dt.devices()[:1], {"optimization_level": 29})[0]
+    with dt.optimization_level(level):
+        again = compilation.compile_options("cpu", dt.devices()[:1], {"optimization_level": 29})[0]
+    assert asked is again  # what a function asks for comes before what a process asks for
+
+
+def test_programs_of_other_levels_are_others(compiled):
+    f = dt.jit(lambda v: dt.lax.add(v, 21.25))
+    for level in ("UNKNOWN", "O0", "UNKNOWN", "O0"):
+        with dt.optimization_level(level):
+            assert np.asarray(f(np.float32(1))) == 22.25
+    assert compiled() == 2
+
+
 def test_clear_caches_forgets(compiled):
     f = dt.jit(lambda v: dt.lax.add(v, 19.25))
     f(np.float32(1))

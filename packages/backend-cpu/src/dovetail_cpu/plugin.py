@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from dovetail.extend import BackendInfo, Client, LoweringTable, hookimpl
 from dovetail_cpu.capabilities import CAPABILITIES
@@ -40,6 +41,19 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
     from dovetail_cpu.runtime import make_client  # deferred: loads jaxlib
 
     return make_client(options)
+
+
+# By the numbers of XLA's enumeration `EffortLevel`.
+_LEVELS: Final[dict[object, int]] = {9: 0, 19: 1, 29: 2, 39: 3}
+
+
+@hookimpl
+def dovetail_compile_options(
+    platform: str, options: Mapping[str, bool | float | str]
+) -> Mapping[str, int]:
+    """What XLA's CPU compiler calls the level that the option `optimization_level` asks for."""
+    level = _LEVELS.get(options.get("optimization_level"))
+    return {} if level is None else {"xla_backend_optimization_level": level}
 
 
 @hookimpl

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from dovetail.core.base.config import no_tracing as no_tracing
     from dovetail.core.base.config import numpy_dtype_promotion as numpy_dtype_promotion
     from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
+    from dovetail.core.base.config import optimization_level as optimization_level
     from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail.core.base.dtypes import float0 as float0
     from dovetail.core.ops.callbacks.values import pure_callback as pure_callback
@@ -168,6 +169,7 @@ _NAMES = {
     "no_tracing": "dovetail.core.base.config",
     "numpy_dtype_promotion": "dovetail.core.base.config",
     "numpy_rank_promotion": "dovetail.core.base.config",
+    "optimization_level": "dovetail.core.base.config",
     "print_environment_info": "dovetail.core.api.environment",
     "process_count": "dovetail.core.runtime.clients",
     "process_index": "dovetail.core.runtime.clients",
@@ -280,6 +282,7 @@ __all__ = [
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "optimization_level",
     "print_environment_info",
     "process_count",
     "process_index",

@@ -212,6 +212,26 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
     return with_rank(x, a.shape, rank), with_rank(y, b.shape, rank)
 
 
+def dtype_by_value(x: Any, y: Any) -> Any:
+    """The dtype in which two checked operands are compared.
+
+    It is the common one, or a wider one in which Python integers beside an array of narrower
+    integers keep their value.
+    """
+    a, b = aval_of(x), aval_of(y)
+    if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in ("i", "u") for v in (a, b)):
+        weak, own = (a.dtype, b.dtype) if a.weak_type else (b.dtype, a.dtype)
+        if holds(weak, own):
+            return weak
+    return dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)[0]
+
+
+def holds(dtype: Any, other: Any) -> bool:
+    """Whether an integer dtype has every number of another one."""
+    mine, others = dtypes.iinfo(dtype), dtypes.iinfo(other)
+    return bool(mine.min <= others.min and others.max <= mine.max)
+
+
 def promoted(function: str, *args: Any, names: Sequence[str] = _NAMES) -> list[Any]:
     """Operands in their common dtype, with shapes that an elementwise primitive takes."""
     values = [array_like(x, function, name) for x, name in zip(args, names, strict=False)]

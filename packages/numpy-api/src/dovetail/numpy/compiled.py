@@ -15,7 +15,7 @@ def compiled(function: F) -> F:
 
     With tracers among the arguments, or while something is traced, `function` itself is run.
     """
-    return cast("F", compile_eager(function, name=function.__name__))
+    return cast("F", compile_eager(function, name=function.__name__.lstrip("_")))
 
 
 def compiled_with(*static: str) -> Callable[[F], F]:
@@ -32,7 +32,10 @@ def compiled_with(*static: str) -> Callable[[F], F]:
         return cast(
             "F",
             compile_eager(
-                function, name=function.__name__, static_argnums=numbers, static_argnames=static
+                function,
+                name=function.__name__.lstrip("_"),
+                static_argnums=numbers,
+                static_argnames=static,
             ),
         )
 

@@ -286,6 +286,7 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
     shape = _flattened(values, leaves)
     if all(isinstance(leaf, (np.generic, bool, int, float, complex)) for leaf in leaves):
         target = dtype or dtypes.result_type(*leaves)
+        _check_leaves(leaves, target)
         return _from_numpy(np.array([np.asarray(leaf) for leaf in leaves]).reshape(shape), target)
     items = [_converted(leaf, None) for leaf in leaves]
     inner = items[0].shape
@@ -296,12 +297,21 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
                 f"{inner} and {item.shape}"
             )
     target = dtype or dtypes.result_type(*leaves_for_type(leaves, items))
+    _check_leaves(leaves, target)
     stacked = lax.stack_p.bind(*(convert(item, target) for item in items), axis=0)
     from dovetail.numpy.shapes import (
         reshape,
     )  # deferred: needed for nested sequences of arrays only
 
     return reshape(stacked, shape + inner) if len(shape) != 1 else stacked
+
+
+def _check_leaves(leaves: list[Any], dtype: Any) -> None:
+    """Raise where a Python integer among arrays is none that their dtype has."""
+    if dtypes.kind_of(dtype) in ("i", "u"):
+        for leaf in leaves:
+            if type(leaf) is int:
+                dtypes.check_fits(leaf, dtype, "array")
 
 
 def leaves_for_type(leaves: list[Any], items: list[Any]) -> list[Any]:

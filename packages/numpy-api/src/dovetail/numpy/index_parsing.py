@@ -281,6 +281,10 @@ def stacked(entries: Any) -> Any:
         return entries
     parts = [stacked(e) for e in entries]
     dtype = dtypes.result_type(*parts)
+    if dtypes.kind_of(dtype) in ("i", "u"):
+        for part in parts:
+            if type(part) is int:
+                dtypes.check_fits(part, dtype, "a list with arrays")
     return stack([convert_element_type(p, dtype) for p in parts])
 
 

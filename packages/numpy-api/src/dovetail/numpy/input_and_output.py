@@ -6,7 +6,7 @@ All of this happens on the host: inside of a compiled function, at the time when
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Any
 
@@ -252,7 +252,7 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
 
     Returns:
         The array of a ``.npy`` file, on the default device; two bytes without a dtype are read as
-        bfloat16. Of a ``.npz`` file what NumPy returns: a mapping of names to NumPy arrays.
+        bfloat16. Of a ``.npz`` file an `Archive`: a mapping of names to NumPy arrays.
 
     Raises:
         OverflowError: a 64-bit integer in the file does not fit 32 bits, and ``enable_x64`` is off.
@@ -269,14 +269,70 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
          [0. 1.]]
     """
     found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
-        return found
+    if isinstance(found, np.lib.npyio.NpzFile):
+        return Archive(found)
+    return array(_restored(found)) if isinstance(found, np.ndarray) else found
+
+
+class Archive(Mapping[str, np.ndarray[Any, Any]]):
+    """The arrays of a ``.npz`` file by name, each read when it is asked for.
+
+    It can be used in a ``with`` statement, which closes the file.
+
+    Args:
+        file: the file as NumPy opens it.
+
+    Example:
+        >>> import io
+        >>> import dovetail.numpy as jnp
+        >>> file = io.BytesIO()
+        >>> jnp.savez(file, weights=jnp.ones(2, dtype="bfloat16"))
+        >>> _ = file.seek(0)
+        >>> with jnp.load(file) as arrays:
+        ...     print(arrays.files, arrays["weights"])
+        ['weights'] [1 1]
+    """
+
+    def __init__(self, file: np.lib.npyio.NpzFile) -> None:
+        self._file = file
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        found = self._file[name]
+        return _restored(found) if isinstance(found, np.ndarray) else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file)
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def __repr__(self) -> str:
+        return f"Archive of {', '.join(self) or 'nothing'}"
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the arrays."""
+        return list(self)
+
+    def close(self) -> None:
+        """Close the file; nothing can be read afterwards."""
+        self._file.close()
+
+
+def _restored(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of a file in the dtype that it was written from."""
     names = found.dtype.names
     if names is not None and len(names) == 1 and found.dtype[0].kind == "V":
-        found = found.view(dtypes.as_dtype(names[0]))
-    elif found.dtype == np.dtype("V2"):
-        found = found.view(dtypes.as_dtype("bfloat16"))
-    return array(found)
+        return found.view(dtypes.as_dtype(names[0]))
+    if found.dtype == np.dtype("V2"):
+        return found.view(dtypes.as_dtype("bfloat16"))
+    return found
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,8 @@ from dovetail.numpy.arguments import (
     broadcast_ranks,
     broadcast_result,
     convert,
-    inexact_dtype,
+    holds,
+    inexact_pair,
     literal,
     no_out,
     promoted_pair,
@@ -178,10 +179,9 @@ def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flip
 
     weak, array = (x, y) if flipped else (y, x)
     default, own = aval_of(weak).dtype, aval_of(array).dtype
-    theirs, mine = dtypes.iinfo(default), dtypes.iinfo(own)
-    if theirs.min <= mine.min and mine.max <= theirs.max:
+    if holds(default, own):
         return compare(weak, convert(array, default))
-    if mine.min <= theirs.min and theirs.max <= mine.max:
+    if holds(own, default):
         return compare(convert(weak, own), array)
     # Unsigned integers of the same width or a larger one: all are greater than a negative number.
     zero = literal(0, default, weak=True)
@@ -416,12 +416,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         >>> print(jnp.isclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.1])))
         [ True False]
     """
-    x, y = promoted_pair("isclose", a, b)
+    x, y = inexact_pair("isclose", a, b)
     dtype = x.dtype
     kind = dtypes.kind_of(dtype)
-    if kind not in ("f", "c"):
-        dtype = inexact_dtype(dtype)
-        x, y = convert(x, dtype), convert(y, dtype)
     real = dtypes.finfo(dtype).dtype if kind == "c" else dtype
     relative = convert(array_like(rtol, "isclose", "rtol"), real)
     absolute = convert(array_like(atol, "isclose", "atol"), real)
@@ -515,8 +512,8 @@ def _as_arrays(function: str, *args: Any) -> list[Any]:
 
 @compiled_with("equal_nan")
 def _all_equal(x: Any, y: Any, equal_nan: bool) -> Any:
-    x, y = promoted_pair("array_equal", x, y)
-    same = lax.eq(x, y)
+    same = _compared("array_equal", lax.eq_p, x, y)
     if equal_nan:
+        x, y = promoted_pair("array_equal", x, y)
         same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
     return all_of(same)

@@ -15,6 +15,7 @@ from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
     convert,
+    dtype_by_value,
     inexact_dtype,
     integer,
     literal,
@@ -26,6 +27,7 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.gathering import take
+from dovetail.numpy.reductions import sum_dtype
 from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
@@ -65,7 +67,7 @@ def isin(
     count = aval_of(y).size
     if not count:
         return lax.full(shape, bool(invert), bool)
-    dtype, _ = dtypes.result_of_pair(x.dtype, x.weak_type, y.dtype, y.weak_type)
+    dtype = dtype_by_value(x, y)
     x, y = convert(x, dtype), lax.sort(convert(y, dtype))
     # Where an element would be inserted among the sorted ones, it is if it is there at all.
     place = searchsorted(y, x)
@@ -128,7 +130,7 @@ def bincount(
         out_sharding: not supported.
 
     Returns:
-        A vector: integers, or of the dtype of `weights`.
+        A vector: integers, or of the dtype of the sum of `weights`.
 
     Raises:
         ConcretizationTypeError: `x` is traced and `length` is not given.
@@ -173,8 +175,9 @@ def _bincount(numbers: Any, weights: Any, size: int) -> Any:
             f"bincount: weights of shape {aval_of(counted).shape} must have the shape of x, "
             f"{aval_of(numbers).shape}"
         )
-    zeros = value(lax.full((size,), 0, aval_of(counted).dtype))
-    return zeros.at[places].add(counted, mode="drop")
+    dtype = sum_dtype(aval_of(counted).dtype, True)
+    zeros = value(lax.full((size,), 0, dtype))
+    return zeros.at[places].add(convert(counted, dtype), mode="drop")
 
 
 @compiled_with("left", "right", "period")
@@ -275,6 +278,8 @@ def interp(
 
 @compiled_with("shape")
 def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
+    if dtypes.itemsize_bits(aval_of(indices).dtype) < 32:
+        indices = convert(indices, np.dtype("int32"))
     dtype = aval_of(indices).dtype
     total = literal(math.prod(shape), dtype)
     zero = literal(0, dtype)

@@ -361,7 +361,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         )
     if not order:
         return x
-    x, constants = same_dtype([x, constants])
+    x, constants = same_dtype([inexact("polyint", v) for v in (x, constants)])
     if _size(constants) != order:
         constants = lax.broadcast_in_dim(constants, (order,), (0,))
     scales = [*_falling(_size(x), order), *map(math.factorial, range(order - 1, -1, -1))]

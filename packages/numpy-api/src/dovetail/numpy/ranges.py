@@ -20,11 +20,11 @@ from dovetail.numpy.arguments import (
     convert,
     host_array,
     inexact_dtype,
+    inexact_pair,
     integer,
     literal,
     no_sharding,
     requested_dtype,
-    same_dtype,
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import SMALL, on_device
@@ -198,9 +198,7 @@ def linspace(
 
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    first, last = same_dtype(
-        [array_like(start, "linspace", "start"), array_like(stop, "linspace", "stop")]
-    )
+    first, last = inexact_pair("linspace", start, stop)
     computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
     out = dtype or inexact_dtype(aval_of(first).dtype)
     first, last = convert(first, computed), convert(last, computed)
@@ -299,9 +297,7 @@ def geomspace(
 
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    first, last = same_dtype(
-        [array_like(start, "geomspace", "start"), array_like(stop, "geomspace", "stop")]
-    )
+    first, last = inexact_pair("geomspace", start, stop)
     computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("geomspace", (aval_of(first).shape, aval_of(last).shape))

@@ -68,7 +68,8 @@ def _finish(x: Any, shape: Shape, axes: Shape, keepdims: bool) -> Any:
     return kept(x, shape, axes) if keepdims else x
 
 
-def _sum_dtype(dtype: Any, promote_integers: bool) -> Any:
+def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
+    """The dtype of a sum: booleans are counted, and narrow integers added in the default dtype."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
         return dtypes.default_dtype("i")
@@ -93,7 +94,7 @@ def _accumulate(
 ) -> Any:
     x = array_like(a, function, "a")
     require_kind(function, x, "biufc", "numbers and booleans")
-    target = requested_dtype(function, dtype) or _sum_dtype(aval_of(x).dtype, promote_integers)
+    target = requested_dtype(function, dtype) or sum_dtype(aval_of(x).dtype, promote_integers)
     x = value(strong(convert(x, target)))
     if where is not None:
         x = masked(function, x, where, identity)

@@ -15,6 +15,7 @@ from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,
     convert,
+    dtype_by_value,
     host_array,
     integer,
     literal,
@@ -361,8 +362,7 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
 
 
 def _same(x: Any, y: Any) -> tuple[Any, Any]:
-    a, b = aval_of(x), aval_of(y)
-    dtype, _ = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
+    dtype = dtype_by_value(x, y)
     return convert(x, dtype), convert(y, dtype)
 
 

@@ -11,7 +11,7 @@ from dovetail.core.base import dtypes
 from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.trace.tracer import Tracer
+from dovetail.core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,
@@ -243,7 +243,6 @@ def _choose(numbers: Any, choices: Any, mode: str) -> Any:
     return cases[0] if count == 1 else lax.select_n(spread(which, shape), *cases)
 
 
-@compiled
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """Elements, or the nearer of two bounds where they are outside of them.
 
@@ -255,6 +254,10 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     Returns:
         An array of the common shape and dtype. On a bound the gradient is shared with it.
 
+    Raises:
+        OverflowError: elements would have to become a Python integer that their dtype cannot hold.
+            A bound beyond its other end has no effect.
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.clip(jnp.arange(6), 1, 3))
@@ -262,6 +265,22 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
         >>> print(jnp.clip(jnp.array([-1., 5.]), min=0))
         [0. 5.]
     """
+    if type(min) is int or type(max) is int:
+        min, max = _bounds_within(arr, min, max)
+    return _clip(arr, min, max)
+
+
+def _bounds_within(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Bounds without those that every integer of the array's dtype is within."""
+    if isinstance(x, (ArrayClass, np.ndarray)) and dtypes.kind_of(x.dtype) in ("i", "u"):
+        limits = dtypes.iinfo(x.dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
+    return low, high
+
+
+@compiled
+def _clip(arr: Any, min: Any, max: Any) -> Any:
     result = array_like(arr, "clip", "arr")
     for bound, name, extreme in ((min, "min", lax.max_p), (max, "max", lax.min_p)):
         if bound is None:

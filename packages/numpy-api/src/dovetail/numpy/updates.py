@@ -14,6 +14,7 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
+    array_like,
     canonical_axes,
     canonical_axis,
     convert,
@@ -251,7 +252,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """
     _not_in_place("place", "x, mask, vals", inplace)
     x, where = operand(arr, "place", "arr"), operand(mask, "place", "mask")
-    values = operand(vals, "place", "vals")
+    values = array_like(vals, "place", "vals")
     if aval_of(x).size != aval_of(where).size:
         raise ValueError(
             "place needs a mask of as many elements as the array, got shapes "
@@ -309,7 +310,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
             "fill_diagonal cannot change an array, which is immutable: write "
             "x = fill_diagonal(x, val, inplace=False) to get a changed copy"
         )
-    x, values = operand(a, "fill_diagonal"), operand(val, "fill_diagonal", "val")
+    x, values = operand(a, "fill_diagonal"), array_like(val, "fill_diagonal", "val")
     shape = aval_of(x).shape
     if len(shape) < 2:
         raise ValueError(f"fill_diagonal needs an array of rank 2 or more, got shape {shape}")
@@ -388,7 +389,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         raise ValueError(
             f"insert: obj must be an integer, a vector or a slice, got shape {aval_of(where).shape}"
         )
-    return _insert(x, where, operand(values, "insert", "values"), dimension)
+    return _insert(x, where, array_like(values, "insert", "values"), dimension)
 
 
 @compiled_with("axis")

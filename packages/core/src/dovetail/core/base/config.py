@@ -486,6 +486,16 @@ cpu_retained_memory = Option(
     "system map and clear fresh pages for each; read when the CPU backend starts.",
 )
 
+# How programs are compiled.
+optimization_level = Option(
+    "optimization_level",
+    _Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
+    "UNKNOWN",
+    'How much time compilers spend on making programs fast: "O0" for little, as tests want it; '
+    '"UNKNOWN" leaves it to them.',
+    affects_tracing=True,
+)
+
 # Finding mistakes.
 disable_jit = _DisableJit(
     "disable_jit",

@@ -96,6 +96,10 @@ def log_duration(step: str, name: str, seconds: float) -> None:
 # options
 
 
+# The numbers of XLA's enumeration `EffortLevel` in xla.proto.
+_EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+
+
 @caches.lru_cache(maxsize=256)
 def _compile_options(
     platform: str, device_ids: tuple[int, ...], wanted: tuple[tuple[str, OptionValue], ...]
@@ -155,7 +159,10 @@ def compile_options(
         TypeError: If an option's name is no string, or its value no bool, number or string.
     """
     check_options(wanted or {})
-    merged = manager().compile_options(platform, dict(wanted or {}))
+    asked = dict(wanted or {})
+    if effort := _EFFORTS[config.optimization_level.value]:
+        asked.setdefault("optimization_level", effort)
+    merged = manager().compile_options(platform, asked)
     ids = tuple([device.id for device in devices])
     result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
     return result

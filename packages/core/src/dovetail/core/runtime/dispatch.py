@@ -306,7 +306,11 @@ class _EagerFunction(JitFunction):
         options = self.options
         dynamic = [arg for i, arg in enumerate(args) if i not in options.static_argnums]
         keywords = [arg for name, arg in kwargs.items() if name not in options.static_argnames]
-        for leaf in pytree.leaves((dynamic, keywords)):
+        leaves = pytree.leaves((dynamic, keywords))
+        if any(type(leaf) is Literal for leaf in leaves):  # of a function that calls another one
+            args, kwargs = pytree.map(_scalar, (args, kwargs))
+            return self.compiled(*args, **kwargs), None, True
+        for leaf in leaves:
             if not isinstance(leaf, _ARRAY_TYPES) and not buffers.is_buffer(leaf):
                 # A tracer without its trace, an object with __array__, or no array at all: the
                 # function and the primitives that it calls know what to say.
@@ -348,6 +352,10 @@ class _EagerFunction(JitFunction):
         return update_wrapper(call, self.plain)
 
 
+def _scalar(value: Any) -> Any:
+    return literal_value(value) if type(value) is Literal else value
+
+
 def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
     """Arguments that may be Python integers and become integers of a dtype that holds fewer."""
     numbers = {
@@ -357,16 +365,23 @@ def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
     }
     if not numbers:
         return ()
-    from dovetail.core.basis.elementwise import convert_element_type_p  # deferred: a layer of ops
+    from dovetail.core.basis.elementwise import convert_element_type_p  # deferred: loads primitives
+    from dovetail.core.basis.structural import broadcast_in_dim_p, reshape_p  # deferred: likewise
 
     found = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive is convert_element_type_p and eqn.invars[0] in numbers:
+        operand = eqn.invars[0] if eqn.invars else None
+        if type(operand) is not Var or operand not in numbers:
+            continue
+        number = numbers[operand]
+        if eqn.primitive is broadcast_in_dim_p or eqn.primitive is reshape_p:
+            numbers[eqn.outvars[0]] = number
+        elif eqn.primitive is convert_element_type_p:
             dtype = eqn.params["new_dtype"]
             if dtypes.kind_of(dtype) in ("i", "u"):
-                source, target = dtypes.iinfo(eqn.invars[0].aval.dtype), dtypes.iinfo(dtype)
+                source, target = dtypes.iinfo(operand.aval.dtype), dtypes.iinfo(dtype)
                 if target.min > source.min or target.max < source.max:
-                    found.append((numbers[eqn.invars[0]], dtype))
+                    found.append((number, dtype))
     return tuple(found)
 
 
