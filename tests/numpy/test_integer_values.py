@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable
@@ -145,6 +146,17 @@ def test_a_call_that_fits_does_not_let_others_pass() -> None:
     assert [(x + n).tolist() for n in (1, 255)] == [[1, 2, 3], [255, 0, 1]]
     with pytest.raises(OverflowError, match="add: the Python integer 256 does not fit uint8"):
         x + 256
+    for wide in (np.arange(3, dtype="int16"), jnp.arange(3, dtype="int16")):
+        assert [(wide + jnp.int16(n)).tolist() for n in (1, 300)] == [[1, 2, 3], [300, 301, 302]]
+        assert jnp.add(wide, 300).tolist() == [300, 301, 302]
+    for narrow in (x, np.arange(3, dtype="uint8")):
+        for number in (3, 300):
+            with pytest.raises(OverflowError) if number == 300 else contextlib.nullcontext():
+                assert jnp.add(narrow, number).tolist() == [3, 4, 5]
+    with dt.enable_x64(True):
+        assert (x + 7).tolist() == [7, 8, 9]
+        with pytest.raises(OverflowError):
+            x + 256
     # An array of the default dtype is no Python integer, and is converted as ever.
     assert (x + jnp.array(256, "int32")).dtype == np.int32
 

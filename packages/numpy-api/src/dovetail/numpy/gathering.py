@@ -17,6 +17,7 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.indexing import get
 from dovetail.numpy.shapes import broadcast_to, operand, reshaped
 
@@ -71,6 +72,23 @@ def take(
         [30. 10. nan]
     """
     no_out("take", out)
+    promises = bool(unique_indices), bool(indices_are_sorted)
+    if fill_value is None and index_mode.value != "raise":
+        return _taken(a, indices, axis, mode, *promises)
+    # Positions are checked at once where they are known; a fill value may be an array.
+    return plain(_taken)(a, indices, axis, mode, *promises, fill_value)
+
+
+@compiled_with("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+def _taken(
+    a: Any,
+    indices: Any,
+    axis: int | None,
+    mode: str | None,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    fill_value: Any = None,
+) -> Any:
     x = operand(a, "take")
     where = array_like(indices, "take", "indices")
     require_kind("take", where, "iu", "integer indices")

@@ -340,6 +340,7 @@ def _matrices_last(function: str, x: Any, axis1: int, axis2: int) -> Any:
     return permuted(x, others + plane)
 
 
+@compiled_with("offset", "axis1", "axis2", "dtype", "out")
 def trace(
     a: Any,
     offset: Any = 0,

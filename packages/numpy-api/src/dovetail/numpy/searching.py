@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -297,6 +297,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 # ------------------------------------------------------------------------------- sorted arrays
 
 
+@compiled_with("side", "method")
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Any:
@@ -336,7 +337,6 @@ def searchsorted(
     return _searchsorted(x, operand(v, "searchsorted", "v"), side, method == "compare_all")
 
 
-@compiled_with("side", "compare_all")
 def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
     default = dtypes.default_dtype("i")
     shape = aval_of(v).shape
@@ -350,15 +350,30 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
         values = lax.broadcast_in_dim(flat, (flat.size, count), (0,))
         below = _below(rows, values, side)
         return reshaped(lax.reduce_sum(convert(below, default), (1,)), shape)
+
     # Binary search, one bit of the answer a step: the number of elements that are below.
-    found = lax.full((flat.size,), 0, default)
-    for bit in reversed(range(count.bit_length())):
-        tried = lax.add(found, literal(1 << bit, default))
+    def step(bit: Any, found: Any) -> Any:
+        tried = lax.add(found, lax.shift_left(literal(1, default), bit))
         inside = lax.le(tried, literal(count, default))
         position = lax.sub(lax.min(tried, literal(count, default)), literal(1, default))
         element = take(x, position, mode="promise_in_bounds")
-        found = pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
+        return pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
+
+    found = lax.full((flat.size,), 0, default)
+    steps = count.bit_length()
+    if steps <= _UNROLLED:
+        for bit in reversed(range(steps)):
+            found = step(literal(bit, default), found)
+    else:
+        # Unrolled, XLA would make one kernel of all steps, which it does not vectorise.
+        last = literal(steps - 1, default)
+        found = lax.fori_loop(
+            0, steps, lambda i, so_far: step(lax.sub(last, convert(i, default)), so_far), found
+        )
     return reshaped(found, shape)
+
+
+_UNROLLED: Final = 5
 
 
 def _same(x: Any, y: Any) -> tuple[Any, Any]:

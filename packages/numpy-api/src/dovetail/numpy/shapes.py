@@ -171,6 +171,7 @@ def permuted(x: Any, permutation: Shape) -> Any:
     return transpose_p.bind(x, permutation=permutation)
 
 
+@compiled_with("order", "out_sharding")
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements of an array in one dimension.
 
@@ -470,6 +471,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
+@compiled_with("axis1", "axis2")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """The array with two dimensions exchanged.
 
@@ -551,6 +553,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 # ------------------------------------------------------------------------------ elements move
 
 
+@compiled_with("axis")
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """The array with its elements in reverse order along some dimensions.
 
@@ -602,6 +605,7 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
+@compiled_with("k", "axes")
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """The array turned by right angles in the plane of two dimensions.
 

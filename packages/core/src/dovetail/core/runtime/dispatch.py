@@ -51,6 +51,7 @@ __all__ = [
 
 Missed = tuple[Any, FastpathData | None, bool]
 
+_PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
 
@@ -257,12 +258,16 @@ class _NotSupported(Exception):
 class _EagerFunction(JitFunction):
     """A function that is compiled as one unit when called on arrays, and inlined when traced."""
 
-    __slots__ = ("is_operator", "plain")
+    __slots__ = ("checks", "is_operator", "limits", "plain", "unchecked")
 
     has_lines = False
 
     def __init__(
-        self, function: Callable[..., Any], options: JitOptions, is_operator: bool
+        self,
+        function: Callable[..., Any],
+        options: JitOptions,
+        is_operator: bool,
+        checks: bool = True,
     ) -> None:
         @wraps(function)
         def supported(*args: Any, **kwargs: Any) -> Any:
@@ -273,6 +278,11 @@ class _EagerFunction(JitFunction):
 
         self.plain = function
         self.is_operator = is_operator
+        # Python integers that become narrower ones are checked here, and the call is then that of
+        # a twin without checks, which C++ may remember.
+        self.checks = checks
+        self.limits: dict[Any, tuple[tuple[int, int, int], ...]] = {}
+        self.unchecked: _EagerFunction | None = None
         super().__init__(supported, options)
         update_wrapper(self.compiled, function)
 
@@ -295,6 +305,11 @@ class _EagerFunction(JitFunction):
         if state.trace is not evaluation_trace:
             # Nothing is remembered of such a call, so that an error of it pins nothing either.
             return self.inline(*args, **kwargs), None, True
+        if self.limits and not kwargs:
+            limits = self.limits.get(self._kinds(args), ())
+            if limits and all(low <= args[i] <= high for i, low, high in limits):
+                assert self.unchecked is not None
+                return self.unchecked.compiled(*args), None, True
         try:
             return super().miss(*args, **kwargs)
         except _NotSupported:
@@ -319,16 +334,50 @@ class _EagerFunction(JitFunction):
 
     def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
         found = super().staged(parts, avals)
+        limits = []
+        flat = len(parts.leaves) == len(parts.positions)
         for number, dtype in found.narrowed:
             leaf = parts.leaves[number]
-            if type(leaf) is int:
-                dtypes.check_fits(leaf, dtype, self.options.name)
+            if type(leaf) is not int:
+                continue
+            dtypes.check_fits(leaf, dtype, self.options.name)
+            if flat:
+                bounds = dtypes.iinfo(dtype)
+                limits.append((parts.positions[number], int(bounds.min), int(bounds.max)))
+        if limits and not parts.kwargs:
+            self.unchecked = self.unchecked or _EagerFunction(
+                self.plain, self.options, self.is_operator, checks=False
+            )
+            if kinds := self._kinds(parts.args):
+                self.limits[kinds] = tuple(limits)
         return found
 
     def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> Staged:
         staged = super()._stage(parts, avals, names)
-        staged.narrowed = _narrowed(staged.closed.jaxpr)
+        if self.checks:
+            staged.narrowed = _narrowed(staged.closed.jaxpr)
         return staged
+
+    def _kinds(self, args: Sequence[Any]) -> Any:
+        """What decides the program for arrays and Python numbers; None for other arguments."""
+        statics = self.options.static_argnums
+        kinds: list[Any] = [config.trace_key()]
+        for i, arg in enumerate(args):
+            if i in statics:
+                kinds.append(arg)
+            elif type(arg) is Array:
+                kinds.append(arg.aval)
+            elif type(arg) in _PYTHON_NUMBERS:
+                kinds.append(type(arg))
+            else:
+                return None
+        return tuple(kinds)
+
+    def clear(self) -> None:
+        super().clear()
+        self.limits.clear()
+        if self.unchecked is not None:
+            self.unchecked.clear()
 
     def hashable(self) -> Callable[..., Any]:
         """The compiled function, which also takes lists and arrays as static arguments.
