@@ -299,6 +299,16 @@ def test_spaces(ends: tuple[Any, Any], num: int, endpoint: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+@pytest.mark.parametrize(
+    ("first", "last", "num", "endpoint"),
+    [(5, 5, 3, False), (0, 9, 10, True), (3, -8, 12, True), (-5, 5, 4, False), (0, 3, 30, True)],
+)
+def test_linspace_of_integers(first: int, last: int, num: int, endpoint: bool, dtype: str) -> None:
+    want = np.linspace(first, last, num, endpoint=endpoint, dtype=dtype)
+    same(jnp.linspace(first, last, num, endpoint=endpoint, dtype=dtype), want)
+
+
 def test_linspace_details() -> None:
     values, step = jnp.linspace(0, 1, 5, retstep=True)
     assert float(step) == 0.25

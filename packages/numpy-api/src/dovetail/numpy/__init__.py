@@ -54,7 +54,7 @@ _MODULES = {
     ),
     "dovetail.numpy.joining": (
         "append array_split block column_stack concat concatenate dsplit dstack hsplit "
-        "hstack pad repeat resize split stack tile unstack vsplit vstack"
+        "hstack repeat resize split stack tile unstack vsplit vstack"
     ),
     "dovetail.numpy.logic": (
         "allclose array_equal array_equiv equal greater greater_equal isclose isfinite isinf "
@@ -67,6 +67,7 @@ _MODULES = {
         "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
     ),
     "dovetail.numpy.nan_reductions": ("nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
+    "dovetail.numpy.padding": ("pad"),
     "dovetail.numpy.polynomials": (
         "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
     ),

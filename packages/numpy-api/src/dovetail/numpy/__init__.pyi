@@ -163,7 +163,6 @@ from dovetail.numpy.joining import dsplit as dsplit
 from dovetail.numpy.joining import dstack as dstack
 from dovetail.numpy.joining import hsplit as hsplit
 from dovetail.numpy.joining import hstack as hstack
-from dovetail.numpy.joining import pad as pad
 from dovetail.numpy.joining import repeat as repeat
 from dovetail.numpy.joining import resize as resize
 from dovetail.numpy.joining import split as split
@@ -220,6 +219,7 @@ from dovetail.numpy.nan_reductions import nanprod as nanprod
 from dovetail.numpy.nan_reductions import nanstd as nanstd
 from dovetail.numpy.nan_reductions import nansum as nansum
 from dovetail.numpy.nan_reductions import nanvar as nanvar
+from dovetail.numpy.padding import pad as pad
 from dovetail.numpy.polynomials import poly as poly
 from dovetail.numpy.polynomials import polyadd as polyadd
 from dovetail.numpy.polynomials import polyder as polyder

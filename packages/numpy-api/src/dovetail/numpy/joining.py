@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ops.joining import concatenate_p, split_p, stack_p, unstack_p
 from dovetail.core.ops.shape import tile_p
-from dovetail.core.ops.slicing import pad_p, slice_dimension
+from dovetail.core.ops.slicing import slice_dimension
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
@@ -572,105 +572,3 @@ def _resized(x: Any, new_shape: Shape) -> Any:
     if size < count:
         flat = tile_p.bind(flat, reps=(-(-count // size),))
     return reshaped(slice_dimension(flat, 0, count, 0), new_shape)
-
-
-# ------------------------------------------------------------------------------------ padding
-
-
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    """The array with elements added before and after those of each dimension.
-
-    Args:
-        array: array or scalar.
-        pad_width: how many: one number, ``(before, after)``, or one such pair for each dimension.
-        mode: "constant", "empty" (zeros), "edge" (the outermost element), "wrap" (the other end),
-            "reflect" (mirrored without the outermost element), "symmetric" (mirrored with it).
-        **kwargs: `constant_values` for "constant": a number, or pairs like those of `pad_width`.
-
-    Returns:
-        An array of the same dtype.
-
-    Raises:
-        ValueError: a width is negative, or the mode is not one of these.
-
-    Example:
-        >>> import dovetail.numpy as jnp
-        >>> print(jnp.pad(jnp.arange(3), (1, 2), constant_values=7))
-        [7 0 1 2 7 7]
-        >>> print(jnp.pad(jnp.arange(3), 2, mode="reflect"))
-        [2 1 0 1 2 1 0]
-    """
-    x = operand(array, "pad", "array")
-    rank = aval_of(x).ndim
-    widths = _pairs("pad_width", pad_width, rank)
-    if any(n < 0 for pair in widths for n in pair):
-        raise ValueError(f"pad: pad_width must not be negative, got {pad_width}")
-    allowed = {"constant_values"} if mode == "constant" else set()
-    unknown = sorted(set(kwargs) - allowed)
-    if mode not in _MODES:
-        raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
-    if unknown:
-        raise ValueError(f"pad: mode {mode!r} does not take {', '.join(unknown)}")
-    if mode in ("constant", "empty"):
-        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
-    for dimension, (before, after) in enumerate(widths):
-        if before or after:
-            x = _pad_from_itself(x, dimension, before, after, mode)
-    return x
-
-
-_MODES = ("constant", "empty", "edge", "wrap", "reflect", "symmetric")
-
-
-def _pairs(argument: str, given: Any, rank: int) -> list[tuple[int, int]]:
-    if isinstance(given, dict):
-        raise TypeError(f"pad: {argument} must be a number or pairs of numbers, got a dict")
-    table = np.asarray(given)
-    if table.dtype.kind not in "iu":
-        raise TypeError(f"pad: {argument} must hold integers, got {given!r}")
-    try:
-        spread = np.broadcast_to(table, (rank, 2))
-    except ValueError:
-        raise ValueError(
-            f"pad: {argument} must be a number, a pair, or one pair for each of the {rank} "
-            f"dimensions, got {given!r}"
-        ) from None
-    return [(int(a), int(b)) for a, b in spread]
-
-
-def _pad_constant(x: Any, widths: list[tuple[int, int]], constant_values: Any) -> Any:
-    dtype = aval_of(x).dtype
-    rank = len(widths)
-    if not isinstance(constant_values, (tuple, list)) and not np.ndim(constant_values):
-        fill = convert(array_like(constant_values, "pad", "constant_values"), dtype)
-        return pad_p.bind(x, fill, padding_config=tuple((a, b, 0) for a, b in widths))
-    values = np.broadcast_to(np.asarray(constant_values), (rank, 2))
-    for dimension, (before, after) in enumerate(widths):
-        for side, width in enumerate((before, after)):
-            config = [(0, 0, 0)] * rank
-            config[dimension] = (0, width, 0) if side else (width, 0, 0)
-            fill = literal(values[dimension, side].item(), dtype)
-            x = pad_p.bind(x, fill, padding_config=tuple(config))
-    return x
-
-
-def _pad_from_itself(x: Any, dimension: int, before: int, after: int, mode: str) -> Any:
-    from dovetail.numpy.gathering import take  # deferred: needed in these modes only
-
-    size = aval_of(x).shape[dimension]
-    if not size:
-        raise ValueError(
-            f"pad: mode {mode!r} cannot extend axis {dimension}, which has no elements"
-        )
-    places = np.arange(-before, size + after)
-    if mode == "edge":
-        places = places.clip(0, size - 1)
-    elif mode == "wrap":
-        places = places % size
-    else:
-        # Mirroring repeats with twice the size, or two less where the ends are not doubled.
-        period = 2 * size if mode == "symmetric" else max(2 * size - 2, 1)
-        places = places % period
-        last = period - 1 if mode == "symmetric" else period
-        places = np.where(places < size, places, last - places)
-    return take(x, places.astype(np.int32), axis=dimension, mode="clip")

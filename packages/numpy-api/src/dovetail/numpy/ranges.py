@@ -229,7 +229,11 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     if place:
         result = moveaxis(result, 0, place)
     if dtypes.kind_of(out) in ("i", "u"):
-        result = lax.floor(result)
+        # What is an integer but for rounding stays that one, as it does in NumPy's 64 bits.
+        nearest = lax.round(result, lax.RoundingMethod.TO_NEAREST_EVEN)
+        error = lax.abs(lax.sub(result, nearest))
+        bound = lax.mul(lax.abs(nearest), literal(4 * float(dtypes.finfo(real).eps), real))
+        result = pick(lax.le(error, bound), nearest, lax.floor(result))
     return convert(result, out), step
 
 
