@@ -135,6 +135,14 @@ def versions(python: str, packages: tuple[str, ...]) -> str:
     ).stdout.strip()
 
 
+def show(lines: list[str], output: Path | None) -> None:
+    """Print a table, and write it to a file if one is given."""
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if output is not None:
+        output.write_text(text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dovetail", required=True, help="Python that has dovetail")
@@ -192,10 +200,7 @@ def main() -> int:
         f"{warm * 1e3:.0f} ms in a "
         f"second one with a warm cache on disk: {warm / cold:.2f} of it (bar 0.50: {verdict}).",
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.output:
-        options.output.write_text(text)
+    show(lines, options.output)
     return 0
 
 

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from compare import versions
+from compare import show, versions
 from compare_operations import Worker
 
 #: The most that a figure may be of JAX's: of indexing and updates of small matrices, of all others.
@@ -87,10 +87,7 @@ def main() -> int:
         f"Geometric mean of the times of JAX: {statistics.geometric_mean(ratios):.2f}. Missed: "
         f"{', '.join(missed) or 'none'}.",
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.output:
-        options.output.write_text(text)
+    show(lines, options.output)
     return 0
 
 

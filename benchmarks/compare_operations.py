@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from compare import versions
+from compare import show, versions
 
 HERE = Path(__file__).parent
 GEOMETRIC_MEAN = 0.6
@@ -141,10 +141,7 @@ def main() -> int:
         f"{'ok' if mean <= GEOMETRIC_MEAN else 'missed'}). Above {LARGEST}: "
         f"{', '.join(slow) or 'none'}.",
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.output:
-        options.output.write_text(text)
+    show(lines, options.output)
     return 0
 
 

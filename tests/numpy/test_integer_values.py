@@ -157,6 +157,11 @@ def test_a_call_that_fits_does_not_let_others_pass() -> None:
         assert (x + 7).tolist() == [7, 8, 9]
         with pytest.raises(OverflowError):
             x + 256
+    # A weakly typed array is no Python integer: it is converted, and lets no integer pass later.
+    for _ in range(3):
+        assert (x + jnp.asarray(256)).tolist() == [0, 1, 2]
+        with pytest.raises(OverflowError):
+            x + 256
     # An array of the default dtype is no Python integer, and is converted as ever.
     assert (x + jnp.array(256, "int32")).dtype == np.int32
 

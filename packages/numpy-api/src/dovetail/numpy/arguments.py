@@ -221,15 +221,9 @@ def dtype_by_value(x: Any, y: Any) -> Any:
     a, b = aval_of(x), aval_of(y)
     if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in ("i", "u") for v in (a, b)):
         weak, own = (a.dtype, b.dtype) if a.weak_type else (b.dtype, a.dtype)
-        if holds(weak, own):
+        if dtypes.holds(weak, own):
             return weak
     return dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)[0]
-
-
-def holds(dtype: Any, other: Any) -> bool:
-    """Whether an integer dtype has every number of another one."""
-    mine, others = dtypes.iinfo(dtype), dtypes.iinfo(other)
-    return bool(mine.min <= others.min and others.max <= mine.max)
 
 
 def promoted(function: str, *args: Any, names: Sequence[str] = _NAMES) -> list[Any]:

@@ -79,7 +79,7 @@ def take(
     return plain(_taken)(a, indices, axis, mode, *promises, fill_value)
 
 
-@compiled_with("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+@compiled_with("axis", "mode", "unique_indices", "indices_are_sorted")
 def _taken(
     a: Any,
     indices: Any,

@@ -15,7 +15,6 @@ from dovetail.numpy.arguments import (
     broadcast_ranks,
     broadcast_result,
     convert,
-    holds,
     inexact_pair,
     literal,
     no_out,
@@ -179,9 +178,9 @@ def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flip
 
     weak, array = (x, y) if flipped else (y, x)
     default, own = aval_of(weak).dtype, aval_of(array).dtype
-    if holds(default, own):
+    if dtypes.holds(default, own):
         return compare(weak, convert(array, default))
-    if holds(own, default):
+    if dtypes.holds(own, default):
         return compare(convert(weak, own), array)
     # Unsigned integers of the same width or a larger one: all are greater than a negative number.
     zero = literal(0, default, weak=True)

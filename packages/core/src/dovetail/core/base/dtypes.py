@@ -291,6 +291,12 @@ def check_python_int(value: int) -> None:
     )
 
 
+def holds(dtype: Any, other: Any) -> bool:
+    """Whether an integer dtype has every number of another one."""
+    mine, others = iinfo(dtype), iinfo(other)
+    return bool(mine.min <= others.min and others.max <= mine.max)
+
+
 def check_fits(value: int, dtype: Any, function: str) -> None:
     """Raise if an integer dtype cannot hold a Python integer that is combined with it.
 

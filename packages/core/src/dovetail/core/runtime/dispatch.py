@@ -51,6 +51,7 @@ __all__ = [
 
 Missed = tuple[Any, FastpathData | None, bool]
 
+_MAX_LIMITS: Final = 256
 _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
@@ -306,8 +307,8 @@ class _EagerFunction(JitFunction):
             # Nothing is remembered of such a call, so that an error of it pins nothing either.
             return self.inline(*args, **kwargs), None, True
         if self.limits and not kwargs:
-            limits = self.limits.get(self._kinds(args), ())
-            if limits and all(low <= args[i] <= high for i, low, high in limits):
+            limits = self.limits.get(self._kinds(args))
+            if limits is not None and all(low <= args[i] <= high for i, low, high in limits):
                 assert self.unchecked is not None
                 return self.unchecked.compiled(*args), None, True
         try:
@@ -334,22 +335,18 @@ class _EagerFunction(JitFunction):
 
     def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
         found = super().staged(parts, avals)
-        limits = []
-        flat = len(parts.leaves) == len(parts.positions)
-        for number, dtype in found.narrowed:
-            leaf = parts.leaves[number]
-            if type(leaf) is not int:
-                continue
-            dtypes.check_fits(leaf, dtype, self.options.name)
-            if flat:
-                bounds = dtypes.iinfo(dtype)
-                limits.append((parts.positions[number], int(bounds.min), int(bounds.max)))
-        if limits and not parts.kwargs:
+        integers = [(n, dtype) for n, dtype in found.narrowed if type(parts.leaves[n]) is int]
+        for number, dtype in integers:
+            dtypes.check_fits(parts.leaves[number], dtype, self.options.name)
+        kinds = None if not found.narrowed or parts.kwargs else self._kinds(parts.args)
+        if kinds is not None:  # each positional argument is one leaf then
             self.unchecked = self.unchecked or _EagerFunction(
                 self.plain, self.options, self.is_operator, checks=False
             )
-            if kinds := self._kinds(parts.args):
-                self.limits[kinds] = tuple(limits)
+            if len(self.limits) >= _MAX_LIMITS:
+                self.limits.clear()
+            bounds = [(parts.positions[n], dtypes.iinfo(dtype)) for n, dtype in integers]
+            self.limits[kinds] = tuple([(i, int(b.min), int(b.max)) for i, b in bounds])
         return found
 
     def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> Staged:
@@ -427,10 +424,8 @@ def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
             numbers[eqn.outvars[0]] = number
         elif eqn.primitive is convert_element_type_p:
             dtype = eqn.params["new_dtype"]
-            if dtypes.kind_of(dtype) in ("i", "u"):
-                source, target = dtypes.iinfo(operand.aval.dtype), dtypes.iinfo(dtype)
-                if target.min > source.min or target.max < source.max:
-                    found.append((number, dtype))
+            if dtypes.kind_of(dtype) in ("i", "u") and not dtypes.holds(dtype, operand.aval.dtype):
+                found.append((number, dtype))
     return tuple(found)
 
 
