@@ -135,6 +135,17 @@ def test_what_is_not_a_number_spreads(name: str) -> None:
         np.testing.assert_allclose(abs(getattr(found, part)), abs(getattr(expected, part)))
 
 
+def test_a_dimension_that_is_not_there_is_an_index_error() -> None:
+    for call in (jnp.sum, jnp.sort, jnp.flip, jnp.expand_dims, jnp.cumulative_sum):
+        for kind in (IndexError, ValueError, np.exceptions.AxisError):
+            with pytest.raises(kind, match="axis 5 is out of bounds"):
+                call(jnp.ones((2, 3)), axis=5)
+
+
+def test_nothing_is_no_dtype() -> None:
+    assert not [t for t in (jnp.float32, jnp.float64, jnp.int32, jnp.bool_) if t == None]  # noqa: E711
+
+
 def test_expected_failures_have_reasons() -> None:
     file = Path(__file__).parents[1] / "conformance" / "array_api_failures.txt"
     lines = file.read_text(encoding="utf-8").splitlines()

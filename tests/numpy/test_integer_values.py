@@ -92,6 +92,8 @@ def test_what_fits_is_kept() -> None:
 
 NARROW = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 INTEGERS = (0, 5, 44, -1, -300, 300, 70_000, 2**31 - 1, -(2**31))
+# An unsigned dtype of the default width holds these, and the default integer dtype does not.
+LARGE_UNSIGNED = (2**31, 2**32 - 1)
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.and_)
 
@@ -117,9 +119,10 @@ def ways(compute: Operator, x: Any, number: int) -> dict[str, Callable[[], Any]]
 @pytest.mark.parametrize("dtype", NARROW)
 def test_comparisons_are_by_value(dtype: str, compare: Operator) -> None:
     x = extremes(dtype)
-    for number in INTEGERS:
+    for number in INTEGERS + LARGE_UNSIGNED:
         calls = ways(compare, jnp.asarray(x), number)
-        calls["argument"] = functools.partial(dt.jit(compare), x, number)
+        if number in INTEGERS:
+            calls["argument"] = functools.partial(dt.jit(compare), x, number)
         for way, call in calls.items():
             want = compare(number, x) if "left" in way else compare(x, number)
             np.testing.assert_array_equal(np.asarray(call()), want, f"{way}: {number}")
@@ -128,17 +131,50 @@ def test_comparisons_are_by_value(dtype: str, compare: Operator) -> None:
 @pytest.mark.parametrize("compute", ARITHMETIC)
 @pytest.mark.parametrize("dtype", NARROW)
 def test_integers_fit_where_they_do_in_numpy(dtype: str, compute: Operator) -> None:
-    for number in (5, -1, 300):
+    for number in (5, -1, 300, *LARGE_UNSIGNED):
         for way, call in ways(compute, jnp.asarray(extremes(dtype)), number).items():
             try:
                 with np.errstate(all="ignore"):
                     x = extremes(dtype)
                     want = compute(number, x) if "left" in way else compute(x, number)
             except OverflowError:
-                with pytest.raises(OverflowError, match=f"{number} does not fit {dtype}"):
+                place = dtype if number in INTEGERS else "int32"
+                with pytest.raises(OverflowError, match=f"{number} does not fit {place}"):
                     call()
             else:
                 np.testing.assert_array_equal(np.asarray(call()), want, f"{way}: {number}")
+
+
+U32 = np.array([1, 2**32 - 1], "uint32")
+F32 = np.array([1, 2], "float32")
+LARGE_OPERANDS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "and": lambda np_, x, n: x & n,
+    "maximum": lambda np_, x, n: np_.maximum(x, n),
+    "where": lambda np_, x, n: np_.where(x == 1, n, x),
+    "select": lambda np_, x, n: np_.select([x == 1], [x], n),
+    "clip": lambda np_, x, n: np_.clip(x, n, None),
+    "isin": lambda np_, x, n: np_.isin(x, n),
+    "searchsorted": lambda np_, x, n: np_.searchsorted(x, n),
+    "insert": lambda np_, x, n: np_.insert(x, 0, n),
+    "full_like": lambda np_, x, n: np_.full_like(x, n),
+    "full": lambda np_, x, n: np_.full(2, n, x.dtype),
+    "full of floats": lambda np_, x, n: np_.full(2, n, "float32"),
+    "set": lambda np_, x, n: x.at[0].set(n) if np_ is jnp else np.array([n, x[1]], x.dtype),
+    "float": lambda np_, x, n: np_.asarray(F32) * n,
+    "large float": lambda np_, x, n: np_.asarray(F32) * 10**30,
+}
+
+
+@pytest.mark.parametrize("name", LARGE_OPERANDS)
+@pytest.mark.parametrize("x64", [False, True])
+def test_the_dtype_of_the_array_may_hold_more_than_the_default_one(name: str, x64: bool) -> None:
+    call = LARGE_OPERANDS[name]
+    x = U32.astype("uint64") if x64 else U32
+    n = 2**64 - 1 if x64 else 2**32 - 1
+    want = call(np, x, n)
+    with dt.enable_x64(x64):
+        for found in (call(jnp, jnp.asarray(x), n), dt.jit(lambda x: call(jnp, x, n))(x)):
+            np.testing.assert_array_equal(np.asarray(found), want)
 
 
 def test_a_call_that_fits_does_not_let_others_pass() -> None:

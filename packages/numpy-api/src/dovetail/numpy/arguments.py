@@ -59,7 +59,6 @@ def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promoti
 
 def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
     if type(value) is int and dtypes.kind_of(dtype) in ("i", "u"):
-        dtypes.check_python_int(value)
         dtypes.check_fits(value, dtype, function)
     if weak:
         value = dtypes.scalar_type_of(dtype)(value)
@@ -414,11 +413,11 @@ def canonical_axis(function: str, axis: Any, ndim: int, argument: str = "axis") 
     """A dimension, counted from the front.
 
     Raises:
-        ValueError: it is out of bounds.
+        AxisError: it is out of bounds; a ValueError and an IndexError, as in NumPy.
     """
     place = integer(function, argument, axis)
     if not -ndim <= place < ndim:
-        raise ValueError(
+        raise np.exceptions.AxisError(
             f"{function}: {argument} {place} is out of bounds for an array of dimension {ndim}"
             + (f"; it must be from {-ndim} to {ndim - 1}" if ndim else "")
         )
@@ -429,7 +428,8 @@ def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") 
     """Dimensions, counted from the front; all of them for None.
 
     Raises:
-        ValueError: one is out of bounds, or is named twice.
+        AxisError: one is out of bounds.
+        ValueError: one is named twice.
     """
     if axis is None:
         return tuple(range(ndim))

@@ -182,12 +182,16 @@ def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flip
         return compare(weak, convert(array, default))
     if dtypes.holds(own, default):
         return compare(convert(weak, own), array)
-    # Unsigned integers of the same width or a larger one: all are greater than a negative number.
-    zero = literal(0, default, weak=True)
-    result = compare(lax.convert_element_type(lax.max(weak, zero), own), array)
+    # One has signs, and the other is as wide or wider and has none: any is greater than a negative.
+    weak_is_signed = dtypes.kind_of(default) == "i"
+    signed, unsigned = (weak, own) if weak_is_signed else (array, default)
+    zero = literal(0, aval_of(signed).dtype, aval_of(signed).weak_type)
+    raised = lax.convert_element_type(lax.max(signed, zero), unsigned)
+    result = compare(raised, array) if weak_is_signed else compare(weak, raised)
     order = getattr(operator, primitive.name)
-    below = literal(order(0, 1) if flipped else order(1, 0), np.dtype(bool))
-    return pick(lax.lt(weak, zero), below, result)
+    is_left = weak_is_signed == flipped
+    below = literal(order(0, 1) if is_left else order(1, 0), np.dtype(bool))
+    return pick(lax.lt(signed, zero), below, result)
 
 
 @universal(2, identity=True)

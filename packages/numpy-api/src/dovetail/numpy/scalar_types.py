@@ -35,6 +35,8 @@ class ScalarType(type):
     def __eq__(cls, other: object) -> bool:
         if cls is other:
             return True
+        if other is None:  # which stands for float64 to NumPy
+            return False
         try:
             return bool(cls.dtype == np.dtype(other))  # type: ignore[call-overload]
         except (TypeError, ValueError, SyntaxError):  # the latter two for text

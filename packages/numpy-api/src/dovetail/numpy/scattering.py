@@ -36,7 +36,7 @@ from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
 from dovetail.core.runtime.dispatch import compile_eager
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import ArrayClass, Tracer
-from dovetail.numpy.arguments import convert
+from dovetail.numpy.arguments import convert, fits
 from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.index_plan import Plan
 from dovetail.numpy.indexing import check, is_eager, join, split
@@ -226,13 +226,14 @@ def update(
     """What a method of `x.at[index]` gives, from its arguments as they were passed."""
     if type(values) not in _SCALARS:
         values = _checked_values(values, method)
+    if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
+        dtypes.check_fits(values, x.aval.dtype, f"x.at[...].{method}")
+        if not fits(values, dtypes.default_dtype("i")):
+            values = np.asarray(values, x.aval.dtype)
     if method in _FAMILY:
         _check_loss(x, values, method)
     shape = x.aval.shape
     parsed_mode = GatherScatterMode.from_any(mode)
-    if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
-        dtypes.check_python_int(values)
-        dtypes.check_fits(values, x.aval.dtype, f"x.at[...].{method}")
     if is_eager(x):
         if _is_simple_mask(x, index, values, method):
             return _mask_setter(method)(x, index, values)

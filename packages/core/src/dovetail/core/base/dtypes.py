@@ -311,6 +311,7 @@ def check_fits(value: int, dtype: Any, function: str) -> None:
     limits = iinfo(dtype)
     if limits.min <= value <= limits.max:
         return
+    check_python_int(value)
     same = value % (1 << limits.bits)
     if same > limits.max:
         same -= 1 << limits.bits

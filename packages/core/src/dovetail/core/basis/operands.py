@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.core.base import dtypes
 from dovetail.core.base.errors import NonArrayArgumentError
 from dovetail.core.ir.avals import (
+    ShapedArray,
     as_array,
     aval_of,
     is_array_like,
@@ -32,7 +33,8 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
         argument: name of its argument, for the message.
 
     Returns:
-        `x` itself, or a `Literal` for a scalar of the host.
+        `x` itself, or a `Literal` for a scalar of the host. A Python integer too large for the
+        default integer dtype is one of the unsigned dtype of that width, if it fits that.
 
     Raises:
         NonArrayArgumentError: `x` is none of these.
@@ -40,7 +42,7 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
     if isinstance(x, ArrayClass) or type(x) is Literal:
         return x
     if type(x) in _SCALARS:
-        return Literal(x, aval_of(x))
+        return Literal(x, _unsigned_aval() if _is_large(x) else aval_of(x))
     if isinstance(x, (np.ndarray, np.generic)):
         refusal = numpy_refusal(x, f"{function}: the argument {argument}")
         if refusal:
@@ -60,6 +62,18 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
             f"{named_kind(x)}{hint}"
         )
     return operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
+
+
+def _is_large(x: Any) -> bool:
+    """Whether a scalar is an integer that only the widest unsigned dtype holds."""
+    if type(x) is not int or x.bit_length() < 32:
+        return False
+    largest = dtypes.iinfo(dtypes.default_dtype("i")).max
+    return bool(largest < x <= 2 * largest + 1)
+
+
+def _unsigned_aval() -> ShapedArray:
+    return make_aval((), dtypes.default_dtype("u"), True)
 
 
 def literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:

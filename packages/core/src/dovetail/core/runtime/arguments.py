@@ -167,7 +167,8 @@ def literal_value(literal: Literal) -> Any:
     """A host value, or an array, with exactly a literal's aval."""
     value, aval = literal.val, literal.aval
     if aval.weak_type:
-        if not isinstance(value, np.generic) and aval_of(value) is aval:
+        unsigned = aval.dtype.kind == "u"  # Python scalars are not, and this one may be large
+        if not unsigned and not isinstance(value, np.generic) and aval_of(value) is aval:
             return value
         array = np.asarray(value, aval.dtype)
         return wrap(buffers.put(array, aval, default_sharding()))

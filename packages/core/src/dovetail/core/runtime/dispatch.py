@@ -52,6 +52,7 @@ __all__ = [
 Missed = tuple[Any, FastpathData | None, bool]
 
 _MAX_LIMITS: Final = 256
+_BITS_OF_INTEGERS: Final = {False: 32, True: 64}
 _PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 _ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
@@ -330,6 +331,12 @@ class _EagerFunction(JitFunction):
             if not isinstance(leaf, _ARRAY_TYPES) and not buffers.is_buffer(leaf):
                 # A tracer without its trace, an object with __array__, or no array at all: the
                 # function and the primitives that it calls know what to say.
+                return self.plain(*args, **kwargs), None, True
+            if (
+                type(leaf) is int
+                and leaf.bit_length() >= _BITS_OF_INTEGERS[config.enable_x64.value]
+            ):
+                # Another argument may have a dtype that holds it, which the function will ask.
                 return self.plain(*args, **kwargs), None, True
         return super().serve(args, kwargs)
 
