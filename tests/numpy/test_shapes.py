@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -175,7 +176,20 @@ def test_joining_details() -> None:
     assert jnp.permute_dims(A, (2, 0, 1)).shape == (4, 2, 3)
 
 
+def test_shifts_are_part_of_no_program() -> None:
+    x = jnp.asarray(A)
+    jnp.roll(x, 1, axis=1)
+    with warnings.catch_warnings(), dt.log_compiles(True):
+        warnings.simplefilter("error")
+        for shift in (0, 2, -3, np.int32(2), 10**12):
+            expected = np.roll(A, int(shift), axis=1)
+            np.testing.assert_array_equal(np.asarray(jnp.roll(x, shift, axis=1)), expected)
+
+
 def test_traced_shifts_and_counts() -> None:
+    keys = dt.random.split(dt.random.key(0), 6).reshape(3, 2)
+    rolled = dt.jit(lambda keys: jnp.roll(keys, 1, axis=0))(keys)
+    assert (dt.random.key_data(rolled) == dt.random.key_data(keys[jnp.array([2, 0, 1])])).all()
     for shift in (-3, 0, 2, 11):
         np.testing.assert_array_equal(np.asarray(dt.jit(jnp.roll)(V, shift)), np.roll(V, shift))
         rolled = dt.jit(lambda x, s: jnp.roll(x, s, axis=(0, 2)))(A, jnp.array([shift, 1]))
@@ -276,6 +290,12 @@ def test_gradients_pass_through() -> None:
         (lambda: jnp.matrix_transpose(V), ValueError, "rank 2"),
         (lambda: jnp.fliplr(V), ValueError, "rank 2"),
         (lambda: jnp.roll(A, (1, 2, 3), (0, 1)), ValueError, "equal lengths"),
+        (lambda: jnp.roll(A, 1.5), TypeError, "shift to be an integer"),
+        (
+            lambda: dt.jit(jnp.tril)(A[0], 1),
+            dt.errors.ConcretizationTypeError,
+            "argument k of tril",
+        ),
         (lambda: jnp.concatenate([V, A]), TypeError, "equal rank"),
         (lambda: jnp.concatenate([A, A[:, :1]]), TypeError, "equal sizes"),
         (lambda: jnp.concatenate([]), ValueError, "at least one"),

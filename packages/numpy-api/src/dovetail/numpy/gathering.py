@@ -72,11 +72,13 @@ def take(
         [30. 10. nan]
     """
     no_out("take", out)
-    promises = bool(unique_indices), bool(indices_are_sorted)
+    # Static arguments cost time: promises are passed on only where there is one.
+    promised = unique_indices or indices_are_sorted
+    promises = (bool(unique_indices), bool(indices_are_sorted)) if promised else ()
     if fill_value is None and index_mode.value != "raise":
         return _taken(a, indices, axis, mode, *promises)
     # Positions are checked at once where they are known; a fill value may be an array.
-    return plain(_taken)(a, indices, axis, mode, *promises, fill_value)
+    return plain(_taken)(a, indices, axis, mode, *promises, fill_value=fill_value)
 
 
 @compiled_with("axis", "mode", "unique_indices", "indices_are_sorted")
@@ -85,8 +87,8 @@ def _taken(
     indices: Any,
     axis: int | None,
     mode: str | None,
-    unique_indices: bool,
-    indices_are_sorted: bool,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
     x = operand(a, "take")

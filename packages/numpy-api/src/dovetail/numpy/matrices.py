@@ -127,25 +127,21 @@ def _tri(shape: tuple[int, int], k: int, dtype: Any) -> Any:
 
 
 def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
-    x = operand(m, function, "m")
+    x, diagonal = operand(m, function, "m"), integer(function, "k", k)
     if aval_of(x).ndim < 1:
         raise ValueError(f"{function} needs an array of rank 1 or more, got a scalar")
-    return _keep_triangle(x, integer(function, "k", k), lower)
-
-
-@compiled_with("k", "lower")
-def _keep_triangle(x: Any, k: int, lower: bool) -> Any:
     shape = aval_of(x).shape
     if len(shape) == 1:
         # As NumPy does: the vector is each row of a square matrix.
         shape = (*shape, *shape)
         x = lax.broadcast_in_dim(x, shape, (1,))
     zero = literal(0, aval_of(x).dtype)
-    moved, columns = _offsets(shape, k)
+    moved, columns = _offsets(shape, diagonal)
     keep = lax.ge(moved, columns) if lower else lax.le(moved, columns)
     return pick(keep, x, zero)
 
 
+@compiled_with("k")
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle of matrices; zeros above a diagonal.
 
@@ -163,6 +159,7 @@ def tril(m: Any, k: int = 0) -> Any:
     return _triangle("tril", m, k, True)
 
 
+@compiled_with("k")
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle of matrices; zeros below a diagonal.
 

@@ -191,13 +191,14 @@ def linspace(
     if count < 0:
         raise ValueError(f"linspace: num must not be negative, got {count}")
     target = requested_dtype("linspace", dtype)
-    result, step = _linspace(start, stop, count, bool(endpoint), target, axis)
-    result = on_device(result, device)
-    return (result, step) if retstep else result
+    result = _linspace(start, stop, count, bool(endpoint), target, axis, bool(retstep))
+    return (on_device(result[0], device), result[1]) if retstep else on_device(result, device)
 
 
-@compiled_with("num", "endpoint", "dtype", "axis")
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+@compiled_with("num", "endpoint", "dtype", "axis", "retstep")
+def _linspace(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int, retstep: bool
+) -> Any:
     first, last = inexact_pair("linspace", start, stop)
     computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
     out = dtype or inexact_dtype(aval_of(first).dtype)
@@ -234,7 +235,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         error = lax.abs(lax.sub(result, nearest))
         bound = lax.mul(lax.abs(nearest), literal(4 * float(dtypes.finfo(real).eps), real))
         result = pick(lax.le(error, bound), nearest, lax.floor(result))
-    return convert(result, out), step
+    return (convert(result, out), step) if retstep else convert(result, out)
 
 
 def logspace(
@@ -308,7 +309,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     first, last = broadcast_to(first, shape), broadcast_to(last, shape)
     sign = lax.sign(first)
     ends = [lax.log(lax.div(first, sign)), lax.log(lax.div(last, sign))]
-    exponents, _ = plain(_linspace)(ends[0], ends[1], num, endpoint, None, 0)
+    exponents = plain(_linspace)(ends[0], ends[1], num, endpoint, None, 0, False)
     numbers = lax.mul(lax.exp(exponents), broadcast_to(sign, (num, *shape)))
     # Exact ends: the logarithm and the exponential would round them.
     place = lax.broadcasted_iota(np.int32, (num, *shape), 0)
@@ -351,6 +352,11 @@ def meshgrid(
         raise ValueError("meshgrid: copy=False asks for views, which there are none of")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    return tuple(_meshgrid(xi, bool(sparse), indexing))
+
+
+@compiled_with("sparse", "indexing")
+def _meshgrid(xi: tuple[Any, ...], sparse: bool, indexing: str) -> list[Any]:
     axes = [operand(x, "meshgrid", f"xi[{i}]") for i, x in enumerate(xi)]
     if any(aval_of(x).ndim > 1 for x in axes):
         raise ValueError(
@@ -366,7 +372,7 @@ def meshgrid(
         alone = tuple(sizes[i] if d == order[i] else 1 for d in range(len(axes)))
         grid = reshaped(x, alone)
         grids.append(grid if sparse else broadcast_to(grid, full))
-    return tuple(grids)
+    return grids
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:

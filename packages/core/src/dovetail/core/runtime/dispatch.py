@@ -33,7 +33,7 @@ from dovetail.core.runtime.programs import compile_module as compile_module
 from dovetail.core.runtime.special_values import explained
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import evaluation_trace, set_evaluator, state
-from dovetail.core.trace.tracer import ArrayClass, register_array_class
+from dovetail.core.trace.tracer import ArrayClass, Tracer, register_array_class
 from dovetail.core.transform.interning import holder_of
 
 __all__ = [
@@ -396,6 +396,8 @@ class _EagerFunction(JitFunction):
             except ValueError as error:
                 if not str(error).startswith("Non-hashable static arguments"):
                     raise
+            if any(isinstance(value, Tracer) for value in (*args, *kwargs.values())):
+                return self.inline(*args, **kwargs)  # which knows what must not be traced
             numbers, names = options.static_argnums, options.static_argnames
             return compiled(
                 *[_hashable(a, options.name) if i in numbers else a for i, a in enumerate(args)],
