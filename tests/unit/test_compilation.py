@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 
@@ -66,6 +67,30 @@ def test_optimization_level(level, effort, overrides):
     with dt.optimization_level(level):
         again = compilation.compile_options("cpu", dt.devices()[:1], {"optimization_level": 29})[0]
     assert asked is again  # what a function asks for comes before what a process asks for
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, {"xla_cpu_disable_tiled_emitter": ""}),
+        ({"xla_backend_extra_options": "xla_a=1,xla_b"}, {"xla_a": "1", "xla_b": ""}),
+        ({"xla_backend_extra_options": ""}, {}),
+        ({"xla_backend_extra_options": "xla_c=" + 300 * "x"}, {"xla_c": 300 * "x"}),
+    ],
+)
+def test_options_without_a_name_of_their_own_reach_the_compiler(tmp_path, asked, found):
+    dump = {"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True}
+    dt.jit(lambda v: dt.lax.add(v, 22.25), compiler_options=asked | dump)(np.float32(1))
+    (path,) = tmp_path.glob("*debug_options")
+    table = re.findall(
+        r'xla_backend_extra_options: \{\s*key: "(.*)"\s*value: "(.*)"', path.read_text()
+    )
+    assert dict(table) == found
+
+
+def test_options_of_llvm_are_refused():
+    with pytest.raises(ValueError, match="begin with 'xla_'.*got 'O5'"):
+        dt.jit(lambda v: v, compiler_options={"xla_backend_extra_options": "xla_a,O5"})(1.0)
 
 
 def test_programs_of_other_levels_are_others(compiled):

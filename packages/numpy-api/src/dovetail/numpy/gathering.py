@@ -72,13 +72,13 @@ def take(
         [30. 10. nan]
     """
     no_out("take", out)
-    # Static arguments cost time: promises are passed on only where there is one.
-    promised = unique_indices or indices_are_sorted
-    promises = (bool(unique_indices), bool(indices_are_sorted)) if promised else ()
+    promises = bool(unique_indices), bool(indices_are_sorted)
     if fill_value is None and index_mode.value != "raise":
+        if promises == (False, False):
+            return _taken(a, indices, axis, mode)  # static arguments cost time
         return _taken(a, indices, axis, mode, *promises)
     # Positions are checked at once where they are known; a fill value may be an array.
-    return plain(_taken)(a, indices, axis, mode, *promises, fill_value=fill_value)
+    return plain(_taken)(a, indices, axis, mode, *promises, fill_value)
 
 
 @compiled_with("axis", "mode", "unique_indices", "indices_are_sorted")

@@ -115,12 +115,54 @@ def _compile_options(
     )
     overrides = []
     for name, value in wanted:
+        if name == _EXTRA_OPTIONS:
+            continue
         if not name.startswith("xla_") and hasattr(build, name):
             _set_build_option(build, name, value)
         else:
             overrides.append((name, value))
     options.env_option_overrides = overrides
+    extra = dict(wanted).get(_EXTRA_OPTIONS)
+    if extra:
+        options = _with_extra_options(options, str(extra))
     return options, options.SerializeAsString()
+
+
+_EXTRA_OPTIONS: Final = "xla_backend_extra_options"
+
+
+def _with_extra_options(options: Any, extra: str) -> Any:
+    """Options with those for which XLA has no names of their own, written as in ``XLA_FLAGS``.
+
+    Neither overrides nor attributes reach this table of names and values. Protocol buffers of equal
+    type that follow one another are merged, so that one which holds nothing else is appended.
+
+    Raises:
+        ValueError: If a name is none of XLA's.
+    """
+    table = b""
+    for entry in extra.split(","):
+        name, _, value = entry.strip().partition("=")
+        if not name.startswith("xla_"):  # LLVM would end the process at others
+            raise ValueError(
+                f"the compiler option {_EXTRA_OPTIONS!r} takes names that begin with 'xla_', with "
+                f"values after '=', separated by commas; got {name!r}"
+            )
+        table += _field(500, _field(1, name.encode()) + _field(2, value.encode()))
+    # In CompileOptionsProto the build options are field 3, in which DebugOptions are field 3.
+    return xla_client.CompileOptions.ParseFromString(
+        options.SerializeAsString() + _field(3, _field(3, table))
+    )
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a protocol buffer that holds bytes, text or another one."""
+
+    def varint(value: int) -> bytes:
+        low, high = value & 0x7F, value >> 7
+        return bytes([low | 0x80]) + varint(high) if high else bytes([low])
+
+    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def _set_build_option(build: Any, name: str, value: OptionValue) -> None:
