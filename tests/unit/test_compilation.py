@@ -89,7 +89,7 @@ def test_options_without_a_name_of_their_own_reach_the_compiler(tmp_path, asked,
 
 
 def test_options_of_llvm_are_refused():
-    with pytest.raises(ValueError, match="begin with 'xla_'.*got 'O5'"):
+    with pytest.raises(ValueError, match=r"begin with 'xla_'.*got 'O5'"):
         dt.jit(lambda v: v, compiler_options={"xla_backend_extra_options": "xla_a,O5"})(1.0)
 
 

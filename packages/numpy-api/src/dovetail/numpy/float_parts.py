@@ -230,7 +230,11 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     field = lax.shift_right_logical(_bits(normal), literal(mantissa, integer))
     field = lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
     exponent = lax.sub(convert(field, int32), literal(bias - 1, int32))
+    # By two powers of two, since the one of the largest exponent would be a subnormal number.
+    half = lax.shift_right_arithmetic(exponent, literal(1, int32))
+    part = lax.mul(normal, _power_of_two(lax.neg(half), dtype))
+    part = lax.mul(part, _power_of_two(lax.sub(half, exponent), dtype))
     exponent = pick(tiny, lax.sub(exponent, literal(steps, int32)), exponent)
     whole = lax.bitwise_or(lax.eq(x, literal(0, dtype)), lax.bitwise_not(lax.is_finite(x)))
     exponent = pick(whole, literal(0, int32), exponent)
-    return pick(whole, x, _scaled(x, lax.neg(exponent))), exponent
+    return pick(whole, x, part), exponent
