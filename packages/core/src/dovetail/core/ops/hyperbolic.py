@@ -9,14 +9,17 @@ import numpy as np
 
 from dovetail.core.basis.elementwise import mul
 from dovetail.core.basis.operands import literal_like, operand
-from dovetail.core.ir.avals import aval_of
+from dovetail.core.basis.structural import broadcast_to
+from dovetail.core.ir.avals import aval_of, shape_of
 from dovetail.core.ops import references
 from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail.core.ops.comparison import gt_p
 from dovetail.core.ops.complex import complex_p, imag, real
-from dovetail.core.ops.exponential import log1p, scaled_cosh, scaled_sinh
+from dovetail.core.ops.exponential import exp, log1p, scaled_sinh
 from dovetail.core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction, Function
 from dovetail.core.ops.parts import equal, nan_beside, where, with_sign
 from dovetail.core.ops.powers import one_minus_square_p, rsqrt, square_p
+from dovetail.core.ops.selection import select_n_p
 from dovetail.core.ops.trigonometric import atanh_parts, cosh_parts, sinh_parts, tanh_parts
 
 
@@ -47,7 +50,14 @@ class Cosh(Function):
     def formula(self, x: Any) -> Any:
         if aval_of(x).dtype.kind == "c":
             return complex_p.bind(*cosh_parts(real(x), imag(x)))
-        return scaled_cosh(x, literal_like(1, x))
+        # Of where exp(x) overflows, 1 is taken away, which is exact, and made up for at the end.
+        size = abs_p.bind(x)
+        limit = math.floor(math.log(float(np.finfo(aval_of(x).dtype).max)))
+        far = gt_p.bind(size, literal_like(limit, x))
+        e = exp(select_n_p.bind(far, size, sub_p.bind(size, literal_like(1, x))))
+        half = mul(literal_like(0.5, x), add_p.bind(e, div_p.bind(literal_like(1, x), e)))
+        scales = [broadcast_to(literal_like(scale, x), shape_of(x)) for scale in (1, math.e)]
+        return mul(half, select_n_p.bind(far, *scales))
 
 
 class Tanh(ElementaryFunction):
