@@ -19,6 +19,8 @@ from dovetail.core.runtime.array import Array, KeyArray, live_arrays, result_tre
 from dovetail.core.runtime.sharding import default_sharding
 from dovetail.core.transform.stage import stage
 from dovetail.errors import DeletedArrayError
+from dovetail.experimental.layout import Format, Layout
+from dovetail.sharding import SingleDeviceSharding
 
 DTYPES = [
     *("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"),
@@ -336,3 +338,44 @@ def test_bytes(dtype):
     value = np.arange(6).reshape(2, 3).astype(dtype)
     x = dt.device_put(value)
     assert bytes(x) == x.tobytes() == value.tobytes()
+
+
+class TestFormat:
+    def test_arrays_tell_theirs(self):
+        x = dt.device_put(np.ones((2, 3), np.float32))
+        device = dt.devices()[0]
+        assert x.format == Format(Layout((0, 1), ()), SingleDeviceSharding(device))
+        assert x.format == dt.device_put(np.zeros((2, 3))).format != dt.device_put(1.0).format
+        assert x.format.layout.is_default
+        assert hash(x.format) == hash(dt.device_put(np.zeros((2, 3))).format)
+        assert dt.random.key(0).format.sharding == x.sharding
+        x.delete()
+        with pytest.raises(DeletedArrayError):
+            _ = x.format
+
+    def test_arrays_are_placed_by_them(self):
+        x = dt.device_put(np.arange(6).reshape(2, 3))
+        there = dt.devices()[1]
+        moved = dt.device_put({"a": x}, Format(x.format.layout, SingleDeviceSharding(there)))
+        assert moved["a"].device == there
+        assert moved["a"].tolist() == x.tolist()
+        assert dt.device_put(x, Format()).device == x.device
+
+    @pytest.mark.parametrize(
+        ("call", "kind", "message"),
+        [
+            (lambda: Layout(3), TypeError, "tuple of dimensions as major_to_minor, got 3"),
+            (lambda: Layout((0, 2)), ValueError, r"each dimension from 0 to 1 once, got \(0, 2\)"),
+            (lambda: Format("x"), TypeError, "a Layout or None as layout, got 'x'"),
+            (lambda: Format(None, "cpu"), TypeError, "a sharding or None as sharding, got 'cpu'"),
+            (lambda: Format(Layout((0,))), ValueError, "a layout needs a sharding"),
+            (
+                lambda: dt.device_put(1, Format(Layout((1, 0)), dt.device_put(1).sharding)),
+                NotImplementedError,
+                "row-major order alone",
+            ),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, call, kind, message):
+        with pytest.raises(kind, match=message):
+            call()

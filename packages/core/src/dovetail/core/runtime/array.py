@@ -10,7 +10,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dovetail.core.runtime import buffers, clients, sharding
 from dovetail.core.runtime.array_text import array_text, short_type
 from dovetail.core.runtime.host import numpy_aval, physical_aval
 from dovetail.core.trace.tracer import ArrayClass, Tracer
+
+if TYPE_CHECKING:
+    from dovetail.core.runtime.layout import Format
 
 __all__ = [
     "Array",
@@ -167,6 +170,14 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The device that holds the array, or its sharding if there are several."""
         found = self.sharding.device_set
         return next(iter(found)) if len(found) == 1 else self.sharding
+
+    @property
+    def format(self) -> Format:
+        """The devices that hold the array, and the order of its elements in their memory."""
+        from dovetail.core.runtime.layout import format_of  # deferred: seldom needed
+
+        self._check()
+        return format_of(self._buffer, self.sharding)
 
     def platform(self) -> str:
         """The name of the platform that the array is on, such as "cpu"."""

@@ -14,6 +14,7 @@ from dovetail.core.ir.jaxpr import Literal
 from dovetail.core.runtime import buffers
 from dovetail.core.runtime.array import Array, KeyArray, read, retire, wrap, wrap_as
 from dovetail.core.runtime.host import checked_ndarray, host_value
+from dovetail.core.runtime.layout import Format
 from dovetail.core.runtime.sharding import as_sharding, default_sharding
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.tracer import ArrayClass, Tracer
@@ -170,6 +171,22 @@ def _spread(prefix: Any, tree: Any, argument: str) -> list[Any]:
     return pytree.flatten_up_to_prefix(f"{argument} of device_put", prefix, tree)
 
 
+def _place(given: Any, argument: str) -> Any:
+    """The sharding that a device, a sharding or a format stands for; None for none.
+
+    Raises:
+        NotImplementedError: It is a format whose layout arrays cannot be given.
+    """
+    if type(given) is Format:
+        if given.layout is not None and not given.layout.is_default:
+            raise NotImplementedError(
+                f"device_put places arrays in row-major order alone, got {given.layout}; leave the "
+                f"layout out: {argument}=Format(sharding=...)"
+            )
+        given = given.sharding
+    return None if given is None else as_sharding(given, argument)
+
+
 def device_put(
     x: Any,
     device: Any = None,
@@ -187,8 +204,8 @@ def device_put(
 
     Args:
         x: An array, a NumPy value, a number, or a pytree of them.
-        device: A device (from `dovetail.devices`), a sharding, or a tree of them whose structure is
-            the beginning of that of ``x``.
+        device: A device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them whose
+            structure is the beginning of that of ``x``.
         src: Where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
             what ``x`` says.
         donate: Whether the memory of an array that moves may be freed; a bool, or a tree of them.
@@ -201,7 +218,8 @@ def device_put(
         NonArrayArgumentError: If a leaf is no array and no number.
         OverflowError: If an integer does not fit its dtype.
         ValueError: If a tree of devices does not fit ``x``.
-        TypeError: If ``device`` is no device and no sharding.
+        TypeError: If ``device`` is no device, no sharding and no format.
+        NotImplementedError: If it is a format with a layout other than row-major order.
 
     Example:
         >>> import dovetail
@@ -211,8 +229,8 @@ def device_put(
     """
     leaves, tree = pytree.flatten(x)
     count = len(leaves)
-    places = [None if p is None else as_sharding(p) for p in _spread(device, tree, "device")]
-    sources = [None if p is None else as_sharding(p, "src") for p in _spread(src, tree, "src")]
+    places = [_place(p, "device") for p in _spread(device, tree, "device")]
+    sources = [_place(p, "src") for p in _spread(src, tree, "src")]
     donations = _spread(donate, tree, "donate")
     aliases = _spread(may_alias, tree, "may_alias")
     results = []

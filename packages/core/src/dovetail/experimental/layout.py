@@ -1,0 +1,8 @@
+"""How arrays lie in the memory of devices."""
+
+from __future__ import annotations
+
+from dovetail.core.runtime.layout import Format as Format
+from dovetail.core.runtime.layout import Layout as Layout
+
+__all__ = ["Format", "Layout"]
