@@ -143,6 +143,7 @@ def test_options_of_array() -> None:
         (lambda: jnp.full(2, [1, 2, 3]), ValueError, "full: fill_value.*broadcast"),
         (lambda: jnp.full(2, np.ones((1, 2))), ValueError, "full: fill_value.*broadcast"),
         (lambda: jnp.full(2, 300, "uint8"), OverflowError, "300"),
+        (lambda: jnp.zeros(2, jnp.ones(3)), TypeError, "write dtype=x.dtype"),
         (lambda: jnp.zeros_like([1, 2]), TypeError, "zeros_like.*list"),
         (lambda: dt.jit(jnp.zeros)(3), dt.errors.ConcretizationTypeError, "shape of zeros"),
         (lambda: dt.jit(jnp.arange)(3), dt.errors.ConcretizationTypeError, "start of arange"),

@@ -189,6 +189,11 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     Raises:
         TypeError: If it is no dtype, or none that arrays can have.
     """
+    if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
+        raise TypeError(
+            f"{function_name}: the argument dtype is an array; for the dtype of an array x write "
+            "dtype=x.dtype"
+        )
     try:
         asked = as_dtype(dtype)
     except TypeError as error:
