@@ -118,6 +118,17 @@ def test_interp() -> None:
     close(jnp.interp(x, xp[:1], fp[:1]), np.interp(x, xp[:1], fp[:1]))
     close(jnp.interp(x, xp, fp + 1j), np.interp(x, xp, fp + 1j))
     assert float(dt.grad(lambda v: jnp.interp(v, xp, fp))(2.0)) == pytest.approx(3.5)
+    # The lines through the first two points and the last two, at -1 and at 9.
+    for left, right, ends in (
+        ("extrapolate", None, (4.0, 0.5)),
+        (7, "extrapolate", (7.0, -13.0)),
+        ("extrapolate", "extrapolate", (4.0, -13.0)),
+    ):
+        expected = np.interp(x, xp, fp, ends[0], ends[1])
+        close(jnp.interp(x, xp, fp, left, right), expected)
+        close(dt.jit(lambda v: jnp.interp(v, xp, fp, left, right))(x), expected)  # noqa: B023
+        close(jnp.interp(x, xp[:1], fp[:1], right="extrapolate"), np.interp(x, xp[:1], fp[:1]))
+        close(jnp.interp(x, xp, fp, left, right, 5.0), np.interp(x, xp, fp, period=5.0))
 
 
 def test_positions_and_indices() -> None:
@@ -187,6 +198,8 @@ def test_polynomials_and_products() -> None:
         ),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(3)), ValueError, "equal size"),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), period=0), ValueError, "period"),
+        (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), left="a"), ValueError, "left.*'a'"),
+        (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), right="b"), ValueError, "right.*'b'"),
         (lambda: jnp.unravel_index(1.5, (2, 2)), TypeError, "integer"),
         (lambda: jnp.ravel_multi_index((np.array([5]),), (3,)), ValueError, "out of bounds"),
         (lambda: jnp.ravel_multi_index((np.array([1]),), (3, 2)), ValueError, "1 indices for 2"),

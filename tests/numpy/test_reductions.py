@@ -155,7 +155,15 @@ def test_options() -> None:
     expected = np.average(REAL, axis=1, weights=weights, returned=True, keepdims=True)
     close(value, expected[0])
     close(total, expected[1])
+    for axis in ((0, 1), (1, 0), (-1, 0), (2, 1, 0)):
+        weights = RNG.random([REAL.shape[d] for d in axis]).astype(np.float32)
+        for options in ({}, {"keepdims": True}):
+            close(
+                jnp.average(REAL, axis=axis, weights=weights, **options),
+                np.average(REAL, axis=axis, weights=weights, **options),
+            )
     close(jnp.max(np.array([1.0, np.nan])), np.nan)
+    close(jnp.mean(np.ones((0, 2)), dtype="int32"), -1)
     assert jnp.amax is jnp.max
     assert jnp.max(make("complex64")).dtype == jnp.complex64
 
@@ -181,6 +189,28 @@ def test_functions_without_nan(name: str, axis: Any) -> None:
     close(dt.jit(lambda x: getattr(jnp, name)(x, axis=axis))(NANS), expected)
     integers = make("int32", (2, 3))
     close(getattr(jnp, name)(integers, axis=axis), getattr(np, name)(integers, axis=axis))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("name", NAN_FUNCTIONS)
+def test_complex_numbers_without_nan(name: str, axis: Any) -> None:
+    x = make("complex64", (2, 3))
+    close(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis))
+    x[0, 1], x[1, 2] = complex(np.nan, 1), complex(1, np.nan)
+    close(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis))
+    x[:, 1] = np.nan
+    found = np.isnan(np.asarray(getattr(jnp, name)(x, axis=axis)))
+    assert found.tolist() == np.isnan(quiet(getattr(np, name), x, axis=axis)).tolist()
+
+
+@pytest.mark.parametrize("where", [None, MASK])
+@pytest.mark.parametrize("ddof", [1, 2, 3, 9])
+@pytest.mark.parametrize("name", ["nanvar", "nanstd"])
+def test_variance_of_few_numbers_is_nan(name: str, ddof: int, where: Any) -> None:
+    options = {} if where is None else {"where": where}
+    for axis in (0, 1, None):
+        expected = quiet(getattr(np, name), REAL, axis, ddof=ddof, **options)
+        close(getattr(jnp, name)(REAL, axis, ddof=ddof, where=where), expected)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])

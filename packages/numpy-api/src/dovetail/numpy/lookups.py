@@ -182,7 +182,7 @@ def _bincount(numbers: Any, weights: Any, size: int) -> Any:
 
 @compiled_with("left", "right", "period")
 def _interp(
-    x: Any, xp: Any, fp: Any, left_value: Any, right_value: Any, left: Any, right: Any, period: Any
+    x: Any, xp: Any, fp: Any, low: Any, high: Any, left: str, right: str, period: Any
 ) -> Any:
     x, xp = same_dtype([x, operand(xp, "interp", "xp")])
     fp = operand(fp, "interp", "fp")
@@ -210,14 +210,14 @@ def _interp(
     result = lax.add(f0, lax.mul(convert(share, out), lax.sub(f1, f0)))
     result = pick(flat, f0, result)
     if period is None:
-        first = lax.index_in_dim(xp, 0, keepdims=False)
-        last = lax.index_in_dim(xp, count - 1, keepdims=False)
-        low = lax.index_in_dim(fp, 0, keepdims=False) if left else convert(left_value, out)
-        high = (
-            lax.index_in_dim(fp, count - 1, keepdims=False) if right else convert(right_value, out)
-        )
-        result = pick(lax.lt(x, first), low, result)
-        result = pick(lax.gt(x, last), high, result)
+        # Out of bounds the line through the two nearest points was followed.
+        ends = (lax.lt, left, low, 0), (lax.gt, right, high, count - 1)
+        for is_beyond, rule, given, end in ends:
+            if rule != "extrapolate":
+                point = lax.index_in_dim(xp, end, keepdims=False)
+                beyond = lax.index_in_dim(fp, end, keepdims=False)
+                beyond = convert(given, out) if rule == "given" else beyond
+                result = pick(is_beyond(x, point), beyond, result)
     return result
 
 
@@ -246,34 +246,37 @@ def interp(
         x: array or scalar: where to find the value.
         xp: vector of growing places (in any order with `period`).
         fp: vector of the values there.
-        left: value before the first place; that of the first if None.
-        right: value after the last place; that of the last if None.
-        period: the function's period, if it has one.
+        left: value before the first place; that of the first if None. "extrapolate" continues the
+            line through the first two points.
+        right: value after the last place; that of the last if None. "extrapolate" continues the
+            line through the last two points.
+        period: the function's period, if it has one; `left` and `right` have no effect then.
 
     Returns:
         A float or complex array of the shape of `x`.
 
+    Raises:
+        ValueError: `left` or `right` is another string, `period` is zero, or the points do not fit.
+
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.interp(jnp.array([0.5, 9.]), jnp.array([0., 1.]), jnp.array([10., 20.])))
-        [15. 20.]
+        >>> x, xp, fp = jnp.array([0.5, 9.]), jnp.array([0., 1.]), jnp.array([10., 20.])
+        >>> print(jnp.interp(x, xp, fp), jnp.interp(x, xp, fp, right="extrapolate"))
+        [15. 20.] [ 15. 100.]
     """
     if period is not None and not period:
         raise ValueError("interp: period must not be zero")
-    sides = [0.0 if side is None else side for side in (left, right)]
-    low, high = (
-        array_like(s, "interp", name) for s, name in zip(sides, ("left", "right"), strict=True)
-    )
-    return _interp(
-        operand(x, "interp", "x"),
-        xp,
-        fp,
-        value(low),
-        value(high),
-        left is None,
-        right is None,
-        period,
-    )
+    rules, values = [], []
+    for name, side in (("left", left), ("right", right)):
+        if isinstance(side, str) and side != "extrapolate":
+            raise ValueError(
+                f'interp: the argument {name} must be a number, "extrapolate" or None, got {side!r}'
+            )
+        rule = "end" if side is None else side if isinstance(side, str) else "given"
+        rules.append(rule)
+        values.append(value(array_like(side if rule == "given" else 0.0, "interp", name)))
+    (low, high), (first, last) = values, rules
+    return _interp(operand(x, "interp", "x"), xp, fp, low, high, first, last, period)
 
 
 @compiled_with("shape")

@@ -8,10 +8,10 @@ from typing import Any
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
-from dovetail.numpy.arguments import Axis, array_like, literal, no_out, refuse_complex, value
+from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.reductions import max as largest
-from dovetail.numpy.reductions import mean, prod, std, var
+from dovetail.numpy.reductions import mean, prod, variance
 from dovetail.numpy.reductions import min as smallest
 from dovetail.numpy.reductions import sum as total
 from dovetail.numpy.selection import as_mask, pick
@@ -108,9 +108,9 @@ def _nan_extreme(
     x, is_number = _numbers(function, a)
     if dtypes.kind_of(aval_of(x).dtype) not in ("f", "c"):
         return reduce(x, axis, None, keepdims, initial, where)
-    refuse_complex(function, x)
     dtype = aval_of(x).dtype
-    filled = pick(is_number, x, literal(worst, dtype))
+    bound = complex(worst, worst) if dtypes.kind_of(dtype) == "c" else worst
+    filled = pick(is_number, x, literal(bound, dtype))
     result = reduce(filled, axis, None, keepdims, initial, where)
     if initial is not None:
         return result
@@ -132,7 +132,7 @@ def nanmax(
     """`max` that leaves nan out; nan where there is nothing else.
 
     Args:
-        a: array or scalar of a real dtype.
+        a: array or scalar; complex numbers are ordered as in `sort`.
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
@@ -160,7 +160,7 @@ def nanmin(
     """`min` that leaves nan out; nan where there is nothing else.
 
     Args:
-        a: array or scalar of a real dtype.
+        a: array or scalar; complex numbers are ordered as in `sort`.
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
@@ -216,7 +216,7 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """`var` of the elements that are not nan; nan where there are none.
+    """`var` of the elements that are not nan; nan where there are no more than `ddof`.
 
     Args:
         a: array or scalar.
@@ -237,7 +237,7 @@ def nanvar(
     x, is_number = _numbers("nanvar", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
     counting = _counting("nanvar", is_number, where)
-    return plain(var)(x, axis, dtype, None, ddof, keepdims, where=counting, mean=mean)
+    return variance("nanvar", x, axis, dtype, ddof, keepdims, counting, mean, None, of_few=math.nan)
 
 
 @compiled_with("axis", "dtype", "ddof", "keepdims")
@@ -251,7 +251,7 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """`std` of the elements that are not nan; nan where there are none.
+    """`std` of the elements that are not nan; nan where there are no more than `ddof`.
 
     Args:
         a: array or scalar.
@@ -272,4 +272,6 @@ def nanstd(
     x, is_number = _numbers("nanstd", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
     counting = _counting("nanstd", is_number, where)
-    return plain(std)(x, axis, dtype, None, ddof, keepdims, where=counting, mean=mean)
+    return variance(
+        "nanstd", x, axis, dtype, ddof, keepdims, counting, mean, None, True, of_few=math.nan
+    )

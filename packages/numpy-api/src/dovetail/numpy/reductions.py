@@ -557,10 +557,10 @@ def var(
         1.5555556 2.3333333
     """
     no_out("var", out)
-    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    return variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
-def _variance(
+def variance(
     function: str,
     a: Any,
     axis: Any,
@@ -571,7 +571,12 @@ def _variance(
     mean: Any,
     correction: Any,
     root: bool = False,
+    of_few: float = 0.0,
 ) -> Any:
+    """`var` or one of its relatives, whose name is `function`; `root` takes the square root.
+
+    `of_few` is the divisor where there are no more elements than `ddof`.
+    """
     if correction is not None:
         if ddof != 0:
             raise ValueError(f"{function}: ddof and correction mean the same; give one of them")
@@ -602,7 +607,8 @@ def _variance(
     real = aval_of(squares).dtype
     count = count_of(function, squares, axes, where, real)
     divisor = lax.sub(count, literal(ddof, real))
-    divisor = lax.max(divisor, literal(0, real))
+    enough = lax.gt(divisor, literal(0, real))
+    divisor = pick(enough, divisor, literal(of_few, real))
     result = lax.div(kept(total, aval_of(squares).shape, axes), divisor)
     result = _drop(lax.sqrt(result) if root else result, axes, keepdims)
     return convert(result, target)
@@ -643,7 +649,7 @@ def std(
         [1. 2.]
     """
     no_out("std", out)
-    return _variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction, root=True)
+    return variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction, root=True)
 
 
 @compiled_with("axis", "returned", "keepdims")
@@ -659,7 +665,8 @@ def average(
     Args:
         a: array or scalar.
         axis: dimension, or several of them; all if None.
-        weights: array of the shape of `a`, or a vector along one `axis`; equal weights if None.
+        weights: array of the shape of `a`, or of the sizes of the dimensions in `axis`, in the
+            order in which they are named there; equal weights if None.
         returned: whether the sum of weights is returned too.
         keepdims: whether the dimensions stay, with size one.
 
@@ -683,12 +690,16 @@ def average(
         return (result, total) if returned else result
     w = array_like(weights, "average", "weights")
     if aval_of(w).shape != shape:
-        if len(axes) != 1 or aval_of(w).shape != (shape[axes[0]],):
+        sizes = tuple(shape[d] for d in axes)
+        if axis is None or aval_of(w).shape != sizes:
             raise ValueError(
                 f"average: weights of shape {aval_of(w).shape} do not fit an array of shape "
-                f"{shape}: they need its shape, or to be a vector along the one axis"
+                f"{shape}: they need its shape"
+                + ("" if axis is None else f", or that of the dimensions in axis, {sizes}")
             )
-        w = lax.broadcast_in_dim(w, shape, axes)
+        # Dimensions are broadcast in the order of the array.
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
     x, w = promoted_pair("average", x, w)
     out = inexact_dtype(x.dtype)
     x, w = convert(x, out), convert(w, out)
