@@ -279,6 +279,28 @@ def test_where_holds_booleans(name: str, where: Any) -> None:
         getattr(jnp, name)(REAL, where=where, **options)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [*WITH_WHERE, "nancumsum", "nancumprod", "ptp", "count_nonzero", "nanargmax", "nanargmin"],
+)
+def test_errors_name_the_function_that_was_called(name: str) -> None:
+    function = getattr(jnp, name)
+    calls: list[Callable[[], Any]] = [lambda: function(REAL, axis=7)]
+    if name in WITH_WHERE:
+        calls.append(lambda: function(REAL, where=1))
+    if name.endswith(("max", "min")) and "arg" not in name:
+        calls.append(lambda: function(REAL, where=MASK))
+        calls.append(lambda: function(REAL[:0]))
+    if name.endswith(("max", "min", "sum", "prod")) and "cum" not in name and "arg" not in name:
+        calls.append(lambda: function(REAL, initial=REAL))
+    if name == "ptp":
+        calls.append(lambda: function(REAL[:0]))
+        calls.append(lambda: function(MASK))
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=rf"^{name}\b"):
+            call()
+
+
 @pytest.mark.parametrize("initial", [-3.5, 2, True, 0, -np.inf])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float32", "float16"])
 @pytest.mark.parametrize("name", ["max", "min", "sum", "prod", "nanmax", "nanmin", "nansum"])

@@ -184,6 +184,7 @@ def test_traced_shifts_and_counts() -> None:
     repeated = dt.jit(lambda x, n: jnp.repeat(x, n, total_repeat_length=7))(V, counts)
     assert repeated.tolist() == [0, 2, 2, 3, 4, 4, 4]
     assert jnp.repeat(V, jnp.array(counts), total_repeat_length=3).tolist() == [0, 2, 2]
+    assert jnp.repeat(V, list(counts), total_repeat_length=3).tolist() == [0, 2, 2]
     with pytest.raises(dt.errors.ConcretizationTypeError, match="total_repeat_length"):
         dt.jit(jnp.repeat)(V, counts)
 
@@ -288,6 +289,16 @@ def test_gradients_pass_through() -> None:
         (lambda: jnp.split(V, 0), ValueError, "positive"),
         (lambda: jnp.tile(V, -1), ValueError, "negative"),
         (lambda: jnp.repeat(V, -1), ValueError, "negative"),
+        (lambda: jnp.repeat(A, [1, 2]), ValueError, "^repeat: repeats .* got shape"),
+        (
+            lambda: jnp.repeat(V, jnp.ones(2, int), total_repeat_length=3),
+            ValueError,
+            "^repeat: repeats .* got shape",
+        ),
+        (lambda: jnp.repeat(V[:2], [1.5, 2]), TypeError, "^repeat .* integers as repeats"),
+        (lambda: jnp.repeat(V, 2, total_repeat_length=2.5), TypeError, "total_repeat_length"),
+        (lambda: jnp.ravel(A, order="a"), ValueError, "^ravel: order"),
+        (lambda: jnp.ravel(A[:0], order="a"), ValueError, "^ravel: order"),
         (lambda: jnp.repeat(1.0, 2, axis=(0, 1)), TypeError, "axis.*integer"),
         (lambda: jnp.repeat(1.0, 2, axis=1), ValueError, "out of bounds"),
         (lambda: jnp.unstack(S), ValueError, "rank 1"),

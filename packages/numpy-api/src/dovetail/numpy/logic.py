@@ -415,8 +415,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     Args:
         a: array or scalar.
         b: array or scalar that broadcasts with `a`: the reference.
-        rtol: tolerance relative to `b`.
-        atol: absolute tolerance.
+        rtol: tolerance relative to `b`: a scalar, or an array that broadcasts with `b`.
+        atol: absolute tolerance: a scalar, or an array that broadcasts with `b`.
         equal_nan: whether nan counts as equal to nan.
 
     Returns:
@@ -433,6 +433,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     real = dtypes.finfo(dtype).dtype if kind == "c" else dtype
     relative = convert(array_like(rtol, "isclose", "rtol"), real)
     absolute = convert(array_like(atol, "isclose", "atol"), real)
+    x, y, relative, absolute = broadcast_ranks("isclose", [x, y, relative, absolute])
     tolerance = lax.add(absolute, lax.mul(relative, lax.abs(y)))
     near = lax.bitwise_and(finite(y), lax.le(lax.abs(lax.sub(x, y)), tolerance))
     close = lax.bitwise_or(near, lax.eq(x, y))
@@ -448,8 +449,8 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     Args:
         a: array or scalar.
         b: array or scalar that broadcasts with `a`: the reference.
-        rtol: tolerance relative to `b`.
-        atol: absolute tolerance.
+        rtol: tolerance relative to `b`: a scalar, or an array that broadcasts with `b`.
+        atol: absolute tolerance: a scalar, or an array that broadcasts with `b`.
         equal_nan: whether nan counts as equal to nan.
 
     Returns:

@@ -7,13 +7,12 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.core.base import dtypes
+from dovetail.core.basis.structural import reduce_sum_p
 from dovetail.core.ir.avals import aval_of
+from dovetail.core.ops.reduction import reduce_prod_p
 from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.reductions import max as largest
-from dovetail.numpy.reductions import mean, prod, variance
-from dovetail.numpy.reductions import min as smallest
-from dovetail.numpy.reductions import sum as total
+from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance
 from dovetail.numpy.selection import as_mask, pick
 
 
@@ -60,7 +59,7 @@ def nansum(
     no_out("nansum", out)
     x, is_number = _numbers("nansum", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
-    return plain(total)(x, axis, dtype, None, keepdims, initial, where)
+    return accumulated("nansum", reduce_sum_p, lax.add, 0, x, axis, dtype, keepdims, initial, where)
 
 
 @compiled_with("axis", "dtype", "keepdims")
@@ -92,13 +91,14 @@ def nanprod(
     no_out("nanprod", out)
     x, is_number = _numbers("nanprod", a)
     x = pick(is_number, x, literal(1, aval_of(x).dtype))
-    return plain(prod)(x, axis, dtype, None, keepdims, initial, where)
+    return accumulated(
+        "nanprod", reduce_prod_p, lax.mul, 1, x, axis, dtype, keepdims, initial, where
+    )
 
 
 def _nan_extreme(
     function: str,
-    reduce: Any,
-    worst: float,
+    largest: bool,
     a: Any,
     axis: Any,
     keepdims: bool,
@@ -107,11 +107,12 @@ def _nan_extreme(
 ) -> Any:
     x, is_number = _numbers(function, a)
     if dtypes.kind_of(aval_of(x).dtype) not in ("f", "c"):
-        return reduce(x, axis, None, keepdims, initial, where)
+        return extreme(function, largest, x, axis, keepdims, initial, where)
     dtype = aval_of(x).dtype
+    worst = -math.inf if largest else math.inf
     bound = complex(worst, worst) if dtypes.kind_of(dtype) == "c" else worst
     filled = pick(is_number, x, literal(bound, dtype))
-    result = reduce(filled, axis, None, keepdims, initial, where)
+    result = extreme(function, largest, filled, axis, keepdims, initial, where)
     if initial is not None:
         return result
     from dovetail.numpy.reductions import any as any_of  # deferred: needed for floats only
@@ -145,7 +146,7 @@ def nanmax(
         2.0
     """
     no_out("nanmax", out)
-    return _nan_extreme("nanmax", plain(largest), -math.inf, a, axis, keepdims, initial, where)
+    return _nan_extreme("nanmax", True, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "keepdims")
@@ -173,7 +174,7 @@ def nanmin(
         1.0
     """
     no_out("nanmin", out)
-    return _nan_extreme("nanmin", plain(smallest), math.inf, a, axis, keepdims, initial, where)
+    return _nan_extreme("nanmin", False, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "dtype", "keepdims")
@@ -202,7 +203,8 @@ def nanmean(
     """
     no_out("nanmean", out)
     x, is_number = _numbers("nanmean", a)
-    return plain(mean)(x, axis, dtype, None, keepdims, where=_counting("nanmean", is_number, where))
+    counting = _counting("nanmean", is_number, where)
+    return mean_of("nanmean", x, axis, dtype, keepdims, counting)
 
 
 @compiled_with("axis", "dtype", "ddof", "keepdims")

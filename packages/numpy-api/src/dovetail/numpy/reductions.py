@@ -79,7 +79,7 @@ def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
     return dtype
 
 
-def _accumulate(
+def accumulated(
     function: str,
     primitive: Any,
     combine: Callable[[Any, Any], Any],
@@ -90,8 +90,9 @@ def _accumulate(
     keepdims: bool,
     initial: Any,
     where: Any,
-    promote_integers: bool,
+    promote_integers: bool = True,
 ) -> Any:
+    """`sum` or one of its relatives, whose name is `function`."""
     x = array_like(a, function, "a")
     require_kind(function, x, "biufc", "numbers and booleans")
     target = requested_dtype(function, dtype) or sum_dtype(aval_of(x).dtype, promote_integers)
@@ -161,7 +162,7 @@ def sum(
         10.0 [4. 6.] 9.0
     """
     no_out("sum", out)
-    return _accumulate(
+    return accumulated(
         "sum", reduce_sum_p, lax.add, 0, a, axis, dtype, keepdims, initial, where, promote_integers
     )
 
@@ -198,7 +199,7 @@ def prod(
         [ 2 12]
     """
     no_out("prod", out)
-    return _accumulate(
+    return accumulated(
         "prod",
         reduce_prod_p,
         lax.mul,
@@ -216,8 +217,10 @@ def prod(
 # ------------------------------------------------------------------------------------- extremes
 
 
-def _extreme(function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    largest = function == "max"
+def extreme(
+    function: str, largest: bool, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """`max`, `min` or one of their relatives, whose name is `function`."""
     x = value(strong(array_like(a, function, "a")))
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
@@ -233,7 +236,7 @@ def _extreme(function: str, a: Any, axis: Any, keepdims: bool, initial: Any, whe
     elif initial is None and 0 in [shape[d] for d in axes]:
         raise ValueError(
             f"{function} of no elements is undefined: an array of shape {shape} is reduced over "
-            f"axes {axes}; give initial to say what the result is"
+            f"axes {axes}" + ("" if function == "ptp" else "; give initial to say what it is")
         )
     primitive = reduce_max_p if largest else reduce_min_p
     result = primitive.bind(x, axes=axes) if axes else x
@@ -287,7 +290,7 @@ def max(
         [5 7]
     """
     no_out("max", out)
-    return _extreme("max", a, axis, keepdims, initial, where)
+    return extreme("max", True, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "keepdims")
@@ -322,7 +325,7 @@ def min(
         [1 2]
     """
     no_out("min", out)
-    return _extreme("min", a, axis, keepdims, initial, where)
+    return extreme("min", False, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "keepdims")
@@ -344,8 +347,10 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
         6
     """
     no_out("ptp", out)
-    highest = _extreme("max", a, axis, keepdims, None, None)
-    return lax.sub(highest, _extreme("min", a, axis, keepdims, None, None))
+    x = array_like(a, "ptp", "a")
+    require_kind("ptp", x, "iufc", "numbers")
+    highest, lowest = (extreme("ptp", m, x, axis, keepdims, None, None) for m in (True, False))
+    return lax.sub(highest, lowest)
 
 
 # ---------------------------------------------------------------------------------------- logic
@@ -430,7 +435,9 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
         [2 1]
     """
     x = truth(array_like(a, "count_nonzero", "a"))
-    return plain(sum)(x, axis, dtypes.default_dtype("i"), None, keepdims)
+    return accumulated(
+        "count_nonzero", reduce_sum_p, lax.add, 0, x, axis, None, keepdims, None, None
+    )
 
 
 # ----------------------------------------------------------------------------------------- means
@@ -504,11 +511,16 @@ def mean(
         [2. 3.]
     """
     no_out("mean", out)
-    x = array_like(a, "mean", "a")
-    target = requested_dtype("mean", dtype) or inexact_dtype(aval_of(x).dtype)
-    shape = _common_shape("mean", x, where)
-    axes = canonical_axes("mean", axis, len(shape))
-    result = _drop(_mean("mean", x, axes, where, computed_in(target)), axes, keepdims)
+    return mean_of("mean", a, axis, dtype, keepdims, where)
+
+
+def mean_of(function: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    """`mean` or one of its relatives, whose name is `function`."""
+    x = array_like(a, function, "a")
+    target = requested_dtype(function, dtype) or inexact_dtype(aval_of(x).dtype)
+    shape = _common_shape(function, x, where)
+    axes = canonical_axes(function, axis, len(shape))
+    result = _drop(_mean(function, x, axes, where, computed_in(target)), axes, keepdims)
     return convert(result, target)
 
 

@@ -189,6 +189,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
         [1 3 2 4]
     """
     no_sharding("ravel", out_sharding)
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"ravel: order must be 'C', 'F', 'A' or 'K', got {order!r}")
     return reshape(a, (-1,), "C" if order in ("K", "A") else order) if size(a) else reshape(a, (0,))
 
 
