@@ -77,6 +77,8 @@ def test_isin(dtype: str) -> None:
         same(jnp.isin(x, y), np.isin(x, y))
         same(jnp.isin(x, y, invert=True), np.isin(x, y, invert=True))
         same(dt.jit(jnp.isin)(x, y), np.isin(x, y))
+        for method in ("auto", "binary_search", "sort", "compare_all"):
+            same(jnp.isin(x, y, method=method), np.isin(x, y))
     same(jnp.isin(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])), [False, True])
 
 
@@ -100,6 +102,8 @@ def test_bincount() -> None:
     same(jnp.bincount(np.array([], int)), np.bincount(np.array([], int)))
     same(dt.jit(lambda v: jnp.bincount(v, length=3))(x), [1, 2, 0])
     same(jnp.bincount(np.array([-5, 9]), length=3), [1, 0, 0])
+    same(jnp.bincount(x, minlength=7, length=2), [1, 2])
+    same(jnp.bincount(x, length=0), np.zeros(0, int))
     same(dt.grad(lambda w: (jnp.bincount(x, w) ** 2).sum())(weights), [5.0, 2.0, 5.0, 8.0])
 
 
@@ -186,6 +190,7 @@ def test_polynomials_and_products() -> None:
         (lambda: jnp.ldexp(1.0, 2.0), TypeError, "ldexp.*integer"),
         (lambda: jnp.frexp(1j), TypeError, "frexp"),
         (lambda: jnp.isin([1], np.ones(2)), TypeError, "isin.*list"),
+        (lambda: jnp.bincount(np.ones(2, int), length=-1), ValueError, "length"),
         (lambda: jnp.isin(np.ones(2), np.ones(2), method="foo"), ValueError, "method"),
         (lambda: jnp.digitize(np.ones(2), np.ones((2, 2))), ValueError, "digitize.*vector"),
         (lambda: jnp.bincount(np.ones(2)), TypeError, "bincount.*integers"),

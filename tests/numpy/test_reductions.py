@@ -453,6 +453,12 @@ def test_gradients_of_ties_are_shared() -> None:
         (lambda: jnp.diff(np.float32(1)), ValueError, "diff"),
         (lambda: jnp.sum(REAL, where=np.ones((5, 1, 1), bool)), TypeError, "sum.*broadcast"),
         (lambda: jnp.linalg.norm(REAL, "foo"), ValueError, "norm"),
+        (lambda: jnp.linalg.matrix_norm(REAL, ord="foo"), ValueError, "^linalg.matrix_norm: ord"),
+        (lambda: jnp.linalg.matrix_norm(REAL[0, 0]), ValueError, "^linalg.matrix_norm: x"),
+        (lambda: jnp.linalg.vector_norm(REAL, ord="fro"), ValueError, "^linalg.vector_norm: ord"),
+        (lambda: jnp.linalg.cond(np.eye(2), p=7), ValueError, "^linalg.cond: ord"),
+        (lambda: jnp.mean(REAL, dtype=bool), TypeError, "^mean: dtype"),
+        (lambda: jnp.nanmean(REAL, dtype=bool), TypeError, "^nanmean: dtype"),
         (lambda: dt.jit(lambda x, a: jnp.sum(x, axis=a))(REAL, 0), Exception, "hash|static|axis"),
     ],
 )
@@ -471,6 +477,7 @@ def test_norms_of_vectors(ord: Any) -> None:
     )
     z = x + 1j * REAL[0, 1]
     close(jnp.linalg.norm(z, ord), np.linalg.norm(z, ord))
+    close(jnp.linalg.vector_norm(z, ord=ord), np.linalg.norm(z, ord))
 
 
 @pytest.mark.parametrize("ord", [None, "fro", 1, -1, np.inf, -np.inf, 2, -2, "nuc"])

@@ -124,7 +124,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
         >>> print(jnp.append(jnp.arange(3), 7))
         [0 1 2 7]
     """
-    return concatenate([arr, values], axis)
+    parts = [operand(arr, "append", "arr"), operand(values, "append", "values")]
+    return concatenate(parts, axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:

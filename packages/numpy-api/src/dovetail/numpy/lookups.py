@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -32,6 +32,14 @@ from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
+#: The methods of `isin`, and those of `searchsorted` that they stand for.
+_ISIN_METHODS: Final = {
+    "auto": "scan",
+    "binary_search": "scan",
+    "sort": "sort",
+    "compare_all": "compare_all",
+}
+
 
 @compiled_with("assume_unique", "invert", "method")
 def isin(
@@ -49,18 +57,23 @@ def isin(
         test_elements: array or scalar: the elements to look for.
         assume_unique: has no effect; there for NumPy's sake.
         invert: whether to tell which elements are not in it instead.
-        method: must be "auto".
+        method: how elements are looked for: "binary_search", "sort", "compare_all" (compares with
+            every element, fast for few of them), or "auto", which is the first one.
 
     Returns:
         A boolean array of the shape of `element`; nan is in no array.
+
+    Raises:
+        ValueError: `method` is none of these.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.isin(jnp.arange(5), jnp.array([1, 4])))
         [False  True False False  True]
     """
-    if method != "auto":
-        raise ValueError(f"isin: method must be 'auto', got {method!r}")
+    if method not in _ISIN_METHODS:
+        known = ", ".join(map(repr, _ISIN_METHODS))
+        raise ValueError(f"isin: method must be one of {known}, got {method!r}")
     x, y = operand(element, "isin", "element"), operand(test_elements, "isin", "test_elements")
     shape = aval_of(x).shape
     x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
@@ -70,7 +83,7 @@ def isin(
     dtype = dtype_by_value(x, y)
     x, y = convert(x, dtype), lax.sort(convert(y, dtype))
     # Where an element would be inserted among the sorted ones, it is if it is there at all.
-    place = searchsorted(y, x)
+    place = searchsorted(y, x, method=_ISIN_METHODS[method])
     place = lax.min(place, literal(count - 1, aval_of(place).dtype))
     found = lax.eq(take(y, place, mode="promise_in_bounds"), x)
     return reshaped(lax.bitwise_not(found) if invert else found, shape)
@@ -125,7 +138,7 @@ def bincount(
     Args:
         x: vector of integers; negative ones count as 0.
         weights: vector of what each occurrence counts for; 1 if None.
-        minlength: least size of the result.
+        minlength: least size of the result, where `length` is not given.
         length: size of the result, needed where `x` is traced; greater integers are not counted.
         out_sharding: not supported.
 
@@ -159,7 +172,9 @@ def bincount(
         host = np.asarray(concrete)
         size = max(least, int(host.max()) + 1 if host.size else 0)
     else:
-        size = max(least, integer("bincount", "length", length))
+        size = integer("bincount", "length", length)
+        if size < 0:
+            raise ValueError(f"bincount: length must not be negative, got {size}")
     return _bincount(numbers, weights, size)
 
 

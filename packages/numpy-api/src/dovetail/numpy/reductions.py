@@ -518,6 +518,8 @@ def mean_of(function: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where:
     """`mean` or one of its relatives, whose name is `function`."""
     x = array_like(a, function, "a")
     target = requested_dtype(function, dtype) or inexact_dtype(aval_of(x).dtype)
+    if dtypes.kind_of(target) == "b":
+        raise TypeError(f"{function}: dtype must be one of numbers, got {target}")
     shape = _common_shape(function, x, where)
     axes = canonical_axes(function, axis, len(shape))
     result = _drop(_mean(function, x, axes, where, computed_in(target)), axes, keepdims)

@@ -22,6 +22,7 @@ from dovetail.numpy.arguments import (
     canonical_shape,
     integer,
     no_sharding,
+    require_kind,
     shape_of_argument,
     value,
 )
@@ -661,11 +662,17 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     if axis is None:
         flat = roll(reshaped(x, (math.prod(have),)), shift, 0)
         return reshaped(flat, have)
+    if isinstance(axis, np.ndarray) and axis.ndim:
+        axis = axis.tolist()
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(canonical_axis("roll", d, len(have)) for d in axes)
+    if isinstance(shift, (tuple, list)) and any(isinstance(s, Tracer) for s in shift):
+        from dovetail.numpy.joining import stack  # deferred: it imports this module
+
+        shift = stack(shift)
     if isinstance(shift, Tracer) and shift.concrete() is None:
         return _roll_traced(x, shift, axes)
-    shifts = tuple(int(s) for s in np.ravel(np.asarray(shift)))
+    shifts = tuple(integer("roll", "shift", s) for s in np.ravel(np.asarray(shift)))
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:
@@ -693,7 +700,15 @@ def _roll_traced(x: Any, shift: Any, axes: Shape) -> Any:
     from dovetail.numpy.gathering import take  # deferred: needed for traced shifts only
     from dovetail.numpy.ranges import arange  # deferred: it imports this module
 
-    shifts = broadcast_to(shift, (len(axes),)) if ndim(shift) < 2 else shift
+    require_kind("roll", shift, "iu", "integers as shift")
+    shifts = reshaped(shift, (shift.size,))
+    if len(axes) == 1:
+        axes *= shift.size
+    if shift.size not in (1, len(axes)):
+        raise ValueError(
+            f"roll: shift of shape {shift.shape} and axis {axes} must have equal lengths"
+        )
+    shifts = broadcast_to(shifts, (len(axes),))
     for i, axis in enumerate(axes):
         count = aval_of(x).shape[axis]
         if count:
