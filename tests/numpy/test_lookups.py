@@ -119,6 +119,9 @@ def test_interp() -> None:
     close(dt.jit(jnp.interp)(x, xp, fp), np.interp(x, xp, fp))
     close(jnp.interp(x, xp, fp, left=7, right=-7), np.interp(x, xp, fp, left=7, right=-7))
     close(jnp.interp(x, xp[::-1], fp, period=5.0), np.interp(x, xp[::-1], fp, period=5.0))
+    for period in (5.0, -2.5):
+        found = dt.jit(lambda p: jnp.interp(x, xp, fp, period=p))(period)
+        close(found, np.interp(x, xp, fp, period=period))
     close(jnp.interp(x, xp[:1], fp[:1]), np.interp(x, xp[:1], fp[:1]))
     close(jnp.interp(x, xp, fp + 1j), np.interp(x, xp, fp + 1j))
     assert float(dt.grad(lambda v: jnp.interp(v, xp, fp))(2.0)) == pytest.approx(3.5)

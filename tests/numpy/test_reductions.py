@@ -145,6 +145,12 @@ def test_options() -> None:
     close(jnp.mean(np.full(3000, 60.0, np.float16)), 60.0)
     close(jnp.var(REAL, axis=1, ddof=1), np.var(REAL, axis=1, ddof=1))
     close(jnp.std(REAL, axis=1, correction=1), np.std(REAL, axis=1, ddof=1))
+    for name in ("var", "std", "nanvar", "nanstd"):
+        expected = getattr(np, name)(REAL, axis=1, ddof=0.5)
+        close(dt.jit(lambda d: getattr(jnp, name)(REAL, axis=1, ddof=d))(0.5), expected)  # noqa: B023
+        close(getattr(jnp, name)(REAL, 1, ddof=jnp.float32(0.5)), expected)
+    traced = dt.jit(lambda c: jnp.var(REAL, axis=1, correction=c))(1)
+    close(traced, np.var(REAL, axis=1, ddof=1))
     mean = REAL.mean(axis=1, keepdims=True)
     close(jnp.var(REAL, axis=1, mean=mean), np.var(REAL, axis=1))
     close(jnp.var(np.ones(1), ddof=1), np.nan)

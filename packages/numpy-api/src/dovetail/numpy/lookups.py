@@ -195,7 +195,7 @@ def _bincount(numbers: Any, weights: Any, size: int) -> Any:
     return zeros.at[places].add(convert(counted, dtype), mode="drop")
 
 
-@compiled_with("left", "right", "period")
+@compiled_with("left", "right")
 def _interp(
     x: Any, xp: Any, fp: Any, low: Any, high: Any, left: str, right: str, period: Any
 ) -> Any:
@@ -210,7 +210,9 @@ def _interp(
     out = inexact_dtype(aval_of(fp).dtype)
     x, xp, fp = value(convert(x, places)), convert(xp, places), convert(fp, out)
     if period is not None:
-        x, xp, fp = _periodic(x, xp, fp, abs(period))
+        x, xp, fp = _periodic(
+            x, xp, fp, lax.abs(convert(array_like(period, "interp", "period"), places))
+        )
     (count,) = aval_of(xp).shape
     index = plain(searchsorted)(xp, x, "right")
     kind = aval_of(index).dtype
@@ -236,13 +238,13 @@ def _interp(
     return result
 
 
-def _periodic(x: Any, xp: Any, fp: Any, period: float) -> tuple[Any, Any, Any]:
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     from dovetail.numpy.arithmetic import remainder  # deferred: needed with period only
 
     x, xp = plain(remainder)(x, period), plain(remainder)(xp, period)
     xp, fp = lax.sort((xp, fp), num_keys=1)
-    step = literal(period, aval_of(xp).dtype)
     (count,) = aval_of(xp).shape
+    step = lax.broadcast_in_dim(period, (1,), ())
     before = lax.sub(lax.slice_in_dim(xp, count - 1, count), step)
     after = lax.add(lax.slice_in_dim(xp, 0, 1), step)
     xp = lax.concatenate([before, xp, after], 0)
@@ -279,7 +281,8 @@ def interp(
         >>> print(jnp.interp(x, xp, fp), jnp.interp(x, xp, fp, right="extrapolate"))
         [15. 20.] [ 15. 100.]
     """
-    if period is not None and not period:
+    known = not isinstance(period, Tracer) or period.concrete() is not None
+    if period is not None and known and not period:
         raise ValueError("interp: period must not be zero")
     rules, values = [], []
     for name, side in (("left", left), ("right", right)):

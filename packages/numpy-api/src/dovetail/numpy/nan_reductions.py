@@ -207,7 +207,7 @@ def nanmean(
     return mean_of("nanmean", x, axis, dtype, keepdims, counting)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims")
+@compiled_with("axis", "dtype", "keepdims")
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -242,7 +242,7 @@ def nanvar(
     return variance("nanvar", x, axis, dtype, ddof, keepdims, counting, mean, None, of_few=math.nan)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims")
+@compiled_with("axis", "dtype", "keepdims")
 def nanstd(
     a: Any,
     axis: Axis = None,

@@ -533,7 +533,7 @@ def _common_shape(function: str, x: Any, where: Any) -> Shape:
     return broadcast_result(function, shapes)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims", "correction")
+@compiled_with("axis", "dtype", "keepdims")
 def var(
     a: Any,
     axis: Axis = None,
@@ -592,7 +592,7 @@ def variance(
     `of_few` is the divisor where there are no more elements than `ddof`.
     """
     if correction is not None:
-        if ddof != 0:
+        if not (isinstance(ddof, int) and ddof == 0):
             raise ValueError(f"{function}: ddof and correction mean the same; give one of them")
         ddof = correction
     x = array_like(a, function, "a")
@@ -620,7 +620,10 @@ def variance(
     total = reduce_sum_p.bind(squares, axes=axes, out_sharding=None) if axes else squares
     real = aval_of(squares).dtype
     count = count_of(function, squares, axes, where, real)
-    divisor = lax.sub(count, literal(ddof, real))
+    fewer = array_like(ddof, function, "ddof" if correction is None else "correction")
+    if aval_of(fewer).shape:
+        raise TypeError(f"{function}: ddof must be a scalar, got shape {aval_of(fewer).shape}")
+    divisor = lax.sub(count, convert(fewer, real))
     enough = lax.gt(divisor, literal(0, real))
     divisor = pick(enough, divisor, literal(of_few, real))
     result = lax.div(kept(total, aval_of(squares).shape, axes), divisor)
@@ -628,7 +631,7 @@ def variance(
     return convert(result, target)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims", "correction")
+@compiled_with("axis", "dtype", "keepdims")
 def std(
     a: Any,
     axis: Axis = None,
