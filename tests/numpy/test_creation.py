@@ -142,7 +142,8 @@ def test_options_of_array() -> None:
         (lambda: jnp.zeros("a"), TypeError, "shape.*integer"),
         (lambda: jnp.full(2, [1, 2, 3]), ValueError, "full: fill_value.*broadcast"),
         (lambda: jnp.full(2, np.ones((1, 2))), ValueError, "full: fill_value.*broadcast"),
-        (lambda: jnp.full(2, 300, "uint8"), OverflowError, "300"),
+        (lambda: jnp.full(2, 300, "uint8"), OverflowError, "^full: .* 300 .* uint8"),
+        (lambda: jnp.full_like(np.ones(2, "int8"), 300), OverflowError, "^full_like: .* 300"),
         (lambda: jnp.zeros(2, jnp.ones(3)), TypeError, "write dtype=x.dtype"),
         (lambda: jnp.zeros_like([1, 2]), TypeError, "zeros_like.*list"),
         (lambda: dt.jit(jnp.zeros)(3), dt.errors.ConcretizationTypeError, "shape of zeros"),
@@ -151,7 +152,15 @@ def test_options_of_array() -> None:
         (lambda: jnp.arange(np.nan), ValueError, "finite"),
         (lambda: jnp.arange(1j), TypeError, "real"),
         (lambda: jnp.arange(jnp.ones(2)), TypeError, "scalar"),
-        (lambda: jnp.linspace(0, 1, -1), ValueError, "num"),
+        (lambda: jnp.linspace(0, 1, -1), ValueError, "^linspace: num"),
+        (lambda: jnp.logspace(0, 1, -1), ValueError, "^logspace: num"),
+        (lambda: jnp.geomspace(1, 2, -1), ValueError, "^geomspace: num"),
+        (lambda: jnp.linspace([0], 1), TypeError, "^linspace .* start"),
+        (lambda: jnp.logspace(0, [1]), TypeError, "^logspace .* stop"),
+        (lambda: jnp.geomspace([1], 2), TypeError, "^geomspace .* start"),
+        (lambda: jnp.linspace(0, 1j, dtype=int), TypeError, "^linspace: complex .* real parts"),
+        (lambda: jnp.indices((2, -1)), ValueError, "^indices.*dimensions"),
+        (lambda: jnp.indices(2.5), TypeError, "^indices.*dimensions"),
         (lambda: jnp.eye(-1), ValueError, "N"),
         (lambda: jnp.diag(jnp.ones((1, 1, 1))), ValueError, "rank 3"),
         (lambda: jnp.meshgrid(jnp.ones((1, 1))), ValueError, "rank 1"),
@@ -308,6 +317,18 @@ def test_spaces(ends: tuple[Any, Any], num: int, endpoint: bool) -> None:
 def test_linspace_of_integers(first: int, last: int, num: int, endpoint: bool, dtype: str) -> None:
     want = np.linspace(first, last, num, endpoint=endpoint, dtype=dtype)
     same(jnp.linspace(first, last, num, endpoint=endpoint, dtype=dtype), want)
+
+
+@pytest.mark.parametrize("base", [2.5, np.array([2.0, 3.0]), np.array([[2.0], [3.0], [0.5]])])
+@pytest.mark.parametrize("ends", [(1, 3), (np.array([1.0, 2.0]), 3), (np.array([[0.5]]), 2)])
+@pytest.mark.parametrize("num", [0, 1, 4])
+def test_logspace_of_several_bases(num: int, ends: tuple[Any, Any], base: Any) -> None:
+    rank = np.ndim(np.broadcast_arrays(*ends, base)[0])
+    for axis in range(-rank - 1, rank + 1):
+        expected = np.logspace(*ends, num, base=base, axis=axis)
+        found = jnp.logspace(*ends, num, base=base, axis=axis)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
 
 
 def test_linspace_details() -> None:

@@ -326,6 +326,11 @@ def test_closeness() -> None:
         assert bool(jnp.allclose(a, a, equal_nan=equal_nan)) is equal_nan
         assert bool(jnp.array_equal(a, a, equal_nan=equal_nan)) is equal_nan
     close(jnp.isclose(np.arange(3), 1), [False, True, False])
+    grid, row = np.arange(6.0).reshape(2, 3), np.array([0.0, 0.5, 0.1])
+    for options in ({"rtol": row}, {"atol": row}, {"rtol": row[:2, None], "atol": row}):
+        close(jnp.isclose(grid, grid + 0.3, **options), np.isclose(grid, grid + 0.3, **options))
+        close(jnp.isclose(row, row + 0.3, **options), np.isclose(row, row + 0.3, **options))
+        assert bool(jnp.allclose(grid, grid, **options))
     close(jnp.isclose(np.array([1 + 1j]), np.array([1 + 1.000001j])), [True])
     assert bool(jnp.array_equal([1, 2], jnp.array([1, 2])))
     assert not bool(jnp.array_equal(jnp.ones(2), jnp.ones(3)))

@@ -77,6 +77,8 @@ def test_isin(dtype: str) -> None:
         same(jnp.isin(x, y), np.isin(x, y))
         same(jnp.isin(x, y, invert=True), np.isin(x, y, invert=True))
         same(dt.jit(jnp.isin)(x, y), np.isin(x, y))
+        for method in ("auto", "binary_search", "sort", "compare_all"):
+            same(jnp.isin(x, y, method=method), np.isin(x, y))
     same(jnp.isin(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])), [False, True])
 
 
@@ -100,6 +102,8 @@ def test_bincount() -> None:
     same(jnp.bincount(np.array([], int)), np.bincount(np.array([], int)))
     same(dt.jit(lambda v: jnp.bincount(v, length=3))(x), [1, 2, 0])
     same(jnp.bincount(np.array([-5, 9]), length=3), [1, 0, 0])
+    same(jnp.bincount(x, minlength=7, length=2), [1, 2])
+    same(jnp.bincount(x, length=0), np.zeros(0, int))
     same(dt.grad(lambda w: (jnp.bincount(x, w) ** 2).sum())(weights), [5.0, 2.0, 5.0, 8.0])
 
 
@@ -115,9 +119,23 @@ def test_interp() -> None:
     close(dt.jit(jnp.interp)(x, xp, fp), np.interp(x, xp, fp))
     close(jnp.interp(x, xp, fp, left=7, right=-7), np.interp(x, xp, fp, left=7, right=-7))
     close(jnp.interp(x, xp[::-1], fp, period=5.0), np.interp(x, xp[::-1], fp, period=5.0))
+    for period in (5.0, -2.5):
+        found = dt.jit(lambda p: jnp.interp(x, xp, fp, period=p))(period)
+        close(found, np.interp(x, xp, fp, period=period))
     close(jnp.interp(x, xp[:1], fp[:1]), np.interp(x, xp[:1], fp[:1]))
     close(jnp.interp(x, xp, fp + 1j), np.interp(x, xp, fp + 1j))
     assert float(dt.grad(lambda v: jnp.interp(v, xp, fp))(2.0)) == pytest.approx(3.5)
+    # The lines through the first two points and the last two, at -1 and at 9.
+    for left, right, ends in (
+        ("extrapolate", None, (4.0, 0.5)),
+        (7, "extrapolate", (7.0, -13.0)),
+        ("extrapolate", "extrapolate", (4.0, -13.0)),
+    ):
+        expected = np.interp(x, xp, fp, ends[0], ends[1])
+        close(jnp.interp(x, xp, fp, left, right), expected)
+        close(dt.jit(lambda v: jnp.interp(v, xp, fp, left, right))(x), expected)  # noqa: B023
+        close(jnp.interp(x, xp[:1], fp[:1], right="extrapolate"), np.interp(x, xp[:1], fp[:1]))
+        close(jnp.interp(x, xp, fp, left, right, 5.0), np.interp(x, xp, fp, period=5.0))
 
 
 def test_positions_and_indices() -> None:
@@ -175,6 +193,7 @@ def test_polynomials_and_products() -> None:
         (lambda: jnp.ldexp(1.0, 2.0), TypeError, "ldexp.*integer"),
         (lambda: jnp.frexp(1j), TypeError, "frexp"),
         (lambda: jnp.isin([1], np.ones(2)), TypeError, "isin.*list"),
+        (lambda: jnp.bincount(np.ones(2, int), length=-1), ValueError, "length"),
         (lambda: jnp.isin(np.ones(2), np.ones(2), method="foo"), ValueError, "method"),
         (lambda: jnp.digitize(np.ones(2), np.ones((2, 2))), ValueError, "digitize.*vector"),
         (lambda: jnp.bincount(np.ones(2)), TypeError, "bincount.*integers"),
@@ -187,6 +206,8 @@ def test_polynomials_and_products() -> None:
         ),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(3)), ValueError, "equal size"),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), period=0), ValueError, "period"),
+        (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), left="a"), ValueError, "left.*'a'"),
+        (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), right="b"), ValueError, "right.*'b'"),
         (lambda: jnp.unravel_index(1.5, (2, 2)), TypeError, "integer"),
         (lambda: jnp.ravel_multi_index((np.array([5]),), (3,)), ValueError, "out of bounds"),
         (lambda: jnp.ravel_multi_index((np.array([1]),), (3, 2)), ValueError, "1 indices for 2"),

@@ -138,6 +138,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "constant_values must be a number, a pair",
     ),
+    "too small": (
+        lambda: jnp.pad(np.ones(3, "uint8"), 1, constant_values=-7),
+        OverflowError,
+        "^pad: .* -7 .* uint8",
+    ),
 }
 
 

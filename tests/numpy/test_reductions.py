@@ -145,6 +145,12 @@ def test_options() -> None:
     close(jnp.mean(np.full(3000, 60.0, np.float16)), 60.0)
     close(jnp.var(REAL, axis=1, ddof=1), np.var(REAL, axis=1, ddof=1))
     close(jnp.std(REAL, axis=1, correction=1), np.std(REAL, axis=1, ddof=1))
+    for name in ("var", "std", "nanvar", "nanstd"):
+        expected = getattr(np, name)(REAL, axis=1, ddof=0.5)
+        close(dt.jit(lambda d: getattr(jnp, name)(REAL, axis=1, ddof=d))(0.5), expected)  # noqa: B023
+        close(getattr(jnp, name)(REAL, 1, ddof=jnp.float32(0.5)), expected)
+    traced = dt.jit(lambda c: jnp.var(REAL, axis=1, correction=c))(1)
+    close(traced, np.var(REAL, axis=1, ddof=1))
     mean = REAL.mean(axis=1, keepdims=True)
     close(jnp.var(REAL, axis=1, mean=mean), np.var(REAL, axis=1))
     close(jnp.var(np.ones(1), ddof=1), np.nan)
@@ -155,7 +161,15 @@ def test_options() -> None:
     expected = np.average(REAL, axis=1, weights=weights, returned=True, keepdims=True)
     close(value, expected[0])
     close(total, expected[1])
+    for axis in ((0, 1), (1, 0), (-1, 0), (2, 1, 0)):
+        weights = RNG.random([REAL.shape[d] for d in axis]).astype(np.float32)
+        for options in ({}, {"keepdims": True}):
+            close(
+                jnp.average(REAL, axis=axis, weights=weights, **options),
+                np.average(REAL, axis=axis, weights=weights, **options),
+            )
     close(jnp.max(np.array([1.0, np.nan])), np.nan)
+    close(jnp.mean(np.ones((0, 2)), dtype="int32"), -1)
     assert jnp.amax is jnp.max
     assert jnp.max(make("complex64")).dtype == jnp.complex64
 
@@ -181,6 +195,28 @@ def test_functions_without_nan(name: str, axis: Any) -> None:
     close(dt.jit(lambda x: getattr(jnp, name)(x, axis=axis))(NANS), expected)
     integers = make("int32", (2, 3))
     close(getattr(jnp, name)(integers, axis=axis), getattr(np, name)(integers, axis=axis))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("name", NAN_FUNCTIONS)
+def test_complex_numbers_without_nan(name: str, axis: Any) -> None:
+    x = make("complex64", (2, 3))
+    close(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis))
+    x[0, 1], x[1, 2] = complex(np.nan, 1), complex(1, np.nan)
+    close(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis))
+    x[:, 1] = np.nan
+    found = np.isnan(np.asarray(getattr(jnp, name)(x, axis=axis)))
+    assert found.tolist() == np.isnan(quiet(getattr(np, name), x, axis=axis)).tolist()
+
+
+@pytest.mark.parametrize("where", [None, MASK])
+@pytest.mark.parametrize("ddof", [1, 2, 3, 9])
+@pytest.mark.parametrize("name", ["nanvar", "nanstd"])
+def test_variance_of_few_numbers_is_nan(name: str, ddof: int, where: Any) -> None:
+    options = {} if where is None else {"where": where}
+    for axis in (0, 1, None):
+        expected = quiet(getattr(np, name), REAL, axis, ddof=ddof, **options)
+        close(getattr(jnp, name)(REAL, axis, ddof=ddof, where=where), expected)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
@@ -247,6 +283,28 @@ def test_where_holds_booleans(name: str, where: Any) -> None:
     options = {"initial": 0} if name.endswith(("max", "min")) else {}
     with pytest.raises(TypeError, match="where to hold booleans"):
         getattr(jnp, name)(REAL, where=where, **options)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*WITH_WHERE, "nancumsum", "nancumprod", "ptp", "count_nonzero", "nanargmax", "nanargmin"],
+)
+def test_errors_name_the_function_that_was_called(name: str) -> None:
+    function = getattr(jnp, name)
+    calls: list[Callable[[], Any]] = [lambda: function(REAL, axis=7)]
+    if name in WITH_WHERE:
+        calls.append(lambda: function(REAL, where=1))
+    if name.endswith(("max", "min")) and "arg" not in name:
+        calls.append(lambda: function(REAL, where=MASK))
+        calls.append(lambda: function(REAL[:0]))
+    if name.endswith(("max", "min", "sum", "prod")) and "cum" not in name and "arg" not in name:
+        calls.append(lambda: function(REAL, initial=REAL))
+    if name == "ptp":
+        calls.append(lambda: function(REAL[:0]))
+        calls.append(lambda: function(MASK))
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=rf"^{name}\b"):
+            call()
 
 
 @pytest.mark.parametrize("initial", [-3.5, 2, True, 0, -np.inf])
@@ -401,6 +459,12 @@ def test_gradients_of_ties_are_shared() -> None:
         (lambda: jnp.diff(np.float32(1)), ValueError, "diff"),
         (lambda: jnp.sum(REAL, where=np.ones((5, 1, 1), bool)), TypeError, "sum.*broadcast"),
         (lambda: jnp.linalg.norm(REAL, "foo"), ValueError, "norm"),
+        (lambda: jnp.linalg.matrix_norm(REAL, ord="foo"), ValueError, "^linalg.matrix_norm: ord"),
+        (lambda: jnp.linalg.matrix_norm(REAL[0, 0]), ValueError, "^linalg.matrix_norm: x"),
+        (lambda: jnp.linalg.vector_norm(REAL, ord="fro"), ValueError, "^linalg.vector_norm: ord"),
+        (lambda: jnp.linalg.cond(np.eye(2), p=7), ValueError, "^linalg.cond: ord"),
+        (lambda: jnp.mean(REAL, dtype=bool), TypeError, "^mean: dtype"),
+        (lambda: jnp.nanmean(REAL, dtype=bool), TypeError, "^nanmean: dtype"),
         (lambda: dt.jit(lambda x, a: jnp.sum(x, axis=a))(REAL, 0), Exception, "hash|static|axis"),
     ],
 )
@@ -419,6 +483,7 @@ def test_norms_of_vectors(ord: Any) -> None:
     )
     z = x + 1j * REAL[0, 1]
     close(jnp.linalg.norm(z, ord), np.linalg.norm(z, ord))
+    close(jnp.linalg.vector_norm(z, ord=ord), np.linalg.norm(z, ord))
 
 
 @pytest.mark.parametrize("ord", [None, "fro", 1, -1, np.inf, -np.inf, 2, -2, "nuc"])

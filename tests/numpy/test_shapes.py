@@ -194,10 +194,18 @@ def test_traced_shifts_and_counts() -> None:
         np.testing.assert_array_equal(np.asarray(dt.jit(jnp.roll)(V, shift)), np.roll(V, shift))
         rolled = dt.jit(lambda x, s: jnp.roll(x, s, axis=(0, 2)))(A, jnp.array([shift, 1]))
         np.testing.assert_array_equal(np.asarray(rolled), np.roll(A, (shift, 1), (0, 2)))
+        for pair in (lambda s: (s, 1), lambda s: [s, 1]):
+            rolled = dt.jit(lambda x, s: jnp.roll(x, pair(s), (0, 2)))(A, shift)  # noqa: B023
+            np.testing.assert_array_equal(np.asarray(rolled), np.roll(A, (shift, 1), (0, 2)))
+        rolled = dt.jit(lambda x, s: jnp.roll(x, s, 1))(A, jnp.array([shift, 1]))
+        np.testing.assert_array_equal(np.asarray(rolled), np.roll(A, (shift, 1), 1))
+        rolled = jnp.roll(A, (shift, 1), np.array([0, 2]))
+        np.testing.assert_array_equal(np.asarray(rolled), np.roll(A, (shift, 1), (0, 2)))
     counts = np.array([1, 0, 2, 1, 1])
     repeated = dt.jit(lambda x, n: jnp.repeat(x, n, total_repeat_length=7))(V, counts)
     assert repeated.tolist() == [0, 2, 2, 3, 4, 4, 4]
     assert jnp.repeat(V, jnp.array(counts), total_repeat_length=3).tolist() == [0, 2, 2]
+    assert jnp.repeat(V, list(counts), total_repeat_length=3).tolist() == [0, 2, 2]
     with pytest.raises(dt.errors.ConcretizationTypeError, match="total_repeat_length"):
         dt.jit(jnp.repeat)(V, counts)
 
@@ -308,6 +316,26 @@ def test_gradients_pass_through() -> None:
         (lambda: jnp.split(V, 0), ValueError, "positive"),
         (lambda: jnp.tile(V, -1), ValueError, "negative"),
         (lambda: jnp.repeat(V, -1), ValueError, "negative"),
+        (lambda: jnp.repeat(A, [1, 2]), ValueError, "^repeat: repeats .* got shape"),
+        (
+            lambda: jnp.repeat(V, jnp.ones(2, int), total_repeat_length=3),
+            ValueError,
+            "^repeat: repeats .* got shape",
+        ),
+        (lambda: jnp.repeat(V[:2], [1.5, 2]), TypeError, "^repeat .* integers as repeats"),
+        (lambda: jnp.repeat(V, 2, total_repeat_length=2.5), TypeError, "total_repeat_length"),
+        (lambda: jnp.append([1], V), TypeError, "^append .* arr "),
+        (lambda: jnp.append(V, [1]), TypeError, "^append .* values "),
+        (lambda: jnp.roll(V, 1.5), TypeError, "^roll .* shift .* integer"),
+        (lambda: dt.jit(jnp.roll)(V, 1.5), TypeError, "^roll .* integers as shift"),
+        (lambda: jnp.roll(A, (1, 2), (0, 1, 2)), ValueError, "^roll: shift .* equal lengths"),
+        (
+            lambda: dt.jit(lambda n: jnp.roll(A, n, (0, 1, 2)))(np.arange(2)),
+            ValueError,
+            "^roll: shift .* equal lengths",
+        ),
+        (lambda: jnp.ravel(A, order="a"), ValueError, "^ravel: order"),
+        (lambda: jnp.ravel(A[:0], order="a"), ValueError, "^ravel: order"),
         (lambda: jnp.repeat(1.0, 2, axis=(0, 1)), TypeError, "axis.*integer"),
         (lambda: jnp.repeat(1.0, 2, axis=1), ValueError, "out of bounds"),
         (lambda: jnp.unstack(S), ValueError, "rank 1"),

@@ -252,13 +252,21 @@ def test_the_objects() -> None:
         assert function.identity == IDENTITIES.get(name)
         assert repr(function) == f"<ufunc '{name}'>"
         assert function.__name__ == name
-        assert len(inspect.signature(function).parameters) == 2
+        assert list(inspect.signature(function).parameters) == ["x1", "x2", "out", "where"]
+        y = np.array([1, 2])
+        assert function(y, 3, out=None, where=None).tolist() == function(y, 3).tolist()
+        for argument, given in (("out", y), ("where", y > 1), ("where", True)):
+            with pytest.raises(NotImplementedError, match=f"{name} does not take {argument}="):
+                function(y, 3, **{argument: given})
         assert function.__doc__
         assert pickle.loads(pickle.dumps(function)) is function is copy.deepcopy(function)
         assert {function: 1}[function] == 1
         assert function == function
     assert isinstance(jnp.negative, jnp.ufunc)
     assert jnp.negative.nin == 1
+    assert jnp.negative(1, out=None, where=None) == -1
+    with pytest.raises(NotImplementedError, match="negative does not take where="):
+        jnp.negative(1, where=True)
     assert not isinstance(jnp.sin, jnp.ufunc)
     with pytest.raises(AttributeError, match="foo"):
         jnp.add.foo  # noqa: B018 (the look-up is the test)

@@ -193,6 +193,11 @@ def test_integer_division() -> None:
     assert lax.div(x, y).tolist() == [3, -3, -3, 3, -1, -(2**31)]
     assert lax.rem(x, y).tolist() == [1, -1, 1, -1, 5, 0]
     assert lax.div(np.uint8([5]), np.uint8([0])).tolist() == [255]
+    # Of constants, which the compiler divides; it once ended the process.
+    for divide, result in ((lax.div, -1), (lax.rem, 7)):
+        assert dovetail.jit(divide)(*map(np.int8, (7, 0))) == result
+        constants = lax.full((), 7, np.int8), lax.full((), 0, np.int8)
+        assert dovetail.jit(lambda f=divide, c=constants: f(*c))() == result
 
 
 def test_lowest_integer() -> None:

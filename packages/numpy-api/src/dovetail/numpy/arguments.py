@@ -343,9 +343,9 @@ def _inexact_of(function: str, dtype: Any) -> Any:
         raise TypeError(f"{function} does not accept the dtype {dtype}") from None
 
 
-def inexact_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
+def inexact_pair(function: str, x: Any, y: Any, names: Sequence[str] = _NAMES) -> tuple[Any, Any]:
     """Two operands in their common dtype, as floats or complex numbers."""
-    first, second = array_like(x, function, "x1"), array_like(y, function, "x2")
+    first, second = array_like(x, function, names[0]), array_like(y, function, names[1])
     if dtypes.kind_of(first.dtype) in ("f", "c") or dtypes.kind_of(second.dtype) in ("f", "c"):
         return promoted_pair(function, x, y)
     # Integers become floats at once: 300 does not fit the uint8 that it is combined with.

@@ -598,7 +598,7 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
             and type(value.val) is int
             and dtypes.kind_of(dtype) in ("i", "u")
         ):
-            np.asarray(value.val, dtype)  # an OverflowError where it does not fit
+            dtypes.check_fits(value.val, dtype, function)
         value = convert(value, dtype, bool(weak))
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
     if type(value) is Literal:

@@ -22,6 +22,7 @@ from dovetail.numpy.arguments import (
     literal,
     no_sharding,
     requested_dtype,
+    require_kind,
     same_dtype,
     value,
 )
@@ -123,7 +124,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
         >>> print(jnp.append(jnp.arange(3), 7))
         [0 1 2 7]
     """
-    return concatenate([arr, values], axis)
+    parts = [operand(arr, "append", "arr"), operand(values, "append", "values")]
+    return concatenate(parts, axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
@@ -506,15 +508,23 @@ def repeat(
     traced = isinstance(repeats, Tracer) and repeats.concrete() is None
     if not traced and not np.ndim(repeats) and total_repeat_length is None:
         return _repeat_each(x, integer("repeat", "repeats", repeats), dimension)
+    repeats = repeats if traced else np.asarray(repeats)
+    require_kind("repeat", repeats, "biu", "integers as repeats")
+    if np.shape(repeats) not in ((), (1,), (have[dimension],)):
+        raise ValueError(
+            f"repeat: repeats must be an integer, or one for each of the {have[dimension]} "
+            f"positions of the dimension, got shape {np.shape(repeats)}"
+        )
     if total_repeat_length is None:
         if traced:
             integer("repeat", "repeats (or give total_repeat_length)", repeats)
-        counts = np.broadcast_to(np.asarray(repeats), (have[dimension],))
+        counts = np.broadcast_to(repeats, (have[dimension],))
         if np.any(counts < 0):
             raise ValueError("repeat: repeats must not be negative")
         positions: Any = np.repeat(np.arange(have[dimension], dtype=np.int32), counts)
     else:
-        positions = _traced_positions(repeats, have[dimension], total_repeat_length)
+        length = integer("repeat", "total_repeat_length", total_repeat_length)
+        positions = _traced_positions(repeats, have[dimension], length)
     from dovetail.numpy.gathering import take  # deferred: needed for different repeats only
 
     return take(x, positions, axis=dimension, mode="clip")

@@ -25,7 +25,7 @@ from dovetail.numpy.arguments import (
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.creation import asarray
 from dovetail.numpy.selection import pick, truth
-from dovetail.numpy.ufuncs import universal
+from dovetail.numpy.ufuncs import refuse_places, universal
 
 
 @compiled
@@ -196,12 +196,14 @@ def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flip
 
 @universal(2, identity=True)
 @compiled
-def logical_and(x1: Any, x2: Any, /) -> Any:
+def logical_and(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
     """Whether both elements are true (not zero).
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
+        out: not supported, since arrays are immutable.
+        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A boolean array of the common shape.
@@ -211,6 +213,8 @@ def logical_and(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.logical_and(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
         [False False False  True]
     """
+    if out is not None or where is not None:
+        refuse_places("logical_and", out, where)
     x = truth(array_like(x1, "logical_and", "x1"))
     y = truth(array_like(x2, "logical_and", "x2"))
     x, y = broadcast_ranks("logical_and", [x, y])
@@ -219,12 +223,14 @@ def logical_and(x1: Any, x2: Any, /) -> Any:
 
 @universal(2, identity=False)
 @compiled
-def logical_or(x1: Any, x2: Any, /) -> Any:
+def logical_or(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
     """Whether at least one of two elements is true (not zero).
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
+        out: not supported, since arrays are immutable.
+        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A boolean array of the common shape.
@@ -234,6 +240,8 @@ def logical_or(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.logical_or(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
         [False  True  True  True]
     """
+    if out is not None or where is not None:
+        refuse_places("logical_or", out, where)
     x = truth(array_like(x1, "logical_or", "x1"))
     y = truth(array_like(x2, "logical_or", "x2"))
     x, y = broadcast_ranks("logical_or", [x, y])
@@ -242,12 +250,14 @@ def logical_or(x1: Any, x2: Any, /) -> Any:
 
 @universal(2, identity=False)
 @compiled
-def logical_xor(x1: Any, x2: Any, /) -> Any:
+def logical_xor(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
     """Whether exactly one of two elements is true (not zero).
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
+        out: not supported, since arrays are immutable.
+        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A boolean array of the common shape.
@@ -257,6 +267,8 @@ def logical_xor(x1: Any, x2: Any, /) -> Any:
         >>> print(jnp.logical_xor(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
         [False  True  True False]
     """
+    if out is not None or where is not None:
+        refuse_places("logical_xor", out, where)
     x = truth(array_like(x1, "logical_xor", "x1"))
     y = truth(array_like(x2, "logical_xor", "x2"))
     x, y = broadcast_ranks("logical_xor", [x, y])
@@ -407,8 +419,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     Args:
         a: array or scalar.
         b: array or scalar that broadcasts with `a`: the reference.
-        rtol: tolerance relative to `b`.
-        atol: absolute tolerance.
+        rtol: tolerance relative to `b`: a scalar, or an array that broadcasts with `b`.
+        atol: absolute tolerance: a scalar, or an array that broadcasts with `b`.
         equal_nan: whether nan counts as equal to nan.
 
     Returns:
@@ -425,6 +437,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     real = dtypes.finfo(dtype).dtype if kind == "c" else dtype
     relative = convert(array_like(rtol, "isclose", "rtol"), real)
     absolute = convert(array_like(atol, "isclose", "atol"), real)
+    x, y, relative, absolute = broadcast_ranks("isclose", [x, y, relative, absolute])
     tolerance = lax.add(absolute, lax.mul(relative, lax.abs(y)))
     near = lax.bitwise_and(finite(y), lax.le(lax.abs(lax.sub(x, y)), tolerance))
     close = lax.bitwise_or(near, lax.eq(x, y))
@@ -440,8 +453,8 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     Args:
         a: array or scalar.
         b: array or scalar that broadcasts with `a`: the reference.
-        rtol: tolerance relative to `b`.
-        atol: absolute tolerance.
+        rtol: tolerance relative to `b`: a scalar, or an array that broadcasts with `b`.
+        atol: absolute tolerance: a scalar, or an array that broadcasts with `b`.
         equal_nan: whether nan counts as equal to nan.
 
     Returns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -32,6 +32,14 @@ from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
+#: The methods of `isin`, and those of `searchsorted` that they stand for.
+_ISIN_METHODS: Final = {
+    "auto": "scan",
+    "binary_search": "scan",
+    "sort": "sort",
+    "compare_all": "compare_all",
+}
+
 
 @compiled_with("assume_unique", "invert", "method")
 def isin(
@@ -49,18 +57,23 @@ def isin(
         test_elements: array or scalar: the elements to look for.
         assume_unique: has no effect; there for NumPy's sake.
         invert: whether to tell which elements are not in it instead.
-        method: must be "auto".
+        method: how elements are looked for: "binary_search", "sort", "compare_all" (compares with
+            every element, fast for few of them), or "auto", which is the first one.
 
     Returns:
         A boolean array of the shape of `element`; nan is in no array.
+
+    Raises:
+        ValueError: `method` is none of these.
 
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.isin(jnp.arange(5), jnp.array([1, 4])))
         [False  True False False  True]
     """
-    if method != "auto":
-        raise ValueError(f"isin: method must be 'auto', got {method!r}")
+    if method not in _ISIN_METHODS:
+        known = ", ".join(map(repr, _ISIN_METHODS))
+        raise ValueError(f"isin: method must be one of {known}, got {method!r}")
     x, y = operand(element, "isin", "element"), operand(test_elements, "isin", "test_elements")
     shape = aval_of(x).shape
     x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
@@ -70,7 +83,7 @@ def isin(
     dtype = dtype_by_value(x, y)
     x, y = convert(x, dtype), lax.sort(convert(y, dtype))
     # Where an element would be inserted among the sorted ones, it is if it is there at all.
-    place = searchsorted(y, x)
+    place = searchsorted(y, x, method=_ISIN_METHODS[method])
     place = lax.min(place, literal(count - 1, aval_of(place).dtype))
     found = lax.eq(take(y, place, mode="promise_in_bounds"), x)
     return reshaped(lax.bitwise_not(found) if invert else found, shape)
@@ -125,7 +138,7 @@ def bincount(
     Args:
         x: vector of integers; negative ones count as 0.
         weights: vector of what each occurrence counts for; 1 if None.
-        minlength: least size of the result.
+        minlength: least size of the result, where `length` is not given.
         length: size of the result, needed where `x` is traced; greater integers are not counted.
         out_sharding: not supported.
 
@@ -159,7 +172,9 @@ def bincount(
         host = np.asarray(concrete)
         size = max(least, int(host.max()) + 1 if host.size else 0)
     else:
-        size = max(least, integer("bincount", "length", length))
+        size = integer("bincount", "length", length)
+        if size < 0:
+            raise ValueError(f"bincount: length must not be negative, got {size}")
     return _bincount(numbers, weights, size)
 
 
@@ -180,9 +195,9 @@ def _bincount(numbers: Any, weights: Any, size: int) -> Any:
     return zeros.at[places].add(convert(counted, dtype), mode="drop")
 
 
-@compiled_with("left", "right", "period")
+@compiled_with("left", "right")
 def _interp(
-    x: Any, xp: Any, fp: Any, left_value: Any, right_value: Any, left: Any, right: Any, period: Any
+    x: Any, xp: Any, fp: Any, low: Any, high: Any, left: str, right: str, period: Any
 ) -> Any:
     x, xp = same_dtype([x, operand(xp, "interp", "xp")])
     fp = operand(fp, "interp", "fp")
@@ -195,7 +210,9 @@ def _interp(
     out = inexact_dtype(aval_of(fp).dtype)
     x, xp, fp = value(convert(x, places)), convert(xp, places), convert(fp, out)
     if period is not None:
-        x, xp, fp = _periodic(x, xp, fp, abs(period))
+        x, xp, fp = _periodic(
+            x, xp, fp, lax.abs(convert(array_like(period, "interp", "period"), places))
+        )
     (count,) = aval_of(xp).shape
     index = plain(searchsorted)(xp, x, "right")
     kind = aval_of(index).dtype
@@ -210,24 +227,24 @@ def _interp(
     result = lax.add(f0, lax.mul(convert(share, out), lax.sub(f1, f0)))
     result = pick(flat, f0, result)
     if period is None:
-        first = lax.index_in_dim(xp, 0, keepdims=False)
-        last = lax.index_in_dim(xp, count - 1, keepdims=False)
-        low = lax.index_in_dim(fp, 0, keepdims=False) if left else convert(left_value, out)
-        high = (
-            lax.index_in_dim(fp, count - 1, keepdims=False) if right else convert(right_value, out)
-        )
-        result = pick(lax.lt(x, first), low, result)
-        result = pick(lax.gt(x, last), high, result)
+        # Out of bounds the line through the two nearest points was followed.
+        ends = (lax.lt, left, low, 0), (lax.gt, right, high, count - 1)
+        for is_beyond, rule, given, end in ends:
+            if rule != "extrapolate":
+                point = lax.index_in_dim(xp, end, keepdims=False)
+                beyond = lax.index_in_dim(fp, end, keepdims=False)
+                beyond = convert(given, out) if rule == "given" else beyond
+                result = pick(is_beyond(x, point), beyond, result)
     return result
 
 
-def _periodic(x: Any, xp: Any, fp: Any, period: float) -> tuple[Any, Any, Any]:
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     from dovetail.numpy.arithmetic import remainder  # deferred: needed with period only
 
     x, xp = plain(remainder)(x, period), plain(remainder)(xp, period)
     xp, fp = lax.sort((xp, fp), num_keys=1)
-    step = literal(period, aval_of(xp).dtype)
     (count,) = aval_of(xp).shape
+    step = lax.broadcast_in_dim(period, (1,), ())
     before = lax.sub(lax.slice_in_dim(xp, count - 1, count), step)
     after = lax.add(lax.slice_in_dim(xp, 0, 1), step)
     xp = lax.concatenate([before, xp, after], 0)
@@ -246,34 +263,38 @@ def interp(
         x: array or scalar: where to find the value.
         xp: vector of growing places (in any order with `period`).
         fp: vector of the values there.
-        left: value before the first place; that of the first if None.
-        right: value after the last place; that of the last if None.
-        period: the function's period, if it has one.
+        left: value before the first place; that of the first if None. "extrapolate" continues the
+            line through the first two points.
+        right: value after the last place; that of the last if None. "extrapolate" continues the
+            line through the last two points.
+        period: the function's period, if it has one; `left` and `right` have no effect then.
 
     Returns:
         A float or complex array of the shape of `x`.
 
+    Raises:
+        ValueError: `left` or `right` is another string, `period` is zero, or the points do not fit.
+
     Example:
         >>> import dovetail.numpy as jnp
-        >>> print(jnp.interp(jnp.array([0.5, 9.]), jnp.array([0., 1.]), jnp.array([10., 20.])))
-        [15. 20.]
+        >>> x, xp, fp = jnp.array([0.5, 9.]), jnp.array([0., 1.]), jnp.array([10., 20.])
+        >>> print(jnp.interp(x, xp, fp), jnp.interp(x, xp, fp, right="extrapolate"))
+        [15. 20.] [ 15. 100.]
     """
-    if period is not None and not period:
+    known = not isinstance(period, Tracer) or period.concrete() is not None
+    if period is not None and known and not period:
         raise ValueError("interp: period must not be zero")
-    sides = [0.0 if side is None else side for side in (left, right)]
-    low, high = (
-        array_like(s, "interp", name) for s, name in zip(sides, ("left", "right"), strict=True)
-    )
-    return _interp(
-        operand(x, "interp", "x"),
-        xp,
-        fp,
-        value(low),
-        value(high),
-        left is None,
-        right is None,
-        period,
-    )
+    rules, values = [], []
+    for name, side in (("left", left), ("right", right)):
+        if isinstance(side, str) and side != "extrapolate":
+            raise ValueError(
+                f'interp: the argument {name} must be a number, "extrapolate" or None, got {side!r}'
+            )
+        rule = "end" if side is None else side if isinstance(side, str) else "given"
+        rules.append(rule)
+        values.append(value(array_like(side if rule == "given" else 0.0, "interp", name)))
+    (low, high), (first, last) = values, rules
+    return _interp(operand(x, "interp", "x"), xp, fp, low, high, first, last, period)
 
 
 @compiled_with("shape")

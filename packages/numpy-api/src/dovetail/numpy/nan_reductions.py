@@ -7,13 +7,12 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.core.base import dtypes
+from dovetail.core.basis.structural import reduce_sum_p
 from dovetail.core.ir.avals import aval_of
-from dovetail.numpy.arguments import Axis, array_like, literal, no_out, refuse_complex, value
+from dovetail.core.ops.reduction import reduce_prod_p
+from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.reductions import max as largest
-from dovetail.numpy.reductions import mean, prod, std, var
-from dovetail.numpy.reductions import min as smallest
-from dovetail.numpy.reductions import sum as total
+from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance
 from dovetail.numpy.selection import as_mask, pick
 
 
@@ -60,7 +59,7 @@ def nansum(
     no_out("nansum", out)
     x, is_number = _numbers("nansum", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
-    return plain(total)(x, axis, dtype, None, keepdims, initial, where)
+    return accumulated("nansum", reduce_sum_p, lax.add, 0, x, axis, dtype, keepdims, initial, where)
 
 
 @compiled_with("axis", "dtype", "keepdims")
@@ -92,13 +91,14 @@ def nanprod(
     no_out("nanprod", out)
     x, is_number = _numbers("nanprod", a)
     x = pick(is_number, x, literal(1, aval_of(x).dtype))
-    return plain(prod)(x, axis, dtype, None, keepdims, initial, where)
+    return accumulated(
+        "nanprod", reduce_prod_p, lax.mul, 1, x, axis, dtype, keepdims, initial, where
+    )
 
 
 def _nan_extreme(
     function: str,
-    reduce: Any,
-    worst: float,
+    largest: bool,
     a: Any,
     axis: Any,
     keepdims: bool,
@@ -107,11 +107,12 @@ def _nan_extreme(
 ) -> Any:
     x, is_number = _numbers(function, a)
     if dtypes.kind_of(aval_of(x).dtype) not in ("f", "c"):
-        return reduce(x, axis, None, keepdims, initial, where)
-    refuse_complex(function, x)
+        return extreme(function, largest, x, axis, keepdims, initial, where)
     dtype = aval_of(x).dtype
-    filled = pick(is_number, x, literal(worst, dtype))
-    result = reduce(filled, axis, None, keepdims, initial, where)
+    worst = -math.inf if largest else math.inf
+    bound = complex(worst, worst) if dtypes.kind_of(dtype) == "c" else worst
+    filled = pick(is_number, x, literal(bound, dtype))
+    result = extreme(function, largest, filled, axis, keepdims, initial, where)
     if initial is not None:
         return result
     from dovetail.numpy.reductions import any as any_of  # deferred: needed for floats only
@@ -132,7 +133,7 @@ def nanmax(
     """`max` that leaves nan out; nan where there is nothing else.
 
     Args:
-        a: array or scalar of a real dtype.
+        a: array or scalar; complex numbers are ordered as in `sort`.
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
@@ -145,7 +146,7 @@ def nanmax(
         2.0
     """
     no_out("nanmax", out)
-    return _nan_extreme("nanmax", plain(largest), -math.inf, a, axis, keepdims, initial, where)
+    return _nan_extreme("nanmax", True, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "keepdims")
@@ -160,7 +161,7 @@ def nanmin(
     """`min` that leaves nan out; nan where there is nothing else.
 
     Args:
-        a: array or scalar of a real dtype.
+        a: array or scalar; complex numbers are ordered as in `sort`.
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
@@ -173,7 +174,7 @@ def nanmin(
         1.0
     """
     no_out("nanmin", out)
-    return _nan_extreme("nanmin", plain(smallest), math.inf, a, axis, keepdims, initial, where)
+    return _nan_extreme("nanmin", False, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "dtype", "keepdims")
@@ -202,10 +203,11 @@ def nanmean(
     """
     no_out("nanmean", out)
     x, is_number = _numbers("nanmean", a)
-    return plain(mean)(x, axis, dtype, None, keepdims, where=_counting("nanmean", is_number, where))
+    counting = _counting("nanmean", is_number, where)
+    return mean_of("nanmean", x, axis, dtype, keepdims, counting)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims")
+@compiled_with("axis", "dtype", "keepdims")
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -216,7 +218,7 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """`var` of the elements that are not nan; nan where there are none.
+    """`var` of the elements that are not nan; nan where there are no more than `ddof`.
 
     Args:
         a: array or scalar.
@@ -237,10 +239,10 @@ def nanvar(
     x, is_number = _numbers("nanvar", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
     counting = _counting("nanvar", is_number, where)
-    return plain(var)(x, axis, dtype, None, ddof, keepdims, where=counting, mean=mean)
+    return variance("nanvar", x, axis, dtype, ddof, keepdims, counting, mean, None, of_few=math.nan)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims")
+@compiled_with("axis", "dtype", "keepdims")
 def nanstd(
     a: Any,
     axis: Axis = None,
@@ -251,7 +253,7 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """`std` of the elements that are not nan; nan where there are none.
+    """`std` of the elements that are not nan; nan where there are no more than `ddof`.
 
     Args:
         a: array or scalar.
@@ -272,4 +274,6 @@ def nanstd(
     x, is_number = _numbers("nanstd", a)
     x = pick(is_number, x, literal(0, aval_of(x).dtype))
     counting = _counting("nanstd", is_number, where)
-    return plain(std)(x, axis, dtype, None, ddof, keepdims, where=counting, mean=mean)
+    return variance(
+        "nanstd", x, axis, dtype, ddof, keepdims, counting, mean, None, True, of_few=math.nan
+    )

@@ -52,9 +52,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         )
     axes = canonical_axes("linalg.norm", axis, len(shape))
     if len(axes) == 1:
-        return _vector(x, 2 if ord is None else ord, axes, keepdims)
+        return _vector("linalg.norm", x, ord, axes, keepdims)
     if len(axes) == 2:
-        return _matrix(x, ord, axes, keepdims)
+        return _matrix("linalg.norm", x, ord, axes, keepdims)
     raise ValueError(f"linalg.norm: axis must name one or two dimensions, got {axis}")
 
 
@@ -66,7 +66,7 @@ def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _finish(lax.sqrt(lax.reduce_sum(squares(x), axes)), x, axes, keepdims)
 
 
-def _extreme(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _extreme(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The largest ones of numbers that are not negative, or the smallest ones for a negative `ord`.
 
     The largest one of none is zero.
@@ -77,21 +77,21 @@ def _extreme(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if all(aval_of(x).shape[d] for d in axes):
         return plain(largest if ord > 0 else smallest)(x, axes, None, keepdims)
     if ord < 0:
-        raise ValueError(f"linalg.norm with ord {ord} is not defined for arrays without elements")
+        raise ValueError(f"{function} with ord {ord} is not defined for arrays without elements")
     return plain(total)(x, axes, None, None, keepdims)
 
 
-def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _vector(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise ValueError(
-            f"linalg.norm: ord {ord!r} is a norm of matrices, and the array has vectors"
+            f"{function}: ord {ord!r} is a norm of matrices, and the array has vectors"
         )
-    if ord == 2:
+    if ord is None or ord == 2:
         return _root_of_squares(x, axes, keepdims)
     size = lax.abs(x)
     dtype = aval_of(size).dtype
     if abs(ord) == float("inf"):
-        return _extreme(size, ord, axes, keepdims)
+        return _extreme(function, size, ord, axes, keepdims)
     if ord == 0:
         return plain(total)(
             convert(lax.ne(x, literal(0, aval_of(x).dtype)), dtype), axes, None, None, keepdims
@@ -111,23 +111,23 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     )
 
 
-def _matrix(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _matrix(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord is None or ord == "fro":
         return _root_of_squares(x, axes, keepdims)
     if ord in (1, -1, float("inf"), -float("inf")):
         row, column = axes
         sums = plain(total)(lax.abs(x), row if abs(ord) == 1 else column, None, None, True)
-        return _extreme(sums, ord, axes, keepdims)
+        return _extreme(function, sums, ord, axes, keepdims)
     if ord in (2, -2, "nuc"):
         others = [d for d in range(x.ndim) if d not in axes]
-        matrices, dtype = factored("linalg.norm", lax.transpose(x, (*others, *axes)), "x")
+        matrices, dtype = factored(function, lax.transpose(x, (*others, *axes)), "x")
         values = rounded(lax.linalg.svd(matrices, compute_uv=False), dtype)
         if ord == "nuc":
             found = plain(total)(values, -1, None, None, False)
         else:
-            found = _extreme(values, ord, (values.ndim - 1,), False)
+            found = _extreme(function, values, ord, (values.ndim - 1,), False)
         return lax.expand_dims(found, axes) if keepdims else found
-    raise ValueError(f"linalg.norm: ord {ord!r} is not a norm of matrices")
+    raise ValueError(f"{function}: ord {ord!r} is not a norm of matrices")
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
@@ -155,7 +155,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
     x = value(inexact("linalg.vector_norm", array_like(x, "linalg.vector_norm")))
     axes = canonical_axes("linalg.vector_norm", axis, aval_of(x).ndim)
-    return _vector(x, ord, axes, keepdims)
+    return _vector("linalg.vector_norm", x, ord, axes, keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
@@ -174,7 +174,14 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
         >>> print(jnp.linalg.matrix_norm(jnp.array([[1., -2.], [3., 4.]]), ord=1))
         6.0
     """
-    return norm(x, ord, (-2, -1), keepdims)
+    return _matrix_norm(x, keepdims, ord)
+
+
+@compiled_with("keepdims", "ord")
+def _matrix_norm(x: Any, keepdims: bool, ord: Any) -> Any:
+    x = value(inexact("linalg.matrix_norm", array_like(x, "linalg.matrix_norm")))
+    rank = aval_of(checked_matrices("linalg.matrix_norm", x, "x")).ndim
+    return _matrix("linalg.matrix_norm", x, ord, (rank - 2, rank - 1), keepdims)
 
 
 @compiled_with("p")
@@ -214,7 +221,7 @@ def cond(x: Any, p: Any = None) -> Any:
         found = lax.div(last, first) if p == -2 else lax.div(first, last)
     else:
         planes = (len(shape) - 2, len(shape) - 1)
-        found = lax.mul(_matrix(a, p, planes, False), _matrix(inverse(a), p, planes, False))
+        found = lax.mul(*(_matrix(function, m, p, planes, False) for m in (a, inverse(a))))
     # Undefined for another reason than a nan in the matrix: it is singular.
     known = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
     singular = lax.bitwise_and(lax.ne(found, found), known)

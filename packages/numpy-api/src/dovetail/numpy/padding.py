@@ -108,7 +108,7 @@ def pad(
                 raise ValueError(
                     f"pad: mode {mode!r} cannot extend axis {dimension}, which has no elements"
                 )
-    return _padded(x, values, widths, mode, lengths, kind == "odd")
+    return _pad(x, values, widths, mode, lengths, kind == "odd")
 
 
 # ------------------------------------------------------------------------------------ arguments
@@ -164,7 +164,7 @@ def _values(argument: str, given: Any, rank: int) -> tuple[Any, ...]:
 
 
 @compiled_with("widths", "mode", "lengths", "odd")
-def _padded(
+def _pad(
     x: Any, values: tuple[Any, ...], widths: Pairs, mode: str, lengths: Pairs | None, odd: bool
 ) -> Any:
     dtype = aval_of(x).dtype
@@ -273,7 +273,7 @@ def _padded_by(
 ) -> Any:
     from dovetail.numpy.vectorization import apply_along_axis  # deferred: needed here only
 
-    x = _padded(x, (), widths, "empty", None, False)
+    x = _pad(x, (), widths, "empty", None, False)
     for dimension, pair in enumerate(widths):
         size = aval_of(x).shape[dimension]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
@@ -17,6 +17,7 @@ from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
+    canonical_shape,
     convert,
     host_array,
     inexact_dtype,
@@ -25,12 +26,17 @@ from dovetail.numpy.arguments import (
     literal,
     no_sharding,
     requested_dtype,
+    value,
+    with_rank,
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.joining import stack
 from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
+
+#: What `start` and `stop` are called in messages.
+_ENDS: Final = ("start", "stop")
 
 
 def arange(
@@ -187,19 +193,24 @@ def linspace(
         >>> print(jnp.linspace(0, 1, 5))
         [0.   0.25 0.5  0.75 1.  ]
     """
-    count = integer("linspace", "num", num)
-    if count < 0:
-        raise ValueError(f"linspace: num must not be negative, got {count}")
+    count = _count("linspace", num)
     target = requested_dtype("linspace", dtype)
     result = _linspace(start, stop, count, bool(endpoint), target, axis, bool(retstep))
     return (on_device(result[0], device), result[1]) if retstep else on_device(result, device)
+
+
+def _count(function: str, num: Any) -> int:
+    count = integer(function, "num", num)
+    if count < 0:
+        raise ValueError(f"{function}: num must not be negative, got {count}")
+    return count
 
 
 @compiled_with("num", "endpoint", "dtype", "axis", "retstep")
 def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int, retstep: bool
 ) -> Any:
-    first, last = inexact_pair("linspace", start, stop)
+    first, last = inexact_pair("linspace", start, stop, _ENDS)
     computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
     out = dtype or inexact_dtype(aval_of(first).dtype)
     first, last = convert(first, computed), convert(last, computed)
@@ -230,6 +241,11 @@ def _linspace(
     if place:
         result = moveaxis(result, 0, place)
     if dtypes.kind_of(out) in ("i", "u"):
+        if dtypes.kind_of(computed) == "c":
+            raise TypeError(
+                f"linspace: complex numbers are not rounded to dtype {out}; take the real parts of "
+                "start and stop"
+            )
         # What is an integer but for rounding stays that one, as it does in NumPy's 64 bits.
         nearest = lax.round(result, lax.RoundingMethod.TO_NEAREST_EVEN)
         error = lax.abs(lax.sub(result, nearest))
@@ -254,12 +270,15 @@ def logspace(
         stop: last exponent, or an array of them.
         num: how many numbers.
         endpoint: whether the last exponent is `stop`.
-        base: the base.
+        base: the base, or an array of them that broadcasts with `start` and `stop`.
         dtype: dtype of the result; a float if None.
-        axis: position of the new dimension, where `start` or `stop` is an array.
+        axis: position of the new dimension, where `start`, `stop` or `base` is an array.
 
     Returns:
         An array.
+
+    Raises:
+        ValueError: `num` is negative.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -268,9 +287,20 @@ def logspace(
     """
     from dovetail.numpy.arithmetic import power  # deferred: rarely used
 
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
-    result = power(convert(operand(base, "logspace", "base"), exponents.dtype), exponents)
+    count = _count("logspace", num)
     target = requested_dtype("logspace", dtype)
+    first, last = inexact_pair("logspace", start, stop, _ENDS)
+    of_base = operand(base, "logspace", "base")
+    shapes = [aval_of(v).shape for v in (first, last, of_base)]
+    rank = len(broadcast_result("logspace", shapes))
+    place = canonical_axis("logspace", axis, rank + 1)
+    # The new dimension stands in front of all others until it is moved.
+    first, last = (with_rank(value(v), aval_of(v).shape, rank) for v in (first, last))
+    exponents, _ = _linspace(first, last, count, bool(endpoint), None, 0)
+    ones = (1,) * (rank + 1 - exponents.ndim)
+    exponents = reshaped(exponents, (count, *ones, *exponents.shape[1:]))
+    result = power(convert(of_base, exponents.dtype), exponents)
+    result = moveaxis(result, 0, place) if place else result
     return result if target is None else convert(result, target)
 
 
@@ -295,14 +325,14 @@ def geomspace(
         >>> print(jnp.round(jnp.geomspace(1, 1000, 4)))
         [   1.   10.  100. 1000.]
     """
-    count = integer("geomspace", "num", num)
+    count = _count("geomspace", num)
     target = requested_dtype("geomspace", dtype)
     return _geomspace(start, stop, count, bool(endpoint), target, axis)
 
 
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    first, last = inexact_pair("geomspace", start, stop)
+    first, last = inexact_pair("geomspace", start, stop, _ENDS)
     computed = inexact_dtype(dtypes.result_type(aval_of(first).dtype, *([dtype] if dtype else [])))
     first, last = convert(first, computed), convert(last, computed)
     shape = broadcast_result("geomspace", (aval_of(first).shape, aval_of(last).shape))
@@ -379,7 +409,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """The indices of the elements of an array.
 
     Args:
-        dimensions: shape of that array.
+        dimensions: shape of that array; an integer for one of rank 1.
         dtype: dtype of the result; the default integer if None.
         sparse: whether to return a tuple of arrays that broadcast to the shape instead.
 
@@ -395,7 +425,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
          [[0 1]
           [0 1]]]
     """
-    sizes = tuple(integer("indices", "dimensions", n) for n in dimensions)
+    sizes = canonical_shape("indices", dimensions, "dimensions")
     target = requested_dtype("indices", dtype) or dtypes.default_dtype("i")
     counts = [arange(n, dtype=target) for n in sizes]
     grids = meshgrid(*counts, sparse=sparse, indexing="ij")

@@ -79,7 +79,7 @@ def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
     return dtype
 
 
-def _accumulate(
+def accumulated(
     function: str,
     primitive: Any,
     combine: Callable[[Any, Any], Any],
@@ -90,8 +90,9 @@ def _accumulate(
     keepdims: bool,
     initial: Any,
     where: Any,
-    promote_integers: bool,
+    promote_integers: bool = True,
 ) -> Any:
+    """`sum` or one of its relatives, whose name is `function`."""
     x = array_like(a, function, "a")
     require_kind(function, x, "biufc", "numbers and booleans")
     target = requested_dtype(function, dtype) or sum_dtype(aval_of(x).dtype, promote_integers)
@@ -161,7 +162,7 @@ def sum(
         10.0 [4. 6.] 9.0
     """
     no_out("sum", out)
-    return _accumulate(
+    return accumulated(
         "sum", reduce_sum_p, lax.add, 0, a, axis, dtype, keepdims, initial, where, promote_integers
     )
 
@@ -198,7 +199,7 @@ def prod(
         [ 2 12]
     """
     no_out("prod", out)
-    return _accumulate(
+    return accumulated(
         "prod",
         reduce_prod_p,
         lax.mul,
@@ -216,8 +217,10 @@ def prod(
 # ------------------------------------------------------------------------------------- extremes
 
 
-def _extreme(function: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    largest = function == "max"
+def extreme(
+    function: str, largest: bool, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """`max`, `min` or one of their relatives, whose name is `function`."""
     x = value(strong(array_like(a, function, "a")))
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
@@ -233,7 +236,7 @@ def _extreme(function: str, a: Any, axis: Any, keepdims: bool, initial: Any, whe
     elif initial is None and 0 in [shape[d] for d in axes]:
         raise ValueError(
             f"{function} of no elements is undefined: an array of shape {shape} is reduced over "
-            f"axes {axes}; give initial to say what the result is"
+            f"axes {axes}" + ("" if function == "ptp" else "; give initial to say what it is")
         )
     primitive = reduce_max_p if largest else reduce_min_p
     result = primitive.bind(x, axes=axes) if axes else x
@@ -287,7 +290,7 @@ def max(
         [5 7]
     """
     no_out("max", out)
-    return _extreme("max", a, axis, keepdims, initial, where)
+    return extreme("max", True, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "keepdims")
@@ -322,7 +325,7 @@ def min(
         [1 2]
     """
     no_out("min", out)
-    return _extreme("min", a, axis, keepdims, initial, where)
+    return extreme("min", False, a, axis, keepdims, initial, where)
 
 
 @compiled_with("axis", "keepdims")
@@ -344,8 +347,10 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
         6
     """
     no_out("ptp", out)
-    highest = _extreme("max", a, axis, keepdims, None, None)
-    return lax.sub(highest, _extreme("min", a, axis, keepdims, None, None))
+    x = array_like(a, "ptp", "a")
+    require_kind("ptp", x, "iufc", "numbers")
+    highest, lowest = (extreme("ptp", m, x, axis, keepdims, None, None) for m in (True, False))
+    return lax.sub(highest, lowest)
 
 
 # ---------------------------------------------------------------------------------------- logic
@@ -430,7 +435,9 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
         [2 1]
     """
     x = truth(array_like(a, "count_nonzero", "a"))
-    return plain(sum)(x, axis, dtypes.default_dtype("i"), None, keepdims)
+    return accumulated(
+        "count_nonzero", reduce_sum_p, lax.add, 0, x, axis, None, keepdims, None, None
+    )
 
 
 # ----------------------------------------------------------------------------------------- means
@@ -504,11 +511,18 @@ def mean(
         [2. 3.]
     """
     no_out("mean", out)
-    x = array_like(a, "mean", "a")
-    target = requested_dtype("mean", dtype) or inexact_dtype(aval_of(x).dtype)
-    shape = _common_shape("mean", x, where)
-    axes = canonical_axes("mean", axis, len(shape))
-    result = _drop(_mean("mean", x, axes, where, computed_in(target)), axes, keepdims)
+    return mean_of("mean", a, axis, dtype, keepdims, where)
+
+
+def mean_of(function: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
+    """`mean` or one of its relatives, whose name is `function`."""
+    x = array_like(a, function, "a")
+    target = requested_dtype(function, dtype) or inexact_dtype(aval_of(x).dtype)
+    if dtypes.kind_of(target) == "b":
+        raise TypeError(f"{function}: dtype must be one of numbers, got {target}")
+    shape = _common_shape(function, x, where)
+    axes = canonical_axes(function, axis, len(shape))
+    result = _drop(_mean(function, x, axes, where, computed_in(target)), axes, keepdims)
     return convert(result, target)
 
 
@@ -519,7 +533,7 @@ def _common_shape(function: str, x: Any, where: Any) -> Shape:
     return broadcast_result(function, shapes)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims", "correction")
+@compiled_with("axis", "dtype", "keepdims")
 def var(
     a: Any,
     axis: Axis = None,
@@ -557,10 +571,10 @@ def var(
         1.5555556 2.3333333
     """
     no_out("var", out)
-    return _variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    return variance("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
-def _variance(
+def variance(
     function: str,
     a: Any,
     axis: Any,
@@ -571,9 +585,14 @@ def _variance(
     mean: Any,
     correction: Any,
     root: bool = False,
+    of_few: float = 0.0,
 ) -> Any:
+    """`var` or one of its relatives, whose name is `function`; `root` takes the square root.
+
+    `of_few` is the divisor where there are no more elements than `ddof`.
+    """
     if correction is not None:
-        if ddof != 0:
+        if not (isinstance(ddof, int) and ddof == 0):
             raise ValueError(f"{function}: ddof and correction mean the same; give one of them")
         ddof = correction
     x = array_like(a, function, "a")
@@ -601,14 +620,18 @@ def _variance(
     total = reduce_sum_p.bind(squares, axes=axes, out_sharding=None) if axes else squares
     real = aval_of(squares).dtype
     count = count_of(function, squares, axes, where, real)
-    divisor = lax.sub(count, literal(ddof, real))
-    divisor = lax.max(divisor, literal(0, real))
+    fewer = array_like(ddof, function, "ddof" if correction is None else "correction")
+    if aval_of(fewer).shape:
+        raise TypeError(f"{function}: ddof must be a scalar, got shape {aval_of(fewer).shape}")
+    divisor = lax.sub(count, convert(fewer, real))
+    enough = lax.gt(divisor, literal(0, real))
+    divisor = pick(enough, divisor, literal(of_few, real))
     result = lax.div(kept(total, aval_of(squares).shape, axes), divisor)
     result = _drop(lax.sqrt(result) if root else result, axes, keepdims)
     return convert(result, target)
 
 
-@compiled_with("axis", "dtype", "ddof", "keepdims", "correction")
+@compiled_with("axis", "dtype", "keepdims")
 def std(
     a: Any,
     axis: Axis = None,
@@ -643,7 +666,7 @@ def std(
         [1. 2.]
     """
     no_out("std", out)
-    return _variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction, root=True)
+    return variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction, root=True)
 
 
 @compiled_with("axis", "returned", "keepdims")
@@ -659,7 +682,8 @@ def average(
     Args:
         a: array or scalar.
         axis: dimension, or several of them; all if None.
-        weights: array of the shape of `a`, or a vector along one `axis`; equal weights if None.
+        weights: array of the shape of `a`, or of the sizes of the dimensions in `axis`, in the
+            order in which they are named there; equal weights if None.
         returned: whether the sum of weights is returned too.
         keepdims: whether the dimensions stay, with size one.
 
@@ -683,12 +707,16 @@ def average(
         return (result, total) if returned else result
     w = array_like(weights, "average", "weights")
     if aval_of(w).shape != shape:
-        if len(axes) != 1 or aval_of(w).shape != (shape[axes[0]],):
+        sizes = tuple(shape[d] for d in axes)
+        if axis is None or aval_of(w).shape != sizes:
             raise ValueError(
                 f"average: weights of shape {aval_of(w).shape} do not fit an array of shape "
-                f"{shape}: they need its shape, or to be a vector along the one axis"
+                f"{shape}: they need its shape"
+                + ("" if axis is None else f", or that of the dimensions in axis, {sizes}")
             )
-        w = lax.broadcast_in_dim(w, shape, axes)
+        # Dimensions are broadcast in the order of the array.
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
     x, w = promoted_pair("average", x, w)
     out = inexact_dtype(x.dtype)
     x, w = convert(x, out), convert(w, out)

@@ -102,8 +102,8 @@ def _nan_argument(
     x = value(array_like(a, function, "a"))
     if dtypes.kind_of(aval_of(x).dtype) == "f":
         filled = pick(lax.ne(x, x), literal(worst, aval_of(x).dtype), x)
-        nothing = plain(_all_nan)(x, axis, keepdims)
         result = _argument_extreme(function, compute, filled, axis, keepdims)
+        nothing = plain(_all_nan)(x, axis, keepdims)
         return pick(nothing, literal(-1, aval_of(result).dtype), result)
     return _argument_extreme(function, compute, x, axis, keepdims)
 

@@ -25,6 +25,7 @@ from dovetail.numpy.arguments import (
     convert,
     integer,
     no_sharding,
+    require_kind,
     shape_of_argument,
     value,
 )
@@ -192,6 +193,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
         [1 3 2 4]
     """
     no_sharding("ravel", out_sharding)
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"ravel: order must be 'C', 'F', 'A' or 'K', got {order!r}")
     return reshape(a, (-1,), "C" if order in ("K", "A") else order) if size(a) else reshape(a, (0,))
 
 
@@ -663,12 +666,18 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     if axis is None:
         flat = roll(reshaped(x, (math.prod(have),)), shift, 0)
         return reshaped(flat, have)
+    if isinstance(axis, np.ndarray) and axis.ndim:
+        axis = axis.tolist()
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(canonical_axis("roll", d, len(have)) for d in axes)
-    if isinstance(shift, Tracer) and shift.concrete() is None:
-        shifts = tuple(ravel(convert(shift, dtypes.default_dtype("i"))))
+    if isinstance(shift, (tuple, list)):
+        given = list(shift)
+    elif isinstance(shift, Tracer) and shift.concrete() is None:
+        require_kind("roll", shift, "iu", "integers as shift")
+        given = list(ravel(shift))
     else:
-        shifts = tuple(integer("roll", "shift", s) for s in np.ravel(np.asarray(shift)))
+        given = list(np.ravel(np.asarray(shift)))
+    shifts = tuple(map(_shift, given))
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:
@@ -677,6 +686,13 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
         raise ValueError(f"roll: shift {shift} and axis {axes} must have equal lengths")
     moves = [(s % (have[d] or 1), d) for s, d in zip(shifts, axes, strict=True)]
     return _roll(x, [s for s, _ in moves], tuple(d for _, d in moves))
+
+
+def _shift(shift: Any) -> Any:
+    if isinstance(shift, Tracer) and shift.concrete() is None and not shift.ndim:
+        require_kind("roll", shift, "iu", "integers as shift")
+        return convert(shift, dtypes.default_dtype("i"))
+    return integer("roll", "shift", shift)
 
 
 @compiled_with("axes")

@@ -17,7 +17,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
     The functions `add`, `subtract`, `multiply`, `negative`, `maximum`, `minimum`, `logaddexp`,
     `logaddexp2`, `logical_and`, `logical_or`, `logical_xor`, `bitwise_and`, `bitwise_or` and
     `bitwise_xor` are such objects, and `frompyfunc` makes more of them. Differences from NumPy:
-    there are no `out` and `where` in calls, `at` returns a copy, and `reduce`, `accumulate` and
+    calls take `out` and `where` as None only, `at` returns a copy, and `reduce`, `accumulate` and
     `reduceat` of a function that is not one of those named take a step for each element, one
     after another.
 
@@ -323,16 +323,25 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         return self._method("reduceat", 2, 3)(a, indices, axis, dtype)
 
 
+def refuse_places(function: str, out: Any, where: Any) -> None:
+    """Refuse arguments of a call of a ufunc that say where results are written.
+
+    Callers ask first whether one is not None, since calls happen for every traced operation.
+    """
+    for argument, given in (("out", out), ("where", where)):
+        if given is not None:
+            raise NotImplementedError(
+                f"{function} does not take {argument}=; write y = {function}(...), and choose "
+                "elements with dovetail.numpy.where"
+            )
+
+
 def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callable[..., Any]:
     """A function of scalars as a compiled one of arrays that broadcast."""
 
     def call(*args: Any, out: None = None, where: None = None) -> Any:
-        for argument, given in (("out", out), ("where", where)):
-            if given is not None:
-                raise NotImplementedError(
-                    f"{name} does not take {argument}=; write y = {name}(...), and choose elements "
-                    "with dovetail.numpy.where"
-                )
+        if out is not None or where is not None:
+            refuse_places(name, out, where)
         if len(args) != nin:
             raise TypeError(f"{name} takes nin={nin} arguments and got {len(args)}")
         from dovetail.numpy.arguments import array_like  # deferred: not needed for most programs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -81,8 +81,32 @@ class Sub(Binary):
 sub_p: Final = Sub()
 
 
-class Div(Binary):
+class Division(Binary):
+    """A quotient or its remainder."""
+
+    #: The result for an integer divided by zero; the dividend if None.
+    by_zero: ClassVar[int | None] = None
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        """StableHLO in which no integer is divided by zero.
+
+        XLA defines the result, but divides constants as the processor does, which ends the process.
+        Where the divisor is known the checks are folded, and elsewhere they are XLA's own.
+        """
+        if dtype_kind(out.dtype) not in ("i", "u"):
+            return context.op(self.hlo, values, out)
+        x, y = values
+        is_zero = context.compare(y, context.constant(0, out), "EQ", out)
+        divisor = context.select(is_zero, context.constant(1, out), y, out)
+        result = context.op(self.hlo, [x, divisor], out)
+        other = x if self.by_zero is None else context.constant(self.by_zero, out)
+        return context.select(is_zero, other, result, out)
+
+
+class Div(Division):
     """The quotient; of integers rounded towards zero."""
+
+    by_zero = -1
 
     name, hlo, numpy = "div", "divide", references.truncated_division
 
@@ -129,7 +153,7 @@ class Div(Binary):
 div_p: Final = Div()
 
 
-class Rem(Binary):
+class Rem(Division):
     """The remainder of the division rounded towards zero; it has the sign of the dividend."""
 
     name, hlo, numpy = "rem", "remainder", references.remainder
