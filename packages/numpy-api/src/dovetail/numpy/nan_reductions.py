@@ -8,7 +8,7 @@ from typing import Any
 from dovetail import lax
 from dovetail.core.base import dtypes
 from dovetail.core.ir.avals import aval_of
-from dovetail.numpy.arguments import Axis, array_like, literal, no_out, refuse_complex, value
+from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.reductions import max as largest
 from dovetail.numpy.reductions import mean, prod, std, var
@@ -106,11 +106,12 @@ def _nan_extreme(
     where: Any,
 ) -> Any:
     x, is_number = _numbers(function, a)
-    if dtypes.kind_of(aval_of(x).dtype) not in ("f", "c"):
-        return reduce(x, axis, None, keepdims, initial, where)
-    refuse_complex(function, x)
     dtype = aval_of(x).dtype
-    filled = pick(is_number, x, literal(worst, dtype))
+    kind = dtypes.kind_of(dtype)
+    if kind not in ("f", "c"):
+        return reduce(x, axis, None, keepdims, initial, where)
+    filler = literal(complex(worst, worst) if kind == "c" else worst, dtype)
+    filled = pick(is_number, x, filler)
     result = reduce(filled, axis, None, keepdims, initial, where)
     if initial is not None:
         return result
@@ -132,7 +133,7 @@ def nanmax(
     """`max` that leaves nan out; nan where there is nothing else.
 
     Args:
-        a: array or scalar of a real dtype.
+        a: array or scalar.
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
@@ -160,7 +161,7 @@ def nanmin(
     """`min` that leaves nan out; nan where there is nothing else.
 
     Args:
-        a: array or scalar of a real dtype.
+        a: array or scalar.
         axis: dimension, or several of them; all if None.
         out: not supported, since arrays are immutable.
         keepdims: whether the dimensions stay, with size one.
