@@ -193,6 +193,15 @@ def test_polynomials_and_products() -> None:
         (lambda: jnp.polyval(np.ones((2, 2)), 1.0), ValueError, "vector"),
         (lambda: jnp.diag_indices_from(np.ones((2, 3))), ValueError, "equal sizes"),
         (lambda: jnp.tril_indices_from(np.ones(3)), ValueError, "matrix"),
+        (lambda: jnp.digitize(1j, np.ones(2)), TypeError, "digitize.*complex"),
+        (lambda: jnp.digitize(1.0, np.ones(2) + 1j), TypeError, "digitize.*complex"),
+        (lambda: jnp.interp(1j, np.ones(2), np.ones(2)), TypeError, "interp.*complex"),
+        (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), period="1"), TypeError, "interp.*period"),
+        (lambda: jnp.ravel_multi_index(None, (2,)), TypeError, "multi_index.*NoneType"),
+        (lambda: jnp.ravel_multi_index((1,), None), TypeError, "dims.*NoneType"),
+        (lambda: jnp.mask_indices(2, "triu"), TypeError, "mask_indices.*mask_func.*str"),
+        (lambda: jnp.power(2, np.array(["a"])), TypeError, "x2 of power.*text"),
+        (lambda: jnp.take(np.array(["a"]), 0), TypeError, "a of take.*text"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

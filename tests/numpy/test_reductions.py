@@ -402,6 +402,9 @@ def test_gradients_of_ties_are_shared() -> None:
         (lambda: jnp.sum(REAL, where=np.ones((5, 1, 1), bool)), TypeError, "sum.*broadcast"),
         (lambda: jnp.linalg.norm(REAL, "foo"), ValueError, "norm"),
         (lambda: dt.jit(lambda x, a: jnp.sum(x, axis=a))(REAL, 0), Exception, "hash|static|axis"),
+        (lambda: jnp.ptp(np.array([True])), TypeError, "ptp.*bool"),
+        (lambda: jnp.trapezoid(np.ones(3), np.ones(7)), ValueError, "trapezoid: x.*3 samples"),
+        (lambda: jnp.linalg.vector_norm(REAL, ord=None), TypeError, "ord.*NoneType"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

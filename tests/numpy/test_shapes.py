@@ -297,6 +297,12 @@ def test_gradients_pass_through() -> None:
             dt.errors.ConcretizationTypeError,
             "shape of reshape",
         ),
+        (lambda: jnp.transpose(V, object()), TypeError, "transpose.*axes.*object"),
+        (lambda: jnp.roll(V, "a"), TypeError, "roll.*shift.*integer"),
+        (lambda: jnp.roll(V, 1j), TypeError, "roll.*shift.*integer"),
+        (lambda: jnp.roll(V, 1.5), TypeError, "roll.*shift.*integer"),
+        (lambda: jnp.repeat(V, [1, 2]), ValueError, "repeat: repeats.*one for each"),
+        (lambda: jnp.repeat(V, 1.5 * V), TypeError, "repeat: repeats must be integers"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

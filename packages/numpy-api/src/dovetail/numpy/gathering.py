@@ -74,13 +74,13 @@ def take(
     no_out("take", out)
     promises = bool(unique_indices), bool(indices_are_sorted)
     if fill_value is None and index_mode.value != "raise":
-        return _taken(a, indices, axis, mode, *promises)
+        return _take(a, indices, axis, mode, *promises)
     # Positions are checked at once where they are known; a fill value may be an array.
-    return plain(_taken)(a, indices, axis, mode, *promises, fill_value)
+    return plain(_take)(a, indices, axis, mode, *promises, fill_value)
 
 
 @compiled_with("axis", "mode", "unique_indices", "indices_are_sorted")
-def _taken(
+def _take(
     a: Any,
     indices: Any,
     axis: int | None,

@@ -509,7 +509,15 @@ def repeat(
     if total_repeat_length is None:
         if traced:
             integer("repeat", "repeats (or give total_repeat_length)", repeats)
-        counts = np.broadcast_to(np.asarray(repeats), (have[dimension],))
+        given = np.asarray(repeats)
+        if given.size and given.dtype.kind not in "biu":
+            raise TypeError(f"repeat: repeats must be integers, got {given.dtype}")
+        if given.shape not in ((), (1,), (have[dimension],)):
+            raise ValueError(
+                f"repeat: repeats must be a number, or one for each of the {have[dimension]} "
+                f"elements along the dimension, got shape {given.shape}"
+            )
+        counts = np.broadcast_to(given.astype(np.int64), (have[dimension],))
         if np.any(counts < 0):
             raise ValueError("repeat: repeats must not be negative")
         positions: Any = np.repeat(np.arange(have[dimension], dtype=np.int32), counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
+    array_sequence,
+    canonical_shape,
     convert,
     dtype_by_value,
     inexact_dtype,
@@ -21,6 +24,7 @@ from dovetail.numpy.arguments import (
     literal,
     no_sharding,
     promoted_pair,
+    refuse_complex,
     require_kind,
     same_dtype,
     value,
@@ -96,6 +100,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         [1 2 3]
     """
     edges, x = operand(bins, "digitize", "bins"), operand(x, "digitize", "x")
+    for numbers in (edges, x):
+        refuse_complex("digitize", numbers)
     if aval_of(edges).ndim != 1:
         raise ValueError(f"digitize needs a vector of edges, got shape {aval_of(edges).shape}")
     (count,) = aval_of(edges).shape
@@ -185,6 +191,7 @@ def _interp(
     x: Any, xp: Any, fp: Any, left_value: Any, right_value: Any, left: Any, right: Any, period: Any
 ) -> Any:
     x, xp = same_dtype([x, operand(xp, "interp", "xp")])
+    refuse_complex("interp", x)
     fp = operand(fp, "interp", "fp")
     if aval_of(xp).ndim != 1 or aval_of(xp).shape != aval_of(fp).shape or not aval_of(xp).size:
         raise ValueError(
@@ -258,6 +265,8 @@ def interp(
         >>> print(jnp.interp(jnp.array([0.5, 9.]), jnp.array([0., 1.]), jnp.array([10., 20.])))
         [15. 20.]
     """
+    if period is not None and not isinstance(period, Real):
+        raise TypeError(f"interp requires period to be a real number, got {type(period).__name__}")
     if period is not None and not period:
         raise ValueError("interp: period must not be zero")
     sides = [0.0 if side is None else side for side in (left, right)]
@@ -340,10 +349,8 @@ def ravel_multi_index(
         >>> print(jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3)))
         [1 5]
     """
-    sizes = tuple(integer("ravel_multi_index", "dims", n) for n in dims)
-    parts = [
-        operand(i, "ravel_multi_index", f"multi_index[{n}]") for n, i in enumerate(multi_index)
-    ]
+    sizes = canonical_shape("ravel_multi_index", dims, "dims")
+    parts = array_sequence(multi_index, "ravel_multi_index", "multi_index")
     if len(parts) != len(sizes):
         raise ValueError(
             f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions were given"

@@ -17,6 +17,7 @@ from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
+    canonical_shape,
     convert,
     host_array,
     inexact_dtype,
@@ -67,6 +68,11 @@ def arange(
     """
     no_sharding("arange", out_sharding)
     several = stop is not None
+    if start is None:
+        raise TypeError(
+            "arange: start (stop, where it is the only argument) must be a number, got None; "
+            "write 0 to start from zero"
+        )
     numbers = [
         _number("arange", name, n)
         for name, n in (("start" if several else "stop", start), ("stop", stop), ("step", step))
@@ -389,7 +395,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
          [[0 1]
           [0 1]]]
     """
-    sizes = tuple(integer("indices", "dimensions", n) for n in dimensions)
+    sizes = canonical_shape("indices", dimensions, "dimensions")
     target = requested_dtype("indices", dtype) or dtypes.default_dtype("i")
     counts = [arange(n, dtype=target) for n in sizes]
     grids = meshgrid(*counts, sparse=sparse, indexing="ij")

@@ -344,6 +344,8 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
         6
     """
     no_out("ptp", out)
+    a = array_like(a, "ptp", "a")
+    require_kind("ptp", a, "iufc", "numbers; any(x) != all(x) tells whether booleans differ")
     highest = _extreme("max", a, axis, keepdims, None, None)
     return lax.sub(highest, _extreme("min", a, axis, keepdims, None, None))
 

@@ -428,11 +428,9 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     rank = aval_of(x).ndim
     if axes is None:
         return _transposed(x)
-    permutation = canonical_axes("transpose", tuple(axes), rank, "axes")
+    permutation = canonical_axes("transpose", axes, rank, "axes")
     if len(permutation) != rank:
-        raise ValueError(
-            f"transpose: axes {tuple(axes)} must name each of the {rank} dimensions once"
-        )
+        raise ValueError(f"transpose: axes {axes} must name each of the {rank} dimensions once")
     return permuted(x, permutation)
 
 
@@ -663,7 +661,10 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     axes = tuple(canonical_axis("roll", d, len(have)) for d in axes)
     if isinstance(shift, Tracer) and shift.concrete() is None:
         return _roll_traced(x, shift, axes)
-    shifts = tuple(int(s) for s in np.ravel(np.asarray(shift)))
+    given = np.ravel(np.asarray(shift))
+    if given.size and given.dtype.kind not in "biu":
+        raise TypeError(f"roll requires shift to be an integer, or several of them, got {shift!r}")
+    shifts = tuple(int(s) for s in given)
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:
