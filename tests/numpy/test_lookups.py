@@ -32,12 +32,14 @@ def test_parts_of_floats(dtype: str) -> None:
         for y in (x[::-1], np.array(-0.0, dtype), np.array(1.0, dtype)):
             same(jnp.copysign(x, y), np.copysign(x, y))
         same(jnp.nextafter(normal, np.array(2, dtype)), np.nextafter(normal, np.array(2, dtype)))
-        for value in normal:
-            mantissa, exponent = jnp.frexp(value)
+        smallest = np.finfo(dtype).smallest_subnormal
+        for value in (*x, smallest, -smallest, 7 * smallest, np.finfo(dtype).tiny - smallest):
             expected = np.frexp(value)
-            same(mantissa, expected[0])
-            if np.isfinite(value):
-                same(exponent, expected[1])
+            for run in (jnp.frexp, dt.jit(jnp.frexp), dt.vmap(jnp.frexp)):
+                mantissa, exponent = run(value.reshape(1))
+                same(mantissa, expected[0].reshape(1))
+                if np.isfinite(value):
+                    same(exponent, expected[1].reshape(1))
         for power in (-300, -20, -1, 0, 3, 15, 40, 300):
             for value in (1.0, -1.5, 0.75, 0.0, np.inf):
                 number = np.array(value, dtype)

@@ -76,6 +76,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], list[Any]]] = [
     ("roll", (-7,), {"axis": 1}, [A, E]),
     ("roll", ((1, -2),), {"axis": (0, 2)}, [A]),
     ("roll", (1,), {"axis": (0, 1)}, [A]),
+    ("roll", ((),), {"axis": ()}, [A]),
     ("array_split", (3,), {}, [V, A]),
     ("array_split", (3,), {"axis": -1}, [A]),
     ("array_split", ([1, 1, 9],), {"axis": 2}, [A]),
