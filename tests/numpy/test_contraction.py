@@ -286,6 +286,12 @@ def test_einsum_gradients(subscripts: str) -> None:
         (lambda: jnp.einsum("...i->i", np.ones((2, 3))), ValueError, r"\.\.\."),
         (lambda: jnp.einsum("i1", np.ones((2, 3))), ValueError, "letters"),
         (lambda: jnp.matmul(np.ones(2), np.ones(2), precision="foo"), ValueError, "precision|foo"),
+        (lambda: jnp.tensordot(np.ones(3), np.ones(3), "ab"), TypeError, "tensordot.*axes.*str"),
+        (lambda: jnp.tensordot(np.ones(3), np.ones(3), 1.5), TypeError, "tensordot.*axes.*float"),
+        (lambda: jnp.cross(np.ones(3, bool), np.ones(3, bool)), TypeError, "cross.*bool"),
+        (lambda: jnp.linalg.multi_dot([]), ValueError, "multi_dot.*two arrays"),
+        (lambda: jnp.einsum(np.ones(2), [0.5]), TypeError, "einsum.*subscript.*float"),
+        (lambda: jnp.einsum(None, np.ones(2)), TypeError, "einsum.*'ij,jk->ik'|einsum.*subscript"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

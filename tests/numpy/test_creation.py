@@ -165,6 +165,11 @@ def test_options_of_array() -> None:
         (lambda: jnp.diag(jnp.ones((1, 1, 1))), ValueError, "rank 3"),
         (lambda: jnp.meshgrid(jnp.ones((1, 1))), ValueError, "rank 1"),
         (lambda: jnp.meshgrid(jnp.ones(1), indexing="a"), ValueError, "indexing"),
+        (lambda: jnp.arange(None), TypeError, "arange: start.*None"),
+        (lambda: jnp.arange(None, 5, 2), TypeError, "arange: start.*None"),
+        (lambda: jnp.indices(None), TypeError, "indices.*dimensions.*NoneType"),
+        (lambda: jnp.zeros_like(np.array(["a"])), TypeError, "zeros_like.*text"),
+        (lambda: jnp.full_like(np.array([object()]), 1), TypeError, "full_like.*object"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

@@ -279,10 +279,52 @@ def test_division_by_zero_of_integers_gives_zero() -> None:
     close(smallest // -1, smallest)
 
 
+PARTS = [0.0, -0.0, 1.0, -1.0, 3.0, np.inf, -np.inf, np.nan]
+COMPLEX_SPECIAL = np.array([complex(a, b) for a in PARTS for b in PARTS], np.complex64)
+
+
+@pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal", "equal"])
+def test_comparisons_of_special_complex_numbers(name: str) -> None:
+    n = len(COMPLEX_SPECIAL)
+    x, y = np.repeat(COMPLEX_SPECIAL, n), np.tile(COMPLEX_SPECIAL, n)
+    for run in (jnp_function(name), dt.jit(jnp_function(name))):
+        close(run(x, y), quiet(getattr(np, name), x, y))
+        close(run(x, 1.0), quiet(getattr(np, name), x, 1.0))
+
+
+def test_sign_of_special_complex_numbers() -> None:
+    for run in (jnp.sign, dt.jit(jnp.sign)):
+        close(run(COMPLEX_SPECIAL), quiet(np.sign, COMPLEX_SPECIAL))
+    assert jnp.sign(1 + 2j).weak_type
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_modf(dtype: str) -> None:
+    x = np.array(
+        [1.5, -2.25, np.inf, -np.inf, -0.0, 0.0, 3.0, -2.0, np.nan],
+        getattr(ml_dtypes, dtype, dtype),
+    )
+    for run in (jnp.modf, dt.jit(jnp.modf)):
+        for actual, expected in zip(run(x), np.modf(wide(x)), strict=True):
+            assert actual.dtype.name == dtype
+            close(actual, expected)
+            known = ~np.isnan(expected)
+            signs = np.signbit(wide(actual))[known]
+            np.testing.assert_array_equal(signs, np.signbit(expected)[known])
+    steps = dt.jvp(lambda v: jnp.modf(v)[0], (x,), (np.ones_like(x),))[1]
+    close(steps, [1, 1, 0, 0, 1, 1, 1, 1, 1])
+    assert all(part.weak_type for part in jnp.modf(2.5))
+
+
+def test_round_to_places_beyond_the_dtype() -> None:
+    x = np.array([1.5, -1000.3, np.inf, np.nan, 0.0], np.float32)
+    for decimals in (38, 50, 10**4):
+        close(jnp.round(x, decimals), x)
+    for decimals in (-50, -(10**4)):
+        close(jnp.round(x, decimals), [0.0, 0.0, np.inf, np.nan, 0.0])
+
+
 def test_special_functions() -> None:
-    x = np.array([1.5, -2.25, np.inf, -0.0, 3.0], np.float32)
-    for actual, expected in zip(jnp.modf(x), np.modf(x), strict=True):
-        close(actual, expected)
     close(jnp.rint(np.array([0.5, 1.5, -2.5])), [0.0, 2.0, -2.0])
     assert jnp.rint(jnp.arange(3)).dtype == jnp.float32
     close(jnp.clip(np.arange(6), 1, 3), [1, 1, 2, 3, 3, 3])
@@ -331,6 +373,10 @@ def test_closeness() -> None:
         close(jnp.isclose(grid, grid + 0.3, **options), np.isclose(grid, grid + 0.3, **options))
         close(jnp.isclose(row, row + 0.3, **options), np.isclose(row, row + 0.3, **options))
         assert bool(jnp.allclose(grid, grid, **options))
+    tolerances = np.array([[0.5], [1.0], [0.0]], np.float32)
+    x, y = np.arange(3.0, dtype=np.float32), np.float32(1.5)
+    for rtol, atol in ((tolerances, 0.0), (0.0, tolerances), (tolerances[:, 0], tolerances)):
+        close(jnp.isclose(x, y, rtol, atol), np.isclose(x, y, rtol, atol))
     close(jnp.isclose(np.array([1 + 1j]), np.array([1 + 1.000001j])), [True])
     assert bool(jnp.array_equal([1, 2], jnp.array([1, 2])))
     assert not bool(jnp.array_equal(jnp.ones(2), jnp.ones(3)))

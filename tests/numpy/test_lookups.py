@@ -32,12 +32,14 @@ def test_parts_of_floats(dtype: str) -> None:
         for y in (x[::-1], np.array(-0.0, dtype), np.array(1.0, dtype)):
             same(jnp.copysign(x, y), np.copysign(x, y))
         same(jnp.nextafter(normal, np.array(2, dtype)), np.nextafter(normal, np.array(2, dtype)))
-        for value in normal:
-            mantissa, exponent = jnp.frexp(value)
+        smallest = np.finfo(dtype).smallest_subnormal
+        for value in (*x, smallest, -smallest, 7 * smallest, np.finfo(dtype).tiny - smallest):
             expected = np.frexp(value)
-            same(mantissa, expected[0])
-            if np.isfinite(value):
-                same(exponent, expected[1])
+            for run in (jnp.frexp, dt.jit(jnp.frexp), dt.vmap(jnp.frexp)):
+                mantissa, exponent = run(value.reshape(1))
+                same(mantissa, expected[0].reshape(1))
+                if np.isfinite(value):
+                    same(exponent, expected[1].reshape(1))
         for power in (-300, -20, -1, 0, 3, 15, 40, 300):
             for value in (1.0, -1.5, 0.75, 0.0, np.inf):
                 number = np.array(value, dtype)
@@ -214,6 +216,15 @@ def test_polynomials_and_products() -> None:
         (lambda: jnp.polyval(np.ones((2, 2)), 1.0), ValueError, "vector"),
         (lambda: jnp.diag_indices_from(np.ones((2, 3))), ValueError, "equal sizes"),
         (lambda: jnp.tril_indices_from(np.ones(3)), ValueError, "matrix"),
+        (lambda: jnp.digitize(1j, np.ones(2)), TypeError, "digitize.*complex"),
+        (lambda: jnp.digitize(1.0, np.ones(2) + 1j), TypeError, "digitize.*complex"),
+        (lambda: jnp.interp(1j, np.ones(2), np.ones(2)), TypeError, "interp.*complex"),
+        (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), period="1"), TypeError, "interp.*period"),
+        (lambda: jnp.ravel_multi_index(None, (2,)), TypeError, "multi_index.*NoneType"),
+        (lambda: jnp.ravel_multi_index((1,), None), TypeError, "dims.*NoneType"),
+        (lambda: jnp.mask_indices(2, "triu"), TypeError, "mask_indices.*mask_func.*str"),
+        (lambda: jnp.power(2, np.array(["a"])), TypeError, "x2 of power.*text"),
+        (lambda: jnp.take(np.array(["a"]), 0), TypeError, "a of take.*text"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

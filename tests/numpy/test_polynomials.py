@@ -82,6 +82,10 @@ def test_polyval() -> None:
         p, x = RNG.normal(size=size).astype("f"), RNG.uniform(-1, 1, (2, 3)).astype("f")
         near(jnp.polyval(p, x, unroll=unroll), np.polyval(p, x))
     assert jnp.polyval(np.arange(20), 1).dtype == jnp.int32
+    truth = np.array([True, False])
+    for coefficients in (truth, truth[::-1], np.repeat(truth, 20)):
+        found = jnp.polyval(coefficients, truth)
+        assert found.tolist() == np.polyval(coefficients, truth).tolist()
     near(dt.jit(dt.grad(lambda v: jnp.polyval(np.ones(30, "f"), v)))(0.5), 4.0)
 
 

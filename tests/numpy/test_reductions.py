@@ -466,6 +466,8 @@ def test_gradients_of_ties_are_shared() -> None:
         (lambda: jnp.mean(REAL, dtype=bool), TypeError, "^mean: dtype"),
         (lambda: jnp.nanmean(REAL, dtype=bool), TypeError, "^nanmean: dtype"),
         (lambda: dt.jit(lambda x, a: jnp.sum(x, axis=a))(REAL, 0), Exception, "hash|static|axis"),
+        (lambda: jnp.ptp(np.array([True])), TypeError, "ptp.*bool"),
+        (lambda: jnp.trapezoid(np.ones(3), np.ones(7)), ValueError, "trapezoid: x.*3 samples"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

@@ -103,8 +103,31 @@ def test_searching_and_membership_of_complex_numbers() -> None:
     ordered = jnp.sort(x)
     same(jnp.searchsorted(ordered, ordered), np.arange(7))
     same(jnp.searchsorted(ordered, ordered, "right"), np.arange(1, 8))
-    same(jnp.searchsorted(ordered, x[2:4] + 1, method="compare_all"), [5, 6])
+    same(jnp.searchsorted(ordered, x[2:4] + 1, method="compare_all"), [4, 6])
     same(jnp.isin(x, x[::2]), np.isin(x, x[::2]))
+    parts = [0.0, 1.0, -1.0, np.inf, -np.inf, nan]
+    every = RNG.permutation(np.array([complex(a, b) for a in parts for b in parts], np.complex64))
+    same(jnp.argsort(every), np.argsort(every, kind="stable"))
+    ordered = np.sort(every)
+    for side in ("left", "right"):
+        for method in ("scan", "compare_all"):
+            found = jnp.searchsorted(ordered, every, side, method=method)
+            same(found, np.searchsorted(ordered, every, side))
+
+
+@pytest.mark.parametrize("name", ["nanmax", "nanmin", "nanargmax", "nanargmin"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_extremes_without_nan(name: str, dtype: str) -> None:
+    x = make(dtype).astype(dtype)
+    x[0, ::2] = np.nan
+    x[1, 3] = np.nan
+    if dtype == "complex64":
+        x[2, 4] = complex(9, np.nan)
+        x[2, 5] = complex(np.nan, -9)
+    for axis in (None, 0, 1):
+        expected = np.asarray(getattr(np, name)(x, axis))
+        for run in (getattr(jnp, name), dt.jit(getattr(jnp, name), static_argnums=1)):
+            same(run(x, axis), expected)
 
 
 def test_gradient_of_sort() -> None:
@@ -227,6 +250,9 @@ def test_searchsorted(side: str, method: str) -> None:
         (lambda: jnp.searchsorted(np.ones((2, 2)), 1), ValueError, "vector"),
         (lambda: jnp.searchsorted(np.ones(2), 1, side="middle"), ValueError, "side"),
         (lambda: jnp.searchsorted(np.ones(2), 1, method="foo"), ValueError, "method"),
+        (lambda: jnp.nonzero(np.ones(2), size=-1), ValueError, "nonzero: size"),
+        (lambda: jnp.select(None, [SPECIAL]), TypeError, "select.*condlist"),
+        (lambda: jnp.select([SPECIAL > 1], 1.0), TypeError, "select.*choicelist"),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:

@@ -226,6 +226,9 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: jnp.apply_along_axis(jnp.sum, 2, X), ValueError, "axis 2 is out of bounds"),
     (lambda: jnp.apply_along_axis(jnp.sum, 0, 1), ValueError, "dimension 0"),
     (lambda: jnp.apply_along_axis(jnp.sum, 0, [1]), TypeError, "asarray"),
+    (lambda: jnp.apply_along_axis("sum", 0, X), TypeError, "func1d to be callable, got str"),
+    (lambda: jnp.apply_over_axes("sum", X, [0]), TypeError, "func to be callable, got str"),
+    (lambda: jnp.piecewise(X, [X > 1], None), TypeError, "funclist.*NoneType"),
     (lambda: jnp.apply_over_axes(jnp.sum, X, [2]), ValueError, "axes 2 is out of bounds"),
     (lambda: jnp.apply_over_axes(lambda a, d: a.sum(), X, [0]), ValueError, "dimensions, or of 1"),
 ]  # fmt: skip

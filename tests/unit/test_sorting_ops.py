@@ -78,6 +78,11 @@ def test_several_keys() -> None:
 def test_complex_numbers() -> None:
     x = np.array([1 + 1j, 1 - 1j, 0 + 2j, -0.0 + 1j, 2])
     assert lax.sort(x).tolist() == np.sort(x).tolist()
+    parts = [0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]
+    x = RANDOM.permutation(np.array([complex(a, b) for a in parts for b in parts], np.complex64))
+    got, want = np.asarray(lax.sort(x)), np.sort(x)
+    np.testing.assert_array_equal(got.real, want.real)
+    np.testing.assert_array_equal(got.imag, want.imag)
 
 
 def test_random_keys_go_along() -> None:

@@ -98,8 +98,23 @@ def test_axis_size() -> None:
     assert dt.vmap(lambda x: x, in_axes=None, axis_size=4)(1.0).shape == (4,)
 
 
-def test_empty_batch() -> None:
-    assert dt.vmap(lambda x: jnp.sum(jnp.sin(x)))(np.zeros((0, 3), np.float32)).shape == (0,)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: jnp.sum(jnp.sin(x)),
+        lambda x, i: x[i],
+        lambda x, i: dt.lax.dynamic_slice(x, (i,), (2,)),
+        lambda x, i: dt.lax.dynamic_update_slice(x, x[:2], (i,)),
+        lambda x, i: x.at[i].add(1.0),
+        lambda x, i: jnp.nanmedian(x),
+        lambda x, i: jnp.quantile(x, x[0]),
+    ],
+    ids=["sum", "index", "dynamic_slice", "dynamic_update_slice", "add", "nanmedian", "quantile"],
+)
+def test_empty_batch(function: Callable[..., Any]) -> None:
+    x, i = np.zeros((0, 3), np.float32), np.zeros(0, np.int32)
+    for run in (dt.vmap(function), dt.jit(dt.vmap(function))):
+        assert run(x, i).shape == (0, *function(jnp.zeros(3), 0).shape)
 
 
 @pytest.mark.parametrize("order", ["vmap of grad", "grad of vmap"])

@@ -382,6 +382,14 @@ def require_kind(function: str, x: Any, kinds: str, wanted: str) -> None:
         raise TypeError(f"{function} does not accept dtype {x.dtype}; it takes {wanted}")
 
 
+def require_callable(function: str, argument: str, given: Any) -> None:
+    """Raise unless an argument is a function."""
+    if not callable(given):
+        raise TypeError(
+            f"{function} requires {argument} to be callable, got {type(given).__name__}"
+        )
+
+
 def weak_of(x: Any) -> bool:
     """Whether a checked operand is weakly typed."""
     return bool(aval_of(x).weak_type)

@@ -424,7 +424,7 @@ def sign(x: Any, /) -> Any:
     signs = lax.sign_p.bind(x)
     if dtypes.kind_of(x.dtype) != "c":
         return signs
-    zero = literal(0, x.dtype)
+    zero = _zero(x)
     return pick(lax.eq(x, zero), zero, signs)
 
 
@@ -535,7 +535,7 @@ def power(x1: Any, x2: Any, /) -> Any:
         if isinstance(x1, Tracer):
             return integer_power(x1, x2)
         return _compiled_integer_power(x1, x2)
-    return _plain_power(x1, x2) if isinstance(x1, Tracer) else _power(x1, x2)
+    return _power(x1, x2) if isinstance(x1, Tracer) else _compiled_power(x1, x2)
 
 
 def integer_power(x: Any, exponent: int) -> Any:
@@ -555,7 +555,7 @@ def integer_power(x: Any, exponent: int) -> Any:
 _compiled_integer_power = compiled_with("exponent")(integer_power)
 
 
-def _plain_power(x1: Any, x2: Any) -> Any:
+def _power(x1: Any, x2: Any) -> Any:
     x, y = promoted_pair("power", x1, x2)
     kind = dtypes.kind_of(x.dtype)
     if kind in ("f", "c"):
@@ -566,7 +566,7 @@ def _plain_power(x1: Any, x2: Any) -> Any:
     return _power_of_integers(x, y)
 
 
-_power = compiled(_plain_power)
+_compiled_power = compiled(_power)
 
 
 def _power_of_integers(x: Any, y: Any) -> Any:

@@ -15,10 +15,12 @@ from dovetail.numpy.arguments import (
     canonical_axes,
     canonical_axis,
     convert,
+    integer,
     no_out,
     no_sharding,
     promoted_pair,
     requested_dtype,
+    require_kind,
     same_dtype,
     value,
 )
@@ -331,6 +333,7 @@ def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type
         first = canonical_axes("tensordot", axes[0], len(left), "axes")
         second = canonical_axes("tensordot", axes[1], len(right), "axes")
     else:
+        axes = integer("tensordot", "axes (or a pair of sequences)", axes)
         if not 0 <= axes <= min(len(left), len(right)):
             raise ValueError(
                 f"tensordot: axes={axes} does not fit arrays of ranks {len(left)} and {len(right)}"
@@ -442,6 +445,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y, _ = _pair("cross", a, b, "a", "b")
+    require_kind("cross", x, "iufc", "numbers; write a.astype(int)")
     x = moveaxis(x, canonical_axis("cross", axisa, aval_of(x).ndim, "axisa"), 0)
     y = moveaxis(y, canonical_axis("cross", axisb, aval_of(y).ndim, "axisb"), 0)
     if x.shape[0] not in (2, 3) or y.shape[0] not in (2, 3):

@@ -639,6 +639,8 @@ def _like(
         found = getattr(a, "dtype", None)
         if found is None:
             found = aval_of(array_like(a, function, argument)).dtype
+        if isinstance(a, np.ndarray) and dtypes.kind_of(found) is None:
+            array_like(a, function, argument)
         target = dtypes.canonicalize_dtype(found)
         weak = dtypes.is_weakly_typed(a)
     return on_device(_full(function, sizes, fill_value, target, weak), device)

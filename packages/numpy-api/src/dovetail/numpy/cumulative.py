@@ -289,6 +289,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     else:
         width = plain(diff)(x, 1, -1 if aval_of(operand(x, "trapezoid", "x")).ndim == 1 else axis)
         if aval_of(width).ndim == 1:
+            if aval_of(width).size != aval_of(sums).shape[dimension]:
+                raise ValueError(
+                    f"trapezoid: x must have one place for each of the {size} samples, got shape "
+                    f"{aval_of(x).shape}"
+                )
             width = lax.broadcast_in_dim(width, aval_of(sums).shape, (dimension,))
     if dtypes.kind_of(aval_of(width).dtype) in ("b", "i", "u"):
         width = convert(width, out)

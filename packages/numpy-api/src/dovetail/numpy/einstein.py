@@ -14,6 +14,7 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
     convert,
+    integer,
     no_out,
     no_sharding,
     requested_dtype,
@@ -133,7 +134,14 @@ def _from_lists(given: list[Any]) -> tuple[str, list[Any]]:
 
 
 def _letters(numbers: Any) -> str:
-    return "".join("..." if n is Ellipsis else _letter(int(n)) for n in numbers)
+    if isinstance(numbers, (str, bytes)) or not hasattr(numbers, "__iter__"):
+        raise TypeError(
+            "einsum: operands must be followed by lists of integers, or come after subscripts such "
+            f"as 'ij,jk->ik'; got {type(numbers).__name__}"
+        )
+    return "".join(
+        "..." if n is Ellipsis else _letter(integer("einsum", "each subscript", n)) for n in numbers
+    )
 
 
 def _letter(number: int) -> str:

@@ -222,19 +222,29 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     dtype = aval_of(x).dtype
     mantissa, bias, integer = _layout(dtype)
     int32 = np.dtype("int32")
-    # Subnormal numbers have no exponent of their own until they are scaled up.
-    steps = mantissa + 1
-    tiny = lax.lt(lax.abs(x), literal(float(dtypes.finfo(dtype).tiny), dtype))
-    normal = pick(tiny, lax.mul(x, literal(2.0**steps, dtype)), x)
     width = dtypes.itemsize_bits(dtype)
-    field = lax.shift_right_logical(_bits(normal), literal(mantissa, integer))
-    field = lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
-    exponent = lax.sub(convert(field, int32), literal(bias - 1, int32))
+    digits, exponents = literal((1 << mantissa) - 1, integer), literal(mantissa, integer)
+    zero = literal(0, integer)
+
+    def field_of(bits: Any) -> Any:
+        field = lax.shift_right_logical(bits, exponents)
+        return lax.bitwise_and(field, literal((1 << (width - mantissa - 1)) - 1, integer))
+
+    # Subnormal numbers have no exponent of their own, and processors may take them for zeros in
+    # arithmetic: their digits, read as an integer, are a normal number.
+    bits = _bits(x)
+    magnitude = lax.bitwise_and(bits, digits)
+    small = lax.eq(field_of(bits), zero)
+    tiny = lax.bitwise_and(small, lax.ne(magnitude, zero))
+    counted = convert(magnitude, dtype)
+    counted = pick(lax.lt(bits, zero), lax.neg(counted), counted)
+    normal = pick(tiny, counted, x)
+    exponent = lax.sub(convert(field_of(_bits(normal)), int32), literal(bias - 1, int32))
+    nothing = lax.bitwise_and(small, lax.eq(magnitude, zero))
+    whole = lax.bitwise_or(nothing, lax.bitwise_not(lax.is_finite(x)))
     # By two powers of two, since the one of the largest exponent would be a subnormal number.
     half = lax.shift_right_arithmetic(exponent, literal(1, int32))
-    part = lax.mul(normal, _power_of_two(lax.neg(half), dtype))
-    part = lax.mul(part, _power_of_two(lax.sub(half, exponent), dtype))
-    exponent = pick(tiny, lax.sub(exponent, literal(steps, int32)), exponent)
-    whole = lax.bitwise_or(lax.eq(x, literal(0, dtype)), lax.bitwise_not(lax.is_finite(x)))
-    exponent = pick(whole, literal(0, int32), exponent)
-    return pick(whole, x, part), exponent
+    fraction = lax.mul(normal, _power_of_two(lax.neg(half), dtype))
+    fraction = pick(whole, x, lax.mul(fraction, _power_of_two(lax.sub(half, exponent), dtype)))
+    exponent = pick(tiny, lax.sub(exponent, literal(bias + mantissa - 1, int32)), exponent)
+    return fraction, pick(whole, literal(0, int32), exponent)

@@ -75,14 +75,14 @@ def take(
     promises = bool(unique_indices), bool(indices_are_sorted)
     if fill_value is None and index_mode.value != "raise":
         if promises == (False, False):
-            return _taken(a, indices, axis, mode)  # static arguments cost time
-        return _taken(a, indices, axis, mode, *promises)
+            return _take(a, indices, axis, mode)  # static arguments cost time
+        return _take(a, indices, axis, mode, *promises)
     # Positions are checked at once where they are known; a fill value may be an array.
-    return plain(_taken)(a, indices, axis, mode, *promises, fill_value)
+    return plain(_take)(a, indices, axis, mode, *promises, fill_value)
 
 
 @compiled_with("axis", "mode", "unique_indices", "indices_are_sorted")
-def _taken(
+def _take(
     a: Any,
     indices: Any,
     axis: int | None,

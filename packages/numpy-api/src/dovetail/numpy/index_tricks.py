@@ -10,7 +10,12 @@ from dovetail.core.base import dtypes
 from dovetail.core.base.errors import ConcretizationTypeError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.tracer import Tracer
-from dovetail.numpy.arguments import integer, require_kind, same_dtype
+from dovetail.numpy.arguments import (
+    integer,
+    require_callable,
+    require_kind,
+    same_dtype,
+)
 from dovetail.numpy.creation import array, ones
 from dovetail.numpy.joining import concatenate, stack
 from dovetail.numpy.ranges import arange, linspace, meshgrid
@@ -287,5 +292,6 @@ def mask_indices(
         [0 0 1] [1 2 2]
     """
     count = integer("mask_indices", "n", n)
+    require_callable("mask_indices", "mask_func", mask_func)
     rows, columns = nonzero(mask_func(ones((count, count), int), k), size=size)
     return rows, columns

@@ -501,38 +501,44 @@ def repeat(
     """
     no_sharding("repeat", out_sharding)
     x = operand(a, "repeat")
-    if axis is None or not aval_of(x).ndim:
-        x = reshaped(x, (aval_of(x).size,))
-    have = aval_of(x).shape
-    dimension = canonical_axis("repeat", 0 if axis is None else axis, len(have))
+    flat = axis is None or not aval_of(x).ndim
+    dimension = canonical_axis("repeat", 0 if axis is None else axis, max(aval_of(x).ndim, 1))
     traced = isinstance(repeats, Tracer) and repeats.concrete() is None
     if not traced and not np.ndim(repeats) and total_repeat_length is None:
-        return _repeat_each(x, integer("repeat", "repeats", repeats), dimension)
-    repeats = repeats if traced else np.asarray(repeats)
+        return _repeat_each(x, integer("repeat", "repeats", repeats), None if flat else dimension)
+    if flat:
+        x, dimension = reshaped(x, (aval_of(x).size,)), 0
+    count = aval_of(x).shape[dimension]
+    if not traced:
+        repeats = np.asarray(repeats)
+        repeats = repeats if repeats.size else repeats.astype(np.int64)
     require_kind("repeat", repeats, "biu", "integers as repeats")
-    if np.shape(repeats) not in ((), (1,), (have[dimension],)):
+    if np.shape(repeats) not in ((), (1,), (count,)):
         raise ValueError(
-            f"repeat: repeats must be an integer, or one for each of the {have[dimension]} "
-            f"positions of the dimension, got shape {np.shape(repeats)}"
+            f"repeat: repeats must be an integer, or one for each of the {count} positions of the "
+            f"dimension, got shape {np.shape(repeats)}"
         )
     if total_repeat_length is None:
         if traced:
             integer("repeat", "repeats (or give total_repeat_length)", repeats)
-        counts = np.broadcast_to(repeats, (have[dimension],))
+        counts = np.broadcast_to(repeats.astype(np.int64), (count,))
         if np.any(counts < 0):
             raise ValueError("repeat: repeats must not be negative")
-        positions: Any = np.repeat(np.arange(have[dimension], dtype=np.int32), counts)
+        positions: Any = np.repeat(np.arange(count, dtype=np.int32), counts)
     else:
         length = integer("repeat", "total_repeat_length", total_repeat_length)
-        positions = _traced_positions(repeats, have[dimension], length)
+        positions = _traced_positions(repeats, count, length)
     from dovetail.numpy.gathering import take  # deferred: needed for different repeats only
 
     return take(x, positions, axis=dimension, mode="clip")
 
 
-def _repeat_each(x: Any, count: int, dimension: int) -> Any:
+@compiled_with("count", "dimension")
+def _repeat_each(x: Any, count: int, dimension: int | None) -> Any:
     if count < 0:
         raise ValueError(f"repeat: repeats must not be negative, got {count}")
+    if dimension is None:
+        x, dimension = reshaped(x, (aval_of(x).size,)), 0
     have = aval_of(x).shape
     spread = have[: dimension + 1] + (1,) + have[dimension + 1 :]
     wide = have[: dimension + 1] + (count,) + have[dimension + 1 :]

@@ -70,7 +70,8 @@ def not_equal(x1: Any, x2: Any, /) -> Any:
 def less(x1: Any, x2: Any, /) -> Any:
     """Where one array is smaller than another, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
+    have no order.
 
     Args:
         x1: array or scalar.
@@ -91,7 +92,8 @@ def less(x1: Any, x2: Any, /) -> Any:
 def less_equal(x1: Any, x2: Any, /) -> Any:
     """Where one array is smaller than another or equal to it, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
+    have no order.
 
     Args:
         x1: array or scalar.
@@ -112,7 +114,8 @@ def less_equal(x1: Any, x2: Any, /) -> Any:
 def greater(x1: Any, x2: Any, /) -> Any:
     """Where one array is greater than another, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
+    have no order.
 
     Args:
         x1: array or scalar.
@@ -133,7 +136,8 @@ def greater(x1: Any, x2: Any, /) -> Any:
 def greater_equal(x1: Any, x2: Any, /) -> Any:
     """Where one array is greater than another or equal to it, element by element.
 
-    Complex numbers are ordered by their real parts, then by their imaginary ones.
+    Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
+    have no order.
 
     Args:
         x1: array or scalar.
@@ -161,11 +165,13 @@ def _compared(function: str, primitive: Primitive, x1: Any, x2: Any) -> Any:
         return _compared_by_value(function, primitive, x, y, flipped=a.weak_type)
     x, y = promoted_pair(function, x, y)
     if dtypes.kind_of(aval_of(x).dtype) == "c" and primitive not in (lax.eq_p, lax.ne_p):
-        return pick(
+        ordered = pick(
             lax.eq(lax.real(x), lax.real(y)),
             primitive.bind(lax.imag(x), lax.imag(y)),
             primitive.bind(lax.real(x), lax.real(y)),
         )
+        # A nan in an imaginary part, too, makes the number one without an order.
+        return lax.bitwise_and(ordered, lax.bitwise_and(lax.eq(x, x), lax.eq(y, y)))
     return primitive.bind(x, y)
 
 

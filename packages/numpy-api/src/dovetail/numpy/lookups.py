@@ -14,6 +14,8 @@ from dovetail.core.ir.avals import aval_of
 from dovetail.core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
+    array_sequence,
+    canonical_shape,
     convert,
     dtype_by_value,
     inexact_dtype,
@@ -21,6 +23,7 @@ from dovetail.numpy.arguments import (
     literal,
     no_sharding,
     promoted_pair,
+    refuse_complex,
     require_kind,
     same_dtype,
     value,
@@ -109,6 +112,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         [1 2 3]
     """
     edges, x = operand(bins, "digitize", "bins"), operand(x, "digitize", "x")
+    for numbers in (edges, x):
+        refuse_complex("digitize", numbers)
     if aval_of(edges).ndim != 1:
         raise ValueError(f"digitize needs a vector of edges, got shape {aval_of(edges).shape}")
     (count,) = aval_of(edges).shape
@@ -200,6 +205,7 @@ def _interp(
     x: Any, xp: Any, fp: Any, low: Any, high: Any, left: str, right: str, period: Any
 ) -> Any:
     x, xp = same_dtype([x, operand(xp, "interp", "xp")])
+    refuse_complex("interp", x)
     fp = operand(fp, "interp", "fp")
     if aval_of(xp).ndim != 1 or aval_of(xp).shape != aval_of(fp).shape or not aval_of(xp).size:
         raise ValueError(
@@ -281,6 +287,13 @@ def interp(
         >>> print(jnp.interp(x, xp, fp), jnp.interp(x, xp, fp, right="extrapolate"))
         [15. 20.] [ 15. 100.]
     """
+    if period is not None:
+        given = aval_of(array_like(period, "interp", "period"))
+        if given.shape or dtypes.kind_of(given.dtype) not in ("i", "u", "f"):
+            raise TypeError(
+                "interp requires period to be a real number, got an array of shape "
+                f"{given.shape} and dtype {given.dtype}"
+            )
     known = not isinstance(period, Tracer) or period.concrete() is not None
     if period is not None and known and not period:
         raise ValueError("interp: period must not be zero")
@@ -361,10 +374,8 @@ def ravel_multi_index(
         >>> print(jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3)))
         [1 5]
     """
-    sizes = tuple(integer("ravel_multi_index", "dims", n) for n in dims)
-    parts = [
-        operand(i, "ravel_multi_index", f"multi_index[{n}]") for n, i in enumerate(multi_index)
-    ]
+    sizes = canonical_shape("ravel_multi_index", dims, "dims")
+    parts = array_sequence(multi_index, "ravel_multi_index", "multi_index")
     if len(parts) != len(sizes):
         raise ValueError(
             f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions were given"

@@ -85,9 +85,10 @@ def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
         [17 37]
     """
     function = "linalg.multi_dot"
-    factors = [value(x) for x in same_dtype(array_sequence(arrays, function))]
+    factors = array_sequence(arrays, function)
     if len(factors) < 2:
         raise ValueError(f"{function} needs two arrays or more, got {len(factors)}")
+    factors = [value(x) for x in same_dtype(factors)]
     shapes = [aval_of(x).shape for x in factors]
     ends = (0, len(shapes) - 1)
     if any(len(s) != 2 and not (len(s) == 1 and i in ends) for i, s in enumerate(shapes)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from dovetail import lax
 from dovetail.core.ir.avals import aval_of
 from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
@@ -85,6 +86,10 @@ def _vector(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
     if isinstance(ord, str):
         raise ValueError(
             f"{function}: ord {ord!r} is a norm of matrices, and the array has vectors"
+        )
+    if ord is not None and not isinstance(ord, (int, float, np.integer, np.floating)):
+        raise TypeError(
+            f"{function}: ord of vectors must be a real number, got {type(ord).__name__}"
         )
     if ord is None or ord == 2:
         return _root_of_squares(x, axes, keepdims)

@@ -113,15 +113,17 @@ def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Any:
     coefficients, points = same_dtype([coefficients, operand(x, "polyval", "x")])
     points = value(points)
     zero = lax.full_like(points, 0)
+    truth = dtypes.kind_of(aval_of(points).dtype) == "b"
+    add, multiply = (lax.bitwise_or, lax.bitwise_and) if truth else (lax.add, lax.mul)
     if unroll is None and _size(coefficients) <= _WRITTEN_OUT:
         result = zero
         for i in range(_size(coefficients)):
             coefficient = lax.index_in_dim(coefficients, i, keepdims=False)
-            result = lax.add(lax.mul(result, points), coefficient)
+            result = add(multiply(result, points), coefficient)
         return result
 
     def step(result: Any, coefficient: Any) -> tuple[Any, None]:
-        return lax.add(lax.mul(result, points), coefficient), None
+        return add(multiply(result, points), coefficient), None
 
     steps = _WRITTEN_OUT if unroll is None else integer("polyval", "unroll", unroll)
     return lax.scan(step, zero, coefficients, unroll=steps)[0]

@@ -73,6 +73,11 @@ def arange(
     """
     no_sharding("arange", out_sharding)
     several = stop is not None
+    if start is None:
+        raise TypeError(
+            "arange: start (stop, where it is the only argument) must be a number, got None; "
+            "write 0 to start from zero"
+        )
     numbers = [
         _number("arange", name, n)
         for name, n in (("start" if several else "stop", start), ("stop", stop), ("step", step))
@@ -296,7 +301,7 @@ def logspace(
     place = canonical_axis("logspace", axis, rank + 1)
     # The new dimension stands in front of all others until it is moved.
     first, last = (with_rank(value(v), aval_of(v).shape, rank) for v in (first, last))
-    exponents, _ = _linspace(first, last, count, bool(endpoint), None, 0)
+    exponents = _linspace(first, last, count, bool(endpoint), None, 0, False)
     ones = (1,) * (rank + 1 - exponents.ndim)
     exponents = reshaped(exponents, (count, *ones, *exponents.shape[1:]))
     result = power(convert(of_base, exponents.dtype), exponents)

@@ -348,7 +348,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     """
     no_out("ptp", out)
     x = array_like(a, "ptp", "a")
-    require_kind("ptp", x, "iufc", "numbers")
+    require_kind("ptp", x, "iufc", "numbers; any(x) != all(x) tells whether booleans differ")
     highest, lowest = (extreme("ptp", m, x, axis, keepdims, None, None) for m in (True, False))
     return lax.sub(highest, lowest)
 

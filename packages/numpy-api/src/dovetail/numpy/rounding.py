@@ -15,8 +15,10 @@ from dovetail.numpy.arguments import (
     no_out,
     refuse_complex,
     value,
+    weak_of,
 )
-from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.float_parts import signbit
 from dovetail.numpy.selection import pick
 
 
@@ -144,9 +146,16 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 
 
 def _round_scaled(x: Any, decimals: int) -> Any:
+    # Places beyond the dtype's reach, of which the inverse, too, has to be a normal number, since
+    # compilers multiply by it: numbers have no digits there, or no others.
+    if 10 ** builtins.abs(decimals) > 1 / float(dtypes.finfo(x.dtype).tiny):
+        if decimals > 0:
+            return value(x)
+        return pick(lax.is_finite(x), lax.mul(x, literal(0, x.dtype)), x)
     factor = literal(10.0 ** builtins.abs(decimals), x.dtype)
     if decimals > 0:
-        return lax.div(_to_nearest(lax.mul(x, factor)), factor)
+        scaled = lax.mul(x, factor)
+        return pick(lax.is_finite(scaled), lax.div(_to_nearest(scaled), factor), x)
     return lax.mul(_to_nearest(lax.div(x, factor)), factor)
 
 
@@ -194,5 +203,12 @@ def modf(x: Any, /, out: None = None) -> Any:
     refuse_complex("modf", x)
     whole = _towards_zero(x)
     infinite = lax.eq(lax.abs(x), literal(float("inf"), x.dtype))
-    zero = literal(0, x.dtype)
-    return pick(infinite, zero, lax.sub(x, pick(infinite, zero, whole))), whole
+    zero = literal(0, x.dtype, weak=weak_of(x))
+    finite = pick(infinite, zero, whole)
+    positive, negative = lax.sub(x, finite), lax.neg(lax.sub(finite, x))
+    # A difference of equal numbers is 0.0, so that only the negated one has the sign of -2.0.
+    limit = lax.neg(zero)
+    fraction = pick(
+        plain(signbit)(x), pick(infinite, limit, negative), pick(infinite, zero, positive)
+    )
+    return fraction, whole

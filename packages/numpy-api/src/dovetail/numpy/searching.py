@@ -100,8 +100,11 @@ def _nan_argument(
     function: str, compute: Any, worst: float, a: Any, axis: Any, keepdims: Any
 ) -> Any:
     x = value(array_like(a, function, "a"))
-    if dtypes.kind_of(aval_of(x).dtype) == "f":
-        filled = pick(lax.ne(x, x), literal(worst, aval_of(x).dtype), x)
+    dtype = aval_of(x).dtype
+    kind = dtypes.kind_of(dtype)
+    if kind in ("f", "c"):
+        filler = literal(complex(worst, worst) if kind == "c" else worst, dtype)
+        filled = pick(lax.ne(x, x), filler, x)
         result = _argument_extreme(function, compute, filled, axis, keepdims)
         nothing = plain(_all_nan)(x, axis, keepdims)
         return pick(nothing, literal(-1, aval_of(result).dtype), result)
@@ -200,6 +203,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             for found in np.nonzero(np.asarray(concrete))
         )
     count = integer("nonzero", "size", size)
+    if count < 0:
+        raise ValueError(f"nonzero: size must not be negative, got {count}")
     rank = aval_of(x).ndim
     fills: tuple[Any, ...]
     if fill_value is None:
@@ -392,10 +397,14 @@ def _less(x: Any, y: Any) -> Any:
     """Whether numbers come before others in the order of `sort`: nan last, and real parts first."""
     kind = dtypes.kind_of(aval_of(x).dtype)
     if kind == "c":
-        real = _less(lax.real(x), lax.real(y))
-        more = _less(lax.real(y), lax.real(x))
-        tied = lax.bitwise_and(lax.bitwise_not(more), _less(lax.imag(x), lax.imag(y)))
-        return lax.bitwise_or(real, tied)
+        pairs = [(lax.real(x), lax.real(y)), (lax.imag(x), lax.imag(y))]
+        # Whether a part is nan counts first: a number without one is before all that have one.
+        keys = [*[(lax.ne(a, a), lax.ne(b, b)) for a, b in pairs], *pairs]
+        less = _less(*keys.pop())
+        for a, b in reversed(keys):
+            tied = lax.bitwise_and(lax.bitwise_not(_less(b, a)), less)
+            less = lax.bitwise_or(_less(a, b), tied)
+        return less
     less = lax.lt(x, y)
     if kind != "f":
         return less

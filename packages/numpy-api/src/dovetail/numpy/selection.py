@@ -159,6 +159,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         >>> print(jnp.select([x < 2, x > 3], [x, 10 * x], -1))
         [ 0  1 -1 -1 40 50]
     """
+    condlist = array_sequence(condlist, "select", "condlist")
+    choicelist = array_sequence(choicelist, "select", "choicelist")
     if len(condlist) != len(choicelist):
         raise ValueError(
             f"select: there are {len(condlist)} conditions and {len(choicelist)} choices; "
@@ -167,8 +169,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not condlist:
         raise ValueError("select needs at least one condition")
     conditions = [as_condition("select", c, f"condlist[{i}]") for i, c in enumerate(condlist)]
-    choices = [array_like(c, "select", f"choicelist[{i}]") for i, c in enumerate(choicelist)]
-    *choices, result = same_dtype([*choices, array_like(default, "select", "default")], "select")
+    default = array_like(default, "select", "default")
+    *choices, result = same_dtype([*choicelist, default], "select")
     count = len(choices)
     ranked = broadcast_ranks("select", [*conditions, *choices, result])
     result = ranked[-1]

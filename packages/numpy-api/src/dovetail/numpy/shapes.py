@@ -434,11 +434,9 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     rank = aval_of(x).ndim
     if axes is None:
         return _transposed(x)
-    permutation = canonical_axes("transpose", tuple(axes), rank, "axes")
+    permutation = canonical_axes("transpose", axes, rank, "axes")
     if len(permutation) != rank:
-        raise ValueError(
-            f"transpose: axes {tuple(axes)} must name each of the {rank} dimensions once"
-        )
+        raise ValueError(f"transpose: axes {axes} must name each of the {rank} dimensions once")
     return permuted(x, permutation)
 
 

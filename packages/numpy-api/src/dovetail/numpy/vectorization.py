@@ -19,6 +19,7 @@ from dovetail.numpy.arguments import (
     canonical_axis,
     convert,
     literal,
+    require_callable,
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
@@ -93,8 +94,7 @@ def vectorize(
         >>> lengths(jnp.ones((2, 3, 4))).shape
         (2, 3)
     """
-    if not callable(pyfunc):
-        raise TypeError(f"vectorize requires pyfunc to be callable, got {type(pyfunc).__name__}")
+    require_callable("vectorize", "pyfunc", pyfunc)
     if isinstance(excluded, (int, str)):
         raise TypeError(
             f"vectorize requires excluded to be a set of numbers and names of arguments: write "
@@ -269,6 +269,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         conditions = _as_array(condlist)
     several = isinstance(conditions, list) or shape_of(conditions)
     count = len(conditions) if several else 1
+    if not isinstance(funclist, (list, tuple)):
+        raise TypeError(
+            "piecewise requires funclist to be a list of functions and scalars, got "
+            f"{type(funclist).__name__}"
+        )
     cases = list(funclist)
     if len(cases) not in (count, count + 1):
         raise ValueError(
@@ -349,6 +354,7 @@ def apply_along_axis(
         >>> print(jnp.apply_along_axis(lambda v: v[0] - v.min(), 1, x))
         [2 2]
     """
+    require_callable("apply_along_axis", "func1d", func1d)
     x = value(array_like(arr, "apply_along_axis", "arr"))
     rank = len(shape_of(x))
     axis = canonical_axis("apply_along_axis", axis, rank)
@@ -385,6 +391,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
         >>> print(jnp.apply_over_axes(jnp.sum, jnp.arange(6).reshape(2, 3), [0, 1]))
         [[15]]
     """
+    require_callable("apply_over_axes", "func", func)
     x = value(array_like(a, "apply_over_axes", "a"))
     rank = len(shape_of(x))
     for given in axes if isinstance(axes, (list, tuple)) or np.ndim(axes) else (axes,):

@@ -23,7 +23,7 @@ from dovetail.core.basis.structural import broadcast_to, is_linear, not_linear, 
 from dovetail.core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail.core.ops import invariant_division, references
 from dovetail.core.ops.bitwise import and_p, or_p, shift_right_arithmetic_p, shift_right_logical_p
-from dovetail.core.ops.comparison import eq_p, ge_p, gt_p
+from dovetail.core.ops.comparison import eq_p, ge_p, gt_p, ne_p
 from dovetail.core.ops.complex import complex_p, conj, imag, real
 from dovetail.core.ops.operands import operands, real_dtype
 from dovetail.core.ops.rounding import RoundingMethod, round_p
@@ -248,8 +248,11 @@ class Sign(Unary):
         return multiply(y, complex_p.bind(literal_like(0, turned), turned))
 
     def formula(self, x: Any) -> Any:
-        """Of complex numbers, large ones taken smaller, so that the modulus is finite."""
-        a, b = real(x), imag(x)
+        """Of complex numbers, large ones taken smaller, so that the modulus is finite.
+
+        Of one infinite part it is the direction of the axis, as the limit is.
+        """
+        a, b = self._on_axes(real(x), imag(x))
         bound = literal_like(np.finfo(aval_of(a).dtype).max / 2, a)
         large = or_p.bind(*(gt_p.bind(abs_p.bind(part), bound) for part in (a, b)))
         quarter, one = (broadcast_to(literal_like(v, a), shape_of(a)) for v in (0.25, 1))
@@ -259,6 +262,18 @@ class Sign(Unary):
         zero = convert_element_type(eq_p.bind(modulus, literal_like(0, modulus)), modulus.dtype)
         modulus = add_p.bind(modulus, zero)
         return complex_p.bind(div_p.bind(a, modulus), div_p.bind(b, modulus))
+
+    @staticmethod
+    def _on_axes(a: Any, b: Any) -> tuple[Any, Any]:
+        """The parts of numbers, 1 or -1 and 0 where one of them is infinite and not the other."""
+        zero, infinity = (broadcast_to(literal_like(v, a), shape_of(a)) for v in (0, float("inf")))
+        first, second = (eq_p.bind(abs_p.bind(part), infinity) for part in (a, b))
+        single = ne_p.bind(first, second)
+        on_axes = [
+            select_n_p.bind(single, part, select_n_p.bind(infinite, zero, sign_p.bind(part)))
+            for part, infinite in ((a, first), (b, second))
+        ]
+        return on_axes[0], on_axes[1]
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         (x,) = values

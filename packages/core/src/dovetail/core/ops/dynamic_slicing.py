@@ -132,7 +132,8 @@ class DynamicSlice(Linear):
         else:
             x = move_dimension(x, d, 0)
             numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
-            slice_sizes = (1, *slice_sizes)
+            # In an empty batch there is no slice of size 1 to take.
+            slice_sizes = (min(shape_of(x)[0], 1), *slice_sizes)
         return gather_slices(x, vectors, numbers, slice_sizes, mode=GatherScatterMode.CLIP), 0
 
     def lower(self, context: Builder, x: Any, *indices: Any, slice_sizes: Shape) -> Any:

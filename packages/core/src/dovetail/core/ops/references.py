@@ -75,7 +75,9 @@ def signed_complex(x: Any) -> Any:
     """The sign, for complex numbers the number of modulus one in their direction."""
     with np.errstate(all="ignore"):
         if np.iscomplexobj(x):
-            return np.where(x == 0, x, x / np.abs(x))
+            # NumPy's own has the axis where one part is infinite, but positive zeros only.
+            on_axis = np.isinf(x.real) != np.isinf(x.imag)
+            return np.where(x == 0, x, np.where(on_axis, np.sign(x), x / np.abs(x)))
         return np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x)
 
 

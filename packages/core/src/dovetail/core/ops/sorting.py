@@ -65,7 +65,8 @@ class Sort(Primitive):
     """Sorts several arrays together, in the lexicographic order of the first `num_keys` of them.
 
     -0.0 and 0.0 are equal, and so are all NaNs, which come last. Complex numbers are ordered by
-    their real parts, then by their imaginary ones.
+    their real parts, then by their imaginary ones; of those with a NaN, which come last as well,
+    the ones with a real part that is a number are first.
     """
 
     name = "sort"
@@ -187,10 +188,14 @@ def _parts(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[
     if dtype_kind(scalar.dtype) != "c":
         return [(x, y, scalar)]
     part = make_aval((), np.dtype(f"float{scalar.dtype.itemsize * 4}"))
-    return [
-        (context.real(x, part), context.real(y, part), part),
-        (context.imag(x, part), context.imag(y, part), part),
+    truth = make_aval((), np.dtype(bool))
+    parts = [
+        (context.real(x, part), context.real(y, part)),
+        (context.imag(x, part), context.imag(y, part)),
     ]
+    # Whether a part is NaN counts first: a number without one is before all that have one.
+    missing = [[context.compare(v, v, "NE", part) for v in pair] for pair in parts]
+    return [*[(a, b, truth) for a, b in missing], *[(a, b, part) for a, b in parts]]
 
 
 def _less(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
