@@ -63,7 +63,7 @@ def test_the_api_version_changes_with_the_hooks():
             "dovetail_environment": ("platform",),
             "dovetail_make_client": ("platform", "options"),
             "dovetail_lowerings": ("platform",),
-            "dovetail_compile_options": ("platform", "options"),
+            "dovetail_compile_options": ("platform", "options", "operations"),
             "dovetail_compile": ("request",),
             "dovetail_primitives": (),
             "dovetail_array_methods": (),

@@ -72,7 +72,7 @@ def test_optimization_level(level, effort, overrides):
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        ({}, {"xla_cpu_disable_tiled_emitter": ""}),
+        ({}, {"xla_cpu_disable_tiled_emitter": ""}),  # the program is elementwise
         ({"xla_backend_extra_options": "xla_a=1,xla_b"}, {"xla_a": "1", "xla_b": ""}),
         ({"xla_backend_extra_options": ""}, {}),
         ({"xla_backend_extra_options": "xla_c=" + 300 * "x"}, {"xla_c": 300 * "x"}),
@@ -86,6 +86,13 @@ def test_options_without_a_name_of_their_own_reach_the_compiler(tmp_path, asked,
         r'xla_backend_extra_options: \{\s*key: "(.*)"\s*value: "(.*)"', path.read_text()
     )
     assert dict(table) == found
+
+
+def test_transposed_elements_are_compiled_in_tiles(tmp_path):
+    dump = {"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True}
+    dt.jit(lambda v: dt.lax.transpose(v, (1, 0)), compiler_options=dump)(np.ones((2, 3)))
+    (path,) = tmp_path.glob("*debug_options")
+    assert "tiled" not in path.read_text()
 
 
 def test_options_of_llvm_are_refused():

@@ -43,24 +43,81 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
     return make_client(options)
 
 
+_ELEMENTWISE: Final = frozenset(
+    {
+        *("builtin.module", "func.func", "func.return"),
+        *(
+            f"stablehlo.{name}"
+            for name in [
+                "abs",
+                "add",
+                "and",
+                "atan2",
+                "bitcast_convert",
+                "cbrt",
+                "ceil",
+                "clamp",
+                "compare",
+                "convert",
+                "cosine",
+                "count_leading_zeros",
+                "divide",
+                "exponential",
+                "exponential_minus_one",
+                "floor",
+                "is_finite",
+                "log",
+                "log_plus_one",
+                "logistic",
+                "maximum",
+                "minimum",
+                "multiply",
+                "negate",
+                "not",
+                "or",
+                "popcnt",
+                "power",
+                "reduce_precision",
+                "remainder",
+                "round_nearest_afz",
+                "round_nearest_even",
+                "rsqrt",
+                "select",
+                "shift_left",
+                "shift_right_arithmetic",
+                "shift_right_logical",
+                "sign",
+                "sine",
+                "sqrt",
+                "subtract",
+                "tan",
+                "tanh",
+                "xor",
+            ]
+        ),
+    }
+)
 # By the numbers of XLA's enumeration `EffortLevel`.
 _LEVELS: Final[dict[object, int]] = {9: 0, 19: 1, 29: 2, 39: 3}
 
 
 @hookimpl
 def dovetail_compile_options(
-    platform: str, options: Mapping[str, bool | float | str]
+    platform: str, options: Mapping[str, bool | float | str], operations: frozenset[str]
 ) -> Mapping[str, int | str]:
-    """What programs are compiled with.
+    """What a program is compiled with.
 
-    XLA would compile operations that stand alone, as in eager calls, by an emitter of tiles of 16
-    elements, which takes up to twice the time of the one for several operations. The other option
-    is what it calls the level that `optimization_level` asks for.
+    XLA would compile programs of few elementwise operations, as eager calls are, by an emitter of
+    tiles of 16 elements: it is faster for transposed and repeated elements, and takes up to twice
+    the time of the other one for these. The other option is what it calls the level that
+    `optimization_level` asks for.
     """
     level = _LEVELS.get(options.get("optimization_level"))
-    chosen: dict[str, int | str] = {"xla_backend_extra_options": "xla_cpu_disable_tiled_emitter"}
-    if level is not None:
-        chosen["xla_backend_optimization_level"] = level
+    chosen: dict[str, int | str] = (
+        {} if level is None else {"xla_backend_optimization_level": level}
+    )
+    if operations and operations <= _ELEMENTWISE:
+        chosen["xla_backend_extra_options"] = "xla_cpu_disable_tiled_emitter"
     return chosen
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "make_context",
     "module_bytecode",
     "module_text",
+    "operation_names",
     "stripped_bytecode",
 ]
 
@@ -121,6 +122,18 @@ def stripped_bytecode(module: Module) -> bytes:
     buffer = io.BytesIO()
     copy.write_bytecode(buffer)
     return buffer.getvalue()
+
+
+def operation_names(module: Module) -> frozenset[str]:
+    """The names of the operations in a module, such as ``"stablehlo.add"``."""
+    names = set()
+
+    def note(operation: Any) -> Any:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(note)
+    return frozenset(names)
 
 
 def module_text(module: Module, *, debug_info: bool = False) -> str:

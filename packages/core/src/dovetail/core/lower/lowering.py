@@ -9,7 +9,12 @@ from typing import Any, Final
 
 from dovetail.core.base import config
 from dovetail.core.base.limits import deeper
-from dovetail.core.hlo.context import module_bytecode, module_text, stripped_bytecode
+from dovetail.core.hlo.context import (
+    module_bytecode,
+    module_text,
+    operation_names,
+    stripped_bytecode,
+)
 from dovetail.core.hlo.mlir import Module
 from dovetail.core.hlo.module import ModuleBuilder, fit_for_symbols
 from dovetail.core.ir.avals import outer_aval
@@ -71,6 +76,10 @@ class LoweredModule:
             debug_info: whether to write source locations as well.
         """
         return module_text(self.module, debug_info=debug_info)
+
+    def operations(self) -> frozenset[str]:
+        """The names of the operations in the module, such as ``"stablehlo.add"``."""
+        return operation_names(self.module)
 
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode, source locations included."""

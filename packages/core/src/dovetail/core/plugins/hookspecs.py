@@ -240,13 +240,15 @@ def dovetail_lowerings(platform: str) -> Mapping[str, LoweringRule] | None:
 
 @hookspec
 def dovetail_compile_options(
-    platform: str, options: Mapping[str, OptionValue]
+    platform: str, options: Mapping[str, OptionValue], operations: frozenset[str]
 ) -> Mapping[str, OptionValue] | None:
     """Compiler options that a backend wants by default.
 
     Args:
         platform: the platform compiled for.
         options: what the user asked for with `compiler_options`; these win over what is returned.
+        operations: the names of the program's operations, such as ``"stablehlo.add"``; empty where
+            there is no program yet.
 
     Returns:
         Values by name of the option, as the platform's compiler spells it; None for none.

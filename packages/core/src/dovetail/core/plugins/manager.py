@@ -318,13 +318,17 @@ class PluginManager(PluginLoader):
         return None
 
     def compile_options(
-        self, platform: str, options: Mapping[str, OptionValue] | None = None
+        self,
+        platform: str,
+        options: Mapping[str, OptionValue] | None = None,
+        operations: frozenset[str] = frozenset(),
     ) -> dict[str, OptionValue]:
         """Compiler options for a platform: its backend's, the extensions', then the user's.
 
         Args:
             platform: the platform's own name.
             options: the user's, which win.
+            operations: the names of the program's operations.
 
         Raises:
             BackendUnavailableError: the platform is unknown, or its backend's answer is broken.
@@ -340,6 +344,7 @@ class PluginManager(PluginLoader):
                         "dovetail_compile_options",
                         platform=backend.platform,
                         options=wanted,
+                        operations=operations,
                     ):
                         merged.update(answer or {})
             if self._failure(backend, "compile options"):

@@ -185,7 +185,10 @@ def check_options(wanted: Mapping[str, Any]) -> None:
 
 
 def compile_options(
-    platform: str, devices: Sequence[Any], wanted: CompilerOptions | None = None
+    platform: str,
+    devices: Sequence[Any],
+    wanted: CompilerOptions | None = None,
+    operations: frozenset[str] = frozenset(),
 ) -> tuple[Any, bytes]:
     """The options that a program is compiled with: the backend's, overridden by the user's.
 
@@ -193,6 +196,7 @@ def compile_options(
         platform: The platform's name.
         devices: The devices that the program runs on.
         wanted: The user's options, by the names of XLA's flags or of its build options.
+        operations: The names of the program's operations.
 
     Returns:
         jaxlib's options object, not to be changed, and the same as bytes.
@@ -204,7 +208,7 @@ def compile_options(
     asked = dict(wanted or {})
     if effort := _EFFORTS[config.optimization_level.value]:
         asked.setdefault("optimization_level", effort)
-    merged = manager().compile_options(platform, asked)
+    merged = manager().compile_options(platform, asked, operations)
     ids = tuple([device.id for device in devices])
     result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
     return result
@@ -294,7 +298,8 @@ def compile_executable(
     devices = tuple(device_list)
     client = devices[0].client
     platform = clients.platform_of(client)
-    options, option_bytes = compile_options(platform, devices, compiler_options)
+    operations = lowered.operations()
+    options, option_bytes = compile_options(platform, devices, compiler_options, operations)
 
     def make() -> Any:
         return _load_or_compile(
@@ -389,7 +394,9 @@ def serialized(
     device_list = sharding._internal_device_list
     client = sharding._device.client
     platform = clients.platform_of(client)
-    options, option_bytes = compile_options(platform, tuple(device_list), compiler_options)
+    options, option_bytes = compile_options(
+        platform, tuple(device_list), compiler_options, lowered.operations()
+    )
     if (lowered.key(), option_bytes) in _read:
         executable = _compile(lowered, platform, client, device_list, options, compiler_options)
     written: bytes = executable.serialize()
