@@ -660,14 +660,12 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
         [3 4 0 1 2]
     """
     x = operand(a, "roll")
-    have = aval_of(x).shape
-    if axis is None:
-        flat = roll(reshaped(x, (math.prod(have),)), shift, 0)
-        return reshaped(flat, have)
+    flat = axis is None
+    sizes = (aval_of(x).size,) if flat else aval_of(x).shape
     if isinstance(axis, np.ndarray) and axis.ndim:
         axis = axis.tolist()
-    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(canonical_axis("roll", d, len(have)) for d in axes)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
+    axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if isinstance(shift, (tuple, list)):
         given = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:
@@ -682,8 +680,8 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
         axes *= len(shifts)
     if len(shifts) != len(axes):
         raise ValueError(f"roll: shift {shift} and axis {axes} must have equal lengths")
-    moves = [(s % (have[d] or 1), d) for s, d in zip(shifts, axes, strict=True)]
-    return _roll(x, [s for s, _ in moves], tuple(d for _, d in moves))
+    within = [s % (sizes[d] or 1) for s, d in zip(shifts, axes, strict=True)]
+    return _roll(x, within, axes, flat)
 
 
 def _shift(shift: Any) -> Any:
@@ -693,9 +691,12 @@ def _shift(shift: Any) -> Any:
     return integer("roll", "shift", shift)
 
 
-@compiled_with("axes")
-def _roll(x: Any, shifts: list[Any], axes: Shape) -> Any:
+@compiled_with("axes", "flat")
+def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
     """`x` rolled by shifts from 0 to the size; those that are traced are part of no program."""
+    have = aval_of(x).shape
+    if flat:
+        x = reshaped(x, (math.prod(have),))
     for shift, axis in zip(shifts, axes, strict=True):
         count = aval_of(x).shape[axis]
         if type(shift) is not int:
@@ -703,7 +704,7 @@ def _roll(x: Any, shifts: list[Any], axes: Shape) -> Any:
             x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
         elif shift:
             x = _rolled(x, shift, axis)
-    return x
+    return reshaped(x, have) if flat else x
 
 
 def _rolled(x: Any, shift: int, axis: int) -> Any:
