@@ -283,7 +283,12 @@ def default_fill(dtype: Any) -> Any:
 
 
 def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
-    """A fill value as a Python scalar, which can be part of a program's key."""
+    """A fill value as a Python scalar, which can be part of a program's key.
+
+    Raises:
+        TypeError: it is no scalar, or is complex and the dtype is not.
+        OverflowError: an integer dtype cannot hold an integer.
+    """
     if fill_value is None:
         return default_fill(dtype)
     if not isinstance(fill_value, (bool, int, float, complex)):
@@ -301,6 +306,8 @@ def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
             f"{function}: fill_value {fill_value} is complex, and the operand is of dtype "
             f"{dtype_name(dtype)}; write fill_value.real"
         )
+    if type(fill_value) is int and dtype_kind(dtype) in ("i", "u"):
+        dtypes.check_fits(fill_value, dtype, function)
     return NAN if fill_value != fill_value else fill_value
 
 

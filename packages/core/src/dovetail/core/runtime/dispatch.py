@@ -332,12 +332,12 @@ class _EagerFunction(JitFunction):
                 # A tracer without its trace, an object with __array__, or no array at all: the
                 # function and the primitives that it calls know what to say.
                 return self.plain(*args, **kwargs), None, True
-            if (
-                type(leaf) is int
-                and leaf.bit_length() >= _BITS_OF_INTEGERS[config.enable_x64.value]
-            ):
-                # Another argument may have a dtype that holds it, which the function will ask.
-                return self.plain(*args, **kwargs), None, True
+            limit = _BITS_OF_INTEGERS[config.enable_x64.value]
+            if type(leaf) is int and leaf.bit_length() >= limit:
+                # Another argument may have a dtype that holds it, which the function will ask; the
+                # error of the usual way names the argument.
+                with contextlib.suppress(OverflowError):
+                    return self.plain(*args, **kwargs), None, True
         return super().serve(args, kwargs)
 
     def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
