@@ -6,6 +6,7 @@ evaluated, and gives `Array` its operators.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from functools import update_wrapper, wraps
