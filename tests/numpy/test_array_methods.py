@@ -278,3 +278,15 @@ def test_strategies_of_reading() -> None:
     for wrong in ("nonsense", None):
         with pytest.raises(ValueError, match="strategy must be one of"):
             x.at[0].get(strategy=wrong)
+
+
+def test_methods_are_what_they_are_before_the_first_call() -> None:
+    program = (
+        "import inspect, dovetail as dt\n"
+        "assert 'keepdims' in inspect.signature(dt.Array.sum).parameters\n"
+        "x = dt.device_put(1.0)\n"
+        "assert 'self' not in inspect.signature(x.mean).parameters\n"
+        "assert x.max.__doc__ == dt.numpy.max.__doc__\n"
+        "assert not hasattr(dt.Array, 'total')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -22,7 +22,7 @@ from dovetail.core.ir.avals import ShapedArray, make_aval
 from dovetail.core.runtime import buffers, clients, sharding
 from dovetail.core.runtime.array_text import array_text, short_type
 from dovetail.core.runtime.host import numpy_aval, physical_aval
-from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail.core.trace.tracer import ArrayClass, Tracer, load_array_methods
 
 if TYPE_CHECKING:
     from dovetail.core.runtime.layout import Format
@@ -73,6 +73,11 @@ class _ArrayMeta(type):
             "Array is not called: make an array with dovetail.numpy.array(value), or with "
             "dovetail.device_put(value)"
         )
+
+    def __getattr__(cls, name: str) -> Any:
+        if not name.startswith("__") and load_array_methods():
+            return getattr(cls, name)
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
 
     def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):

@@ -160,7 +160,7 @@ def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods
     for name, function in [item for table in tables for item in table.items()]:
         if name not in cls.__dict__:
             late = isinstance(function, str)
-            setattr(cls, name, _late(cls, name, function, adapt) if late else adapt(name, function))
+            setattr(cls, name, _Late(cls, name, function, adapt) if late else adapt(name, function))
     for name, function in methods.properties.items():
         if name not in cls.__dict__:
             late = isinstance(function, str)
@@ -172,19 +172,18 @@ def _imported(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _late(
-    cls: type, name: str, place: str, adapt: Callable[[str, Callable[..., Any]], Any]
-) -> Callable[..., Any]:
-    """A method that imports the function behind it, and makes room for it, when it is called."""
+class _Late:
+    """A method that imports the function behind it, and makes room for it, when it is looked up."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = adapt(name, _imported(place))
-        setattr(cls, name, found)
-        return found.__get__(self, cls)(*args, **kwargs)
+    def __init__(
+        self, cls: type, name: str, place: str, adapt: Callable[[str, Callable[..., Any]], Any]
+    ) -> None:
+        self.cls, self.name, self.place, self.adapt = cls, name, place, adapt
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"See `{place.replace(':', '.')}`."
-    return method
+    def __get__(self, instance: Any, owner: type) -> Any:
+        found = self.adapt(self.name, _imported(self.place))
+        setattr(self.cls, self.name, found)
+        return found.__get__(instance, owner)
 
 
 def _late_property(cls: type, name: str, place: str) -> property:
