@@ -480,6 +480,7 @@ def cross(
     return moveaxis(stacked, 0, canonical_axis("cross", axisc, stacked.ndim, "axisc"))
 
 
+@compiled
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices and vectors, both of which may be stacked.
 
@@ -505,6 +506,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return reshaped(product, aval_of(product).shape[:-1])
 
 
+@compiled
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of vectors, which are conjugated, and matrices, both of which may be stacked.
 

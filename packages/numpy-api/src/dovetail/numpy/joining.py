@@ -26,7 +26,7 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
-from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -111,6 +111,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
+@compiled_with("axis")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """A new array with values after those of another. (It costs a copy each time.)
 
@@ -165,6 +166,7 @@ def _each(function: str, at_least: Callable[..., Any], tup: Any) -> list[Any]:
     return [at_least(x) for x in array_sequence(tup, function, "tup")]
 
 
+@compiled_with("dtype")
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays below one another: joined along the first dimension, vectors being rows.
 
@@ -181,6 +183,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_each("vstack", atleast_2d, tup), 0, dtype)
 
 
+@compiled_with("dtype")
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays beside one another: joined along the second dimension, vectors along their only one.
 
@@ -199,6 +202,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(values, 0 if aval_of(values[0]).ndim == 1 else 1, dtype)
 
 
+@compiled_with("dtype")
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays behind one another: joined along the third dimension.
 
@@ -214,6 +218,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_each("dstack", atleast_3d, tup), 2, dtype)
 
 
+@compiled
 def column_stack(tup: Any) -> Any:
     """Vectors as the columns of a matrix; matrices beside one another.
 

@@ -273,6 +273,7 @@ def _diagonal_matrix(x: Any, k: int) -> Any:
     return pick(lax.eq(*_offsets((size, size), k)), spread, zero)
 
 
+@compiled_with("k")
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with a given diagonal; the elements of an array of any rank, in row-major order.
 
@@ -370,6 +371,7 @@ def trace(
     return total(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
+@compiled_with("N", "increasing")
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """The Vandermonde matrix: rows of powers of the elements of a vector.
 
@@ -391,14 +393,14 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     values = operand(x, "vander", "x")
     if aval_of(values).ndim != 1:
         raise ValueError(f"vander takes a vector, got shape {aval_of(values).shape}")
-    count = aval_of(values).size if N is None else _size("vander", "N", N)
-    from dovetail.numpy.arithmetic import power  # deferred: rarely used
-    from dovetail.numpy.joining import stack  # deferred: likewise
-
-    exponents = range(count) if increasing else range(count - 1, -1, -1)
-    if not count:
-        return reshaped(lax.slice_in_dim(values, 0, 0), (aval_of(values).size, 0))
-    return stack([power(values, n) for n in exponents], axis=1)
+    if dtypes.kind_of(aval_of(values).dtype) == "b":
+        values = convert(values, dtypes.default_dtype("i"))
+    rows = aval_of(values).size
+    count = rows if N is None else _size("vander", "N", N)
+    ones = lax.full_like(values, 1, shape=(rows, min(count, 1)))
+    factors = lax.broadcast_in_dim(values, (rows, max(count - 1, 0)), (0,))
+    powers = lax.cumprod(lax.concatenate([ones, factors], 1), axis=1)
+    return powers if increasing else lax.rev(powers, (1,))
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:

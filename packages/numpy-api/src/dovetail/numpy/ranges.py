@@ -290,23 +290,30 @@ def logspace(
         >>> print(jnp.logspace(0, 4, 3, base=2))
         [ 1.  4. 16.]
     """
-    from dovetail.numpy.arithmetic import power  # deferred: rarely used
-
     count = _count("logspace", num)
     target = requested_dtype("logspace", dtype)
     first, last = inexact_pair("logspace", start, stop, _ENDS)
     of_base = operand(base, "logspace", "base")
+    return _logspace(first, last, of_base, count, bool(endpoint), target, axis)
+
+
+@compiled_with("num", "endpoint", "dtype", "axis")
+def _logspace(
+    first: Any, last: Any, of_base: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    from dovetail.numpy.arithmetic import power  # deferred: rarely used
+
     shapes = [aval_of(v).shape for v in (first, last, of_base)]
     rank = len(broadcast_result("logspace", shapes))
     place = canonical_axis("logspace", axis, rank + 1)
     # The new dimension stands in front of all others until it is moved.
     first, last = (with_rank(value(v), aval_of(v).shape, rank) for v in (first, last))
-    exponents = _linspace(first, last, count, bool(endpoint), None, 0, False)
+    exponents = _linspace(first, last, num, endpoint, None, 0, False)
     ones = (1,) * (rank + 1 - exponents.ndim)
-    exponents = reshaped(exponents, (count, *ones, *exponents.shape[1:]))
+    exponents = reshaped(exponents, (num, *ones, *exponents.shape[1:]))
     result = power(convert(of_base, exponents.dtype), exponents)
     result = moveaxis(result, 0, place) if place else result
-    return result if target is None else convert(result, target)
+    return result if dtype is None else convert(result, dtype)
 
 
 def geomspace(
