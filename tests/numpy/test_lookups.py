@@ -209,6 +209,11 @@ def test_polynomials_and_products() -> None:
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(3)), ValueError, "equal size"),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), period=0), ValueError, "period"),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), left="a"), ValueError, "left.*'a'"),
+        (
+            lambda: jnp.interp(1.0, np.ones(2), np.ones(2), left=np.ones(2)),
+            ValueError,
+            "left.*scalar",
+        ),
         (lambda: jnp.interp(1.0, np.ones(2), np.ones(2), right="b"), ValueError, "right.*'b'"),
         (lambda: jnp.unravel_index(1.5, (2, 2)), TypeError, "integer"),
         (lambda: jnp.ravel_multi_index((np.array([5]),), (3,)), ValueError, "out of bounds"),

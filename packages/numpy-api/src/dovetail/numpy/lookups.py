@@ -26,6 +26,7 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     require_kind,
     same_dtype,
+    shape_of_argument,
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
@@ -234,12 +235,13 @@ def _interp(
     result = pick(flat, f0, result)
     if period is None:
         # Out of bounds the line through the two nearest points was followed.
-        ends = (lax.lt, left, low, 0), (lax.gt, right, high, count - 1)
-        for is_beyond, rule, given, end in ends:
+        ends = ("left", lax.lt, left, low, 0), ("right", lax.gt, right, high, count - 1)
+        for name, is_beyond, rule, given, end in ends:
             if rule != "extrapolate":
                 point = lax.index_in_dim(xp, end, keepdims=False)
                 beyond = lax.index_in_dim(fp, end, keepdims=False)
-                beyond = convert(given, out) if rule == "given" else beyond
+                if rule == "given":
+                    beyond = convert(array_like(given, "interp", name), out)
                 result = pick(is_beyond(x, point), beyond, result)
     return result
 
@@ -304,8 +306,10 @@ def interp(
                 f'interp: the argument {name} must be a number, "extrapolate" or None, got {side!r}'
             )
         rule = "end" if side is None else side if isinstance(side, str) else "given"
+        if rule == "given" and (shape := shape_of_argument(side, "interp", name)):
+            raise ValueError(f"interp: the argument {name} must be a scalar, got shape {shape}")
         rules.append(rule)
-        values.append(value(array_like(side if rule == "given" else 0.0, "interp", name)))
+        values.append(0.0 if rule != "given" else side)
     (low, high), (first, last) = values, rules
     return _interp(operand(x, "interp", "x"), xp, fp, low, high, first, last, period)
 
