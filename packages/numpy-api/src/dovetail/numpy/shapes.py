@@ -666,7 +666,9 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
         axis = axis.tolist()
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
-    if isinstance(shift, (tuple, list)):
+    if type(shift) is int:
+        given = [shift]
+    elif isinstance(shift, (tuple, list)):
         given = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:
         require_kind("roll", shift, "iu", "integers as shift")
