@@ -292,17 +292,17 @@ def logspace(
     """
     count = _count("logspace", num)
     target = requested_dtype("logspace", dtype)
-    first, last = inexact_pair("logspace", start, stop, _ENDS)
-    of_base = operand(base, "logspace", "base")
-    return _logspace(first, last, of_base, count, bool(endpoint), target, axis)
+    return _logspace(start, stop, base, count, bool(endpoint), target, axis)
 
 
 @compiled_with("num", "endpoint", "dtype", "axis")
 def _logspace(
-    first: Any, last: Any, of_base: Any, num: int, endpoint: bool, dtype: Any, axis: int
+    start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
     from dovetail.numpy.arithmetic import power  # deferred: rarely used
 
+    first, last = inexact_pair("logspace", start, stop, _ENDS)
+    of_base = operand(base, "logspace", "base")
     shapes = [aval_of(v).shape for v in (first, last, of_base)]
     rank = len(broadcast_result("logspace", shapes))
     place = canonical_axis("logspace", axis, rank + 1)
