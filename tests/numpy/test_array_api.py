@@ -142,6 +142,18 @@ def test_a_dimension_that_is_not_there_is_an_index_error() -> None:
                 call(jnp.ones((2, 3)), axis=5)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_the_sign_of_a_zero_is_a_positive_one(dtype: str) -> None:
+    zeros = jnp.array([0.0, -0.0], dtype)
+    for found in (
+        jnp.sign(zeros),
+        dt.jit(jnp.sign)(zeros),
+        jnp.stack([jnp.sign(z) for z in zeros]),
+    ):
+        assert not np.signbit(np.asarray(found, np.float32)).any()
+    assert not np.signbit(float(jnp.sign(-0.0)))
+
+
 def test_nothing_is_no_dtype() -> None:
     assert not [t for t in (jnp.float32, jnp.float64, jnp.int32, jnp.bool_) if t == None]  # noqa: E711
 

@@ -412,7 +412,7 @@ def sign(x: Any, /) -> Any:
         x: array or scalar of a numeric dtype.
 
     Returns:
-        An array of the shape and dtype of `x`; nan for nan. Real zeros keep their sign.
+        An array of the shape and dtype of `x`; nan for nan, 0 for zeros of either sign.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -422,7 +422,7 @@ def sign(x: Any, /) -> Any:
     x = array_like(x, "sign")
     require_kind("sign", x, "iufc", _NUMBERS)
     signs = lax.sign_p.bind(x)
-    if dtypes.kind_of(x.dtype) != "c":
+    if dtypes.kind_of(x.dtype) not in ("f", "c"):
         return signs
     zero = _zero(x)
     return pick(lax.eq(x, zero), zero, signs)
