@@ -42,7 +42,7 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
     if isinstance(x, ArrayClass) or type(x) is Literal:
         return x
     if type(x) in _SCALARS:
-        return Literal(x, _unsigned_aval() if _is_large(x) else aval_of(x))
+        return Literal(x, _aval_of_scalar(x))
     if isinstance(x, (np.ndarray, np.generic)):
         refusal = numpy_refusal(x, f"{function}: the argument {argument}")
         if refusal:
@@ -64,16 +64,13 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
     return operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
 
 
-def _is_large(x: Any) -> bool:
-    """Whether a scalar is an integer that only the widest unsigned dtype holds."""
-    if type(x) is not int or x.bit_length() < 32:
-        return False
-    largest = dtypes.iinfo(dtypes.default_dtype("i")).max
-    return bool(largest < x <= 2 * largest + 1)
-
-
-def _unsigned_aval() -> ShapedArray:
-    return make_aval((), dtypes.default_dtype("u"), True)
+def _aval_of_scalar(x: Any) -> ShapedArray:
+    if type(x) is int and x.bit_length() >= 32:
+        unsigned = dtypes.default_dtype("u")
+        if dtypes.iinfo(dtypes.default_dtype("i")).max < x <= dtypes.iinfo(unsigned).max:
+            return make_aval((), unsigned, True)
+    found: ShapedArray = aval_of(x)
+    return found
 
 
 def literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
