@@ -49,6 +49,7 @@ def test_the_hooks_of_the_design_are_all_there():
         "dovetail_make_client",
         "dovetail_primitives",
         "dovetail_probe",
+        "dovetail_topology",
     }
 
 
@@ -56,7 +57,7 @@ def test_the_api_version_changes_with_the_hooks():
     """A hook or argument that is added raises the minor number; one that goes, the major."""
     arguments = {name: tuple(inspect.signature(hook).parameters) for name, hook in HOOKS.items()}
     assert (PLUGIN_API, arguments) == (
-        (1, 0),
+        (1, 1),
         {
             "dovetail_backend_info": (),
             "dovetail_probe": ("platform",),
@@ -65,6 +66,7 @@ def test_the_api_version_changes_with_the_hooks():
             "dovetail_lowerings": ("platform",),
             "dovetail_compile_options": ("platform", "options", "operations"),
             "dovetail_compile": ("request",),
+            "dovetail_topology": ("platform", "name", "options"),
             "dovetail_primitives": (),
             "dovetail_array_methods": (),
         },

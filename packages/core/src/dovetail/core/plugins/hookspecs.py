@@ -20,11 +20,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pluggy
 
-from dovetail.core.plugins.protocols import Client, Executable
+from dovetail.core.plugins.protocols import Client, Device, Executable
 
-PLUGIN_API: Final[tuple[int, int]] = (1, 0)
+PLUGIN_API: Final[tuple[int, int]] = (1, 1)
 """Version of the hooks in this file: a change of the first number breaks plug-ins, one of the
-second only adds. A backend says in `BackendInfo.api` which version it was written for."""
+second only adds. A backend says in `BackendInfo.api` which version it was written for.
+
+1.1 added the hook `dovetail_topology`, and `CompileRequest.load`."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")
@@ -142,11 +144,13 @@ class CompileRequest:
         platform: the platform to compile for.
         client: the platform's client.
         module: StableHLO, as MLIR bytecode or text; as jaxlib's own module object where the program
-            has host callbacks, which its client takes with nothing else.
+            has host callbacks or is not to be loaded, with which its clients take nothing else.
         devices: the devices that the program spans, as the client's own list type.
         options: compile options of the client's own type.
         host_callbacks: Python functions that the program calls, by index.
         name: the module's name, as profiles show it.
+        load: whether the program is to run here. False for devices out of `dovetail_topology`: the
+            answer is then a program that can be looked at, and not be run.
     """
 
     platform: str
@@ -156,6 +160,7 @@ class CompileRequest:
     options: Any
     host_callbacks: Sequence[Callable[..., Any]] = ()
     name: str = ""
+    load: bool = True
 
 
 # ------------------------------------------------------------------------------------- backends
@@ -259,15 +264,43 @@ def dovetail_compile_options(
 def dovetail_compile(request: CompileRequest) -> Executable | None:
     """Compile a module; the first answer that is not None is taken.
 
-    The default answer, tried last, is `request.client.compile_and_load(...)`. To time, log, rewrite
-    or replace compilation, an extension implements the hook with `@hookimpl(wrapper=True)`: a
-    generator that yields once and returns the executable.
+    The default answer, tried last, is `request.client.compile_and_load(...)`, or where the program
+    is not to be loaded, `request.client.compile(...)`. To time, log, rewrite or replace
+    compilation, an extension implements the hook with `@hookimpl(wrapper=True)`: a generator that
+    yields once and returns the executable.
 
     Args:
         request: the module and where it goes.
 
     Returns:
         The loaded program, or None to leave it to the next plug-in.
+    """
+
+
+@hookspec(firstresult=True)
+def dovetail_topology(
+    platform: str, name: str, options: Mapping[str, object]
+) -> Sequence[Device] | None:
+    """Devices that are only compiled for: hardware that need not be on this machine.
+
+    Called for `dovetail.experimental.topologies.get_topology_desc`. The probe is not asked before
+    it, and no client is made; the variables of `dovetail_environment` are set.
+
+    Args:
+        platform: the platform asked for.
+        name: which hardware, in the backend's own words, such as ``"v5e:2x2"``; `""` for what the
+            backend thinks most useful.
+        options: the user's further options.
+
+    Returns:
+        The devices, by increasing id, all of one client, which has a method `compile` instead of
+        `compile_and_load`: those of jaxlib's topologies are such. None where nothing can be
+        compiled ahead of time.
+
+    Raises:
+        ValueError: there is no hardware of that name, or an option has a wrong value; say which
+            there are. The user gets it as it is.
+        TypeError: there is no such option. The user gets it as it is.
     """
 
 

@@ -73,6 +73,12 @@ class _DefaultCompiler:
     def dovetail_compile(self, request: CompileRequest) -> Executable:
         # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
         callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
+        if not request.load:
+            client: Any = request.client  # of a topology: it has `compile`
+            unloaded: Executable = client.compile(
+                request.module, request.devices, request.options, *callbacks
+            )
+            return unloaded
         return request.client.compile_and_load(
             request.module, request.devices, request.options, *callbacks
         )

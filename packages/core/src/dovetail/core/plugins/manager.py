@@ -30,7 +30,7 @@ from dovetail.core.plugins.platforms import (
     install_hint,
     parse_request,
 )
-from dovetail.core.plugins.protocols import Client, Executable, missing_members
+from dovetail.core.plugins.protocols import Client, Device, Executable, missing_members
 
 
 class PluginManager(PluginLoader):
@@ -245,8 +245,7 @@ class PluginManager(PluginLoader):
         """
         with self._lock:
             backend = self.require(platform)
-            for variable, value in self.environment(backend.platform).items():
-                os.environ.setdefault(variable, value)
+            self._set_environment(backend)
             with self._isolated(backend, "client"):
                 client: Client = self._call(
                     backend,
@@ -262,6 +261,59 @@ class PluginManager(PluginLoader):
                     )
                 return client
             raise self._failed(backend, "client")
+
+    def topology(
+        self, platform: str, name: str = "", options: Mapping[str, object] | None = None
+    ) -> list[Device]:
+        """Devices of a platform that programs are only compiled for.
+
+        The platform need not be able to run here, nor be among those of this process.
+
+        Args:
+            platform: a platform's name or alias.
+            name: which hardware, as the backend calls it; `""` leaves the choice to it.
+            options: the user's further options.
+
+        Returns:
+            The devices; at least one.
+
+        Raises:
+            BackendUnavailableError: the platform is unknown, its backend compiles nothing ahead of
+                time, or something that it needs for that is not installed.
+            ValueError: the backend does not know the name, or the value of an option.
+            TypeError: it does not know an option.
+        """
+        with self._lock:
+            backend = self._loaded_or_raise(platform)
+            self._set_environment(backend)
+            try:
+                found = self._call(
+                    backend,
+                    "dovetail_topology",
+                    platform=backend.platform,
+                    name=name,
+                    options=dict(options or {}),
+                )
+            except (ValueError, TypeError):
+                raise
+            except Exception as error:
+                # Not kept as a failure: what is missing is needed for no program that runs here.
+                raise BackendUnavailableError(
+                    f"programs for the platform {backend.platform!r} cannot be compiled ahead of "
+                    f"time: {error}"
+                ) from error
+        devices: list[Device] = list(found or ())
+        if not devices:
+            raise BackendUnavailableError(
+                f"the backend of the platform {backend.platform!r} ({backend.origin}) describes no "
+                "devices that are not here: it compiles nothing ahead of time"
+            )
+        return devices
+
+    def _set_environment(self, backend: LoadedBackend) -> None:
+        """Set the variables that a backend's driver must find, where the user has not."""
+        for variable, value in self.environment(backend.platform).items():
+            os.environ.setdefault(variable, value)
 
     def environment(self, platform: str) -> Mapping[str, str]:
         """Environment variables that a backend wants when its driver is loaded."""
