@@ -27,6 +27,7 @@ from jaxlib.weakref_lru_cache import weakref_lru_cache as weakref_lru_cache
 __all__ = [
     "JAXLIB_VERSION",
     "NEWEST_TESTED",
+    "OLDEST_PJRT",
     "OLDEST_SUPPORTED",
     "Config",
     "DictKey",
@@ -44,8 +45,10 @@ __all__ = [
     "host_copy",
     "is_unreadable",
     "jax_owns_jit_state",
+    "load_pjrt_plugin",
     "new_pytree_registry",
     "parse_version",
+    "pjrt_struct_size",
     "result_handler",
     "trace_context",
     "unset",
@@ -414,3 +417,54 @@ def copy_to_host_async(impl: Any) -> None:
         _jax.batched_copy_to_host_async([impl])
     elif impl.platform() != "cpu":  # there is nothing to copy on the CPU
         impl._copy_single_device_array_to_host_async()
+
+
+OLDEST_PJRT: tuple[int, int] = (0, 29)
+"""The oldest version of the PJRT C API that every supported jaxlib takes; of the first number
+every other one is refused."""
+
+# By the second number of the version: bytes of `PJRT_Api` from that version on. Only steps that a
+# plug-in could miss are listed; the sizes between them grow with each function that is added.
+_PJRT_STRUCT_SIZES = {29: 776, 40: 816, 57: 848, 62: 920, 81: 984, 105: 1128, 116: 1144}
+
+
+def pjrt_struct_size(minor: int) -> int:
+    """How many bytes of `PJRT_Api` jaxlib takes for granted in a plug-in of a version.
+
+    jaxlib calls every function that the version is known to have, without looking at the size that
+    the plug-in states: beyond its end lies whatever memory follows.
+
+    Args:
+        minor: The second number of the version that the plug-in claims. One that is newer than
+            jaxlib's own has at least what jaxlib knows of.
+    """
+    return max(size for known, size in _PJRT_STRUCT_SIZES.items() if known <= minor)
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def load_pjrt_plugin(name: str, library: str, api: int) -> Any:
+    """Have jaxlib load and initialise a PJRT plug-in, once for each name and process.
+
+    Args:
+        name: The name that clients are made by.
+        library: The path of its shared library.
+        api: The address of the `PJRT_Api` that the library gives.
+
+    Returns:
+        The capsule around that address, as other functions of jaxlib take it.
+    """
+    capsule = None
+    if not _jax.pjrt_plugin_loaded(name):
+        capsule = _jax.load_pjrt_plugin(name, library, c_api=None)
+    if not _jax.pjrt_plugin_initialized(name):
+        _jax.initialize_pjrt_plugin(name)
+    if capsule is not None:
+        return capsule
+    # Somebody else in this process (jax, say) was first.
+    if hasattr(_jax, "get_pjrt_plugin"):
+        return _jax.get_pjrt_plugin(name)
+    return _new_capsule(api, b"pjrt_c_api", None)

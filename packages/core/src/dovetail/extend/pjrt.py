@@ -1,0 +1,15 @@
+"""What backends on a PJRT library need: load it, make clients, register custom calls, compile
+ahead of time.
+
+    from dovetail.extend.pjrt import load_plugin
+
+    client = load_plugin("acme", "/opt/acme/libacme_pjrt.so").make_client({"boards": 2})
+"""
+
+from __future__ import annotations
+
+from dovetail.core.runtime.pjrt import PjrtError as PjrtError
+from dovetail.core.runtime.pjrt import Plugin as Plugin
+from dovetail.core.runtime.pjrt import load_plugin as load_plugin
+
+__all__ = ["PjrtError", "Plugin", "load_plugin"]
