@@ -145,13 +145,13 @@ LATER = {
         "the board is busy",
     ),
     "client exits": ("client", "@hookimpl\ndef dovetail_make_client(): exit(4)\n", "SystemExit: 4"),
-    "no client": ("client", "", "which is no Client: it lacks compile_and_load, "),
+    "no client": ("client", "", "which is no Client: it lacks compile, copy, "),
     "a client without devices": (
         "client",
         "class C:\n    platform = platform_version = ''\n"
-        "    compile_and_load = deserialize_executable = local_devices = process_index = 0\n"
+        "    compile = put = copy = local_devices = process_index = 0\n"
         "@hookimpl\ndef dovetail_make_client(): return C()\n",
-        "it lacks device_count, devices",
+        "it lacks devices",
     ),
 }
 

@@ -6,7 +6,13 @@ They change only with `PLUGIN_API`; everything under `dovetail.core` may change 
 from __future__ import annotations
 
 from dovetail.core.base.errors import BackendUnavailableError as BackendUnavailableError
+from dovetail.core.base.errors import MissingRuleError as MissingRuleError
 from dovetail.core.ir.avals import ShapedArray as ShapedArray
+from dovetail.core.ir.jaxpr import ClosedJaxpr as ClosedJaxpr
+from dovetail.core.ir.jaxpr import Jaxpr as Jaxpr
+from dovetail.core.ir.jaxpr import JaxprEqn as JaxprEqn
+from dovetail.core.ir.jaxpr import Literal as Literal
+from dovetail.core.ir.jaxpr import Var as Var
 from dovetail.core.plugins.failures import PluginFailure as PluginFailure
 from dovetail.core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
 from dovetail.core.plugins.hookspecs import ArrayMethods as ArrayMethods
@@ -15,26 +21,36 @@ from dovetail.core.plugins.hookspecs import CompileRequest as CompileRequest
 from dovetail.core.plugins.hookspecs import LoweringTable as LoweringTable
 from dovetail.core.plugins.hookspecs import hookimpl as hookimpl
 from dovetail.core.plugins.manager import manager as manager
+from dovetail.core.plugins.protocols import Buffer as Buffer
 from dovetail.core.plugins.protocols import Client as Client
 from dovetail.core.plugins.protocols import Device as Device
 from dovetail.core.plugins.protocols import Executable as Executable
 from dovetail.core.trace.explanation import explain as explain
 from dovetail.core.trace.primitive import RuntimePrimitive as Primitive
 from dovetail.core.trace.primitive import primitives as primitives
+from dovetail.core.transform.derived import evaluate as evaluate
 
 __all__ = [
     "PLUGIN_API",
     "ArrayMethods",
     "BackendInfo",
     "BackendUnavailableError",
+    "Buffer",
     "Client",
+    "ClosedJaxpr",
     "CompileRequest",
     "Device",
     "Executable",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
     "LoweringTable",
+    "MissingRuleError",
     "PluginFailure",
     "Primitive",
     "ShapedArray",
+    "Var",
+    "evaluate",
     "explain",
     "hookimpl",
     "manager",

@@ -12,6 +12,8 @@ import numpy as np
 
 from dovetail.core.base import dtypes, pytree
 from dovetail.core.ir.avals import AbstractToken, aval_of
+from dovetail.core.runtime.layout import Format
+from dovetail.core.runtime.sharding import Sharding
 from dovetail.core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
 from dovetail.core.transform.flattening import (
     FlatFunction,
@@ -29,12 +31,13 @@ class ShapeDtypeStruct:
     Args:
         shape: sizes of the dimensions.
         dtype: the dtype.
-        sharding: where the array would be placed.
+        sharding: where the array would be placed: `jit(f).lower` and `compile` see to it, also where
+            the device is only compiled for.
         weak_type: whether the dtype yields to others in promotion.
         is_ref: whether it stands for a mutable reference to such an array.
 
     Raises:
-        TypeError: a size is no integer, or `dtype` is none.
+        TypeError: a size is no integer, `dtype` is none, or `sharding` is no sharding.
         ValueError: a size is negative.
 
     Example:
@@ -64,6 +67,11 @@ class ShapeDtypeStruct:
         if any(n < 0 for n in self.shape):
             raise ValueError(f"ShapeDtypeStruct: sizes must not be negative, got {self.shape}")
         self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        if sharding is not None and not isinstance(sharding, (Sharding, Format)):
+            raise TypeError(
+                "ShapeDtypeStruct: sharding must be a sharding, such as "
+                f"dovetail.sharding.SingleDeviceSharding(device), or None; got {sharding!r}"
+            )
         self.sharding = sharding
         self.weak_type = weak_type
         self.is_ref = is_ref

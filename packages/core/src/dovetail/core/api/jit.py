@@ -182,10 +182,10 @@ def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
     parts = engine.take_apart(args, kwargs, abstract=True)
     staged = engine.staged(parts, [abstract(leaf) for leaf in parts.leaves])
 
-    def platform() -> str:
-        return clients.platform_of(engine.device_for(parts))
+    def place() -> Any:
+        return engine.place_for(parts, staged.describe)
 
-    return Traced(staged, platform)
+    return Traced(staged, place)
 
 
 def _trace(engine: JitFunction, /, *args: Any, **kwargs: Any) -> Traced:

@@ -61,6 +61,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         TypeError: `compiled` is something else.
         ValueError: the program calls Python functions of this process, or the backend cannot write
             its programs down.
+        BackendUnavailableError: it is for hardware that is not there.
 
     Example:
         >>> import dovetail as dt
@@ -78,6 +79,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             f"{compiled!r:.80} of type {type(compiled).__name__}"
         )
     staged, program = compiled._staged, compiled._program
+    clients.check_runs(
+        program.device,
+        f"the program of {staged.options.name} cannot be written down for another process",
+        "compile and serialize it where the hardware is",
+    )
     if program.calls_host:
         raise ValueError(
             f"the program of {staged.options.name} calls Python functions, which are objects of "

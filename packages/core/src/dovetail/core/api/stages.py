@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from dovetail.core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail.core.base import pytree
+from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr
 from dovetail.core.runtime import clients
@@ -15,7 +16,7 @@ from dovetail.core.runtime.arguments import resolve_device
 from dovetail.core.runtime.compilation import serialized
 from dovetail.core.runtime.inspection import cost_of, hlo_of
 from dovetail.core.runtime.jit import Staged
-from dovetail.core.runtime.sharding import as_sharding
+from dovetail.core.runtime.sharding import as_sharding, default_sharding
 from dovetail.core.trace.mutable_references import Ref
 from dovetail.core.trace.tracer import Tracer
 from dovetail.core.transform.flattening import check_array_leaves
@@ -108,11 +109,16 @@ class Stage:
 
 
 class Traced(Stage):
-    """A function traced to a jaxpr, made by ``jit(f).trace(...)``."""
+    """A function traced to a jaxpr, made by ``jit(f).trace(...)``.
 
-    def __init__(self, staged: Staged, platform: Callable[[], str]) -> None:
+    Args:
+        staged: the function traced for one signature.
+        place: gives the sharding that the arguments decide, or None.
+    """
+
+    def __init__(self, staged: Staged, place: Callable[[], Any]) -> None:
         super().__init__(staged)
-        self._platform = platform
+        self._place = place
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -128,20 +134,24 @@ class Traced(Stage):
         """Lower to StableHLO.
 
         Args:
-            lowering_platforms: the platforms to lower for; by default the one that the program
-                would run on. With several, the module takes as its first argument the number of
+            lowering_platforms: the platforms to lower for; by default that of the device which the
+                program would run on: the one that `jit` was given, or arguments are committed to,
+                also by the sharding of a `ShapeDtypeStruct`, or else the default one. With several, the module takes as its first argument the number of
                 the one that it runs on. None of them has to be present.
 
         Raises:
             TypeError: `lowering_platforms` is no sequence of names.
             ValueError: it is empty, or names a platform twice.
             BackendUnavailableError: no backend of that name is installed.
+            DeviceMismatchError: the arguments are for different devices.
         """
+        place = self._place()
         if lowering_platforms is None:
-            platforms: tuple[str, ...] = (self._platform(),)
+            place = default_sharding() if place is None else place
+            platforms: tuple[str, ...] = (clients.platform_of(place._device),)
         else:
             platforms = _checked_platforms(lowering_platforms)
-        return Lowered(self._staged, self._staged.lower(platforms))
+        return Lowered(self._staged, self._staged.lower(platforms), place)
 
 
 def _checked_platforms(platforms: Any) -> tuple[str, ...]:
@@ -159,11 +169,18 @@ def _checked_platforms(platforms: Any) -> tuple[str, ...]:
 
 
 class Lowered(Stage):
-    """A program in StableHLO, made by ``jit(f).lower(...)``."""
+    """A program in StableHLO, made by ``jit(f).lower(...)``.
 
-    def __init__(self, staged: Staged, module: Any) -> None:
+    Args:
+        staged: the function traced for one signature.
+        module: the program.
+        place: the sharding that it is to run under; None for that of the default device.
+    """
+
+    def __init__(self, staged: Staged, module: Any, place: Any) -> None:
         super().__init__(staged)
         self._module = module
+        self._place = place
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
@@ -195,11 +212,14 @@ class Lowered(Stage):
     def cost_analysis(self) -> Mapping[str, float]:
         """Counted operations and bytes before the compiler's optimisations, by the compiler's
         names."""
+        if self._place is not None and clients.is_compile_only(self._place._device):
+            return cost_of(self._module)
         platform = self._module.platforms[0]
         return cost_of(self._module, clients.backend(platform))
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """Compile for the device that the program would run on.
+        """Compile for the device that the program would run on, which need not be there: see
+        `dovetail.experimental.topologies`.
 
         Of a program lowered for several platforms, the form for that device's is compiled.
 
@@ -208,29 +228,36 @@ class Lowered(Stage):
 
         Raises:
             ValueError: there is no such option.
+            BackendUnavailableError: the program was lowered for a platform that is not here.
         """
         staged, module = self._staged, self._module
-        device = staged.options.device
+        place = default_sharding() if self._place is None else self._place
+        platform = clients.platform_of(place._device)
+        if platform not in module.platforms:
+            platform = module.platforms[0]
+            place = as_sharding(_device_of(platform))
         if len(module.platforms) > 1:
-            default = clients.platform_of(device or clients.default_device())
-            chosen = default if default in module.platforms else module.platforms[0]
-            module = staged.lower((chosen,))
-        if device is not None:
-            sharding = as_sharding(device)
-        else:
-            backend = clients.backend(module.platforms[0])
-            place = clients.default_device()
-            same = clients.platform_of(place) == module.platforms[0]
-            sharding = as_sharding(place if same else backend.local_devices()[0])
+            module = staged.lower((platform,))
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
-        program = staged.compile(module, sharding, options)
-        write = partial(serialized, program.executable, module, sharding, options)
+        program = staged.compile(module, place, options)
+        write = partial(serialized, program.executable, module, place, options)
         return Compiled(staged, program, module.hoisted, write)
+
+
+def _device_of(platform: str) -> Any:
+    """The first device of a platform that a program was lowered for."""
+    try:
+        return clients.backend(platform).local_devices()[0]
+    except BackendUnavailableError as error:
+        raise BackendUnavailableError(
+            f"{error}\nTo compile for hardware that is not here, give jit a device out of "
+            "dovetail.experimental.topologies.get_topology_desc"
+        ) from error.__cause__
 
 
 class Compiled(Stage):
     """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the
-    function."""
+    function, unless it is for hardware that is not there."""
 
     def __init__(
         self, staged: Staged, program: Any, constants: Sequence[Any], write: Callable[[], bytes]
@@ -277,12 +304,19 @@ class Compiled(Stage):
         Raises:
             TypeError: the arguments have not the structure, shapes and dtypes that it was compiled
                 for.
+            BackendUnavailableError: it is for hardware that is not there.
         """
         return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         staged = self._staged
         name = staged.options.name
+        clients.check_runs(
+            self._program.device,
+            f"the compiled program of {name} cannot be called",
+            "look at its as_text(), cost_analysis() and memory_analysis(), or compile it for a "
+            "device out of dovetail.devices()",
+        )
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != staged.in_tree:
             difference = pytree.structure_difference(

@@ -413,6 +413,8 @@ def is_unreadable(dtype: Any) -> bool:
 
 def copy_to_host_async(impl: Any) -> None:
     """Start copying a jaxlib array to the host, so that a later `host_copy` waits less."""
+    if not isinstance(impl, _jax.ArrayImpl):
+        return  # what is written in Python is on the host
     if hasattr(_jax, "batched_copy_to_host_async"):
         _jax.batched_copy_to_host_async([impl])
     elif impl.platform() != "cpu":  # there is nothing to copy on the CPU

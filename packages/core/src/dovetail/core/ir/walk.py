@@ -468,7 +468,7 @@ def eval_jaxpr(
             f"the jaxpr takes {len(jaxpr.constvars)} constants and {len(jaxpr.invars)} arguments; "
             f"{len(consts)} and {len(args)} were given"
         )
-    last = _last_uses(jaxpr)
+    last = last_uses(jaxpr)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     del consts, args
@@ -492,7 +492,7 @@ def eval_jaxpr(
     return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
-def _last_uses(jaxpr: Jaxpr) -> list[list[Any]]:
+def last_uses(jaxpr: Jaxpr) -> list[list[Any]]:
     """For each equation the variables that nothing uses after it."""
     needed: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
     last: list[list[Any]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,18 @@ class Donation:
             tuple(numbers[i] for i in self.donors),
             tuple(sorted([*dropped, *(numbers[i] for i in self.unused)])),
         )
+
+    def positions(self, kept: Sequence[bool], leading: int) -> tuple[int, ...]:
+        """Numbers of a program's arguments whose memory it takes.
+
+        Args:
+            kept: for each argument of the function, as they are counted here, whether it is one of
+                the program.
+            leading: how many arguments the program has before these.
+        """
+        places = list(itertools.accumulate(map(int, kept), initial=leading))
+        numbers = sorted((*self.aliases, *self.donors))
+        return tuple(places[number] for number in numbers if kept[number])
 
 
 def match_donations(

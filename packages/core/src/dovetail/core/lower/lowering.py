@@ -21,8 +21,10 @@ from dovetail.core.ir.avals import outer_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
 from dovetail.core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail.core.lower.donation import Donation, match_donations
+from dovetail.core.lower.equations import EquationProgram, equation_program
 from dovetail.core.lower.program import Program
 from dovetail.core.lower.rules import Rule
+from dovetail.core.plugins.manager import manager
 
 __all__ = ["LoweredModule", "lower_jaxpr"]
 
@@ -69,6 +71,22 @@ class LoweredModule:
     inspections: tuple[Callable[[Any], object], ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
+    @property
+    def equations(self) -> None:
+        """The program as a jaxpr, for backends that read that: not this one."""
+        return None
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """Numbers of the module's arguments whose memory it may take."""
+        return self.donation.positions(self.kept, len(self.hoisted))
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether `key` tells the program from others: host callbacks are objects of this
+        process."""
+        return not self.host_callbacks
+
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
 
@@ -112,8 +130,10 @@ def lower_jaxpr(
     result_attributes: Sequence[Mapping[str, Any]] | None = None,
     num_replicas: int = 1,
     num_partitions: int = 1,
-) -> LoweredModule:
+) -> LoweredModule | EquationProgram:
     """Lower a jaxpr to a module whose entry function it is.
+
+    A backend that reads equations gets the jaxpr.
 
     Args:
         closed_jaxpr: the program.
@@ -138,6 +158,7 @@ def lower_jaxpr(
 
     Raises:
         MissingRuleError: a primitive cannot be lowered for one of the platforms.
+        ValueError: there are several platforms, and the backend of one reads equations.
         TypeError: a value of the program has a dtype that StableHLO does not have.
     """
     jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
@@ -153,12 +174,26 @@ def lower_jaxpr(
         closed = inline_single_calls(closed)
         jaxpr = closed.jaxpr
     platforms = tuple(platforms)
+    equations = list(filter(manager().reads_equations, platforms))
+    if len(platforms) > len(equations) > 0:
+        raise ValueError(
+            f"{name} cannot be lowered for {', '.join(platforms)} together: the backend of "
+            f"{equations[0]} reads equations, and a program for several platforms is StableHLO"
+        )
     count = len(jaxpr.outvars)
     donation = match_donations(
         [outer_aval(v.aval) for v in jaxpr.invars],
         [outer_aval(v.aval) for v in jaxpr.outvars],
         _select(donated, used, False),
     )
+    if equations:
+        return equation_program(
+            closed,
+            name=fit_for_symbols("jit_" + name),
+            platform=platforms[0],
+            kept=tuple(used),
+            donation=donation.renumbered(used, donated),
+        )
     arguments = [dict(given) for given in _select(arg_attributes, used, {})]
     results = [dict(given) for given in result_attributes or [{}] * count]
     built = ModuleBuilder()

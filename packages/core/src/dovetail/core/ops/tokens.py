@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dovetail.core.ir.avals import AbstractToken, abstract_token
 from dovetail.core.trace.primitive import Primitive
 
@@ -19,6 +21,9 @@ class CreateToken(Primitive):
 
     def abstract(self) -> Any:
         return abstract_token
+
+    def reference(self) -> Any:
+        return np.zeros(0, bool)
 
     def lower(self, context: Builder) -> Any:
         return context.create_token()
@@ -41,6 +46,9 @@ class AfterAll(Primitive):
                     f"{number} is {aval.short_name()}"
                 )
         return abstract_token
+
+    def reference(self, *tokens: Any) -> Any:
+        return np.zeros(0, bool)
 
     def lower(self, context: Builder, *tokens: Any) -> Any:
         return context.op("stablehlo.after_all", tokens, abstract_token)

@@ -21,6 +21,10 @@ from dovetail.core.plugins.failures import PluginFailure
 
 BACKENDS: Final = "dovetail.backends"
 EXTENSIONS: Final = "dovetail.extensions"
+HANDLES: Final = "dovetail.handles"
+"""By name of an entry point of `FOREIGN`: the platform whose backend brings that hardware."""
+FOREIGN: Final = ("jax_plugins", "xla_plugins")
+"""The groups in which PJRT plug-ins that were not written for dovetail announce themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +66,27 @@ def installed_plugins(group: str) -> Iterator[FoundPlugin]:
     Args:
         group: entry-point group.
     """
+    yield from _installed((group,))[group]
+
+
+class InstalledPlugins:
+    """`installed_plugins` of every group that dovetail reads, from one look at the folders."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[FoundPlugin]] | None = None
+
+    def __call__(self, group: str) -> Iterable[FoundPlugin]:
+        """The entry points of one group; those that were there when a group was first asked for."""
+        if self._found is None:
+            self._found = _installed((BACKENDS, EXTENSIONS, HANDLES, *FOREIGN))
+        return self._found[group]
+
+
+def _installed(groups: tuple[str, ...]) -> dict[str, list[FoundPlugin]]:
+    """The entry points of some groups over all installed distributions, by group."""
     if not _only_folders():
-        yield from _plugins_by_metadata(group)
-        return
+        return {group: list(_plugins_by_metadata(group)) for group in groups}
+    found: dict[str, list[FoundPlugin]] = {group: [] for group in groups}
     seen: set[str] = set()
     for path in dict.fromkeys(sys.path):
         for folder in _metadata_folders(path or os.curdir):
@@ -72,10 +94,12 @@ def installed_plugins(group: str) -> Iterator[FoundPlugin]:
             if distribution in seen:
                 continue
             seen.add(distribution)
-            entries = _read_group(os.path.join(folder, "entry_points.txt"), group)
+            entries = _read_groups(os.path.join(folder, "entry_points.txt"), groups)
             if entries:
                 name, version = _read_name(folder)
-                yield from (FoundPlugin(key, value, name, version) for key, value in entries)
+                for group, key, value in entries:
+                    found[group].append(FoundPlugin(key, value, name, version))
+    return found
 
 
 def _only_folders() -> bool:
@@ -107,22 +131,25 @@ def _metadata_folders(path: str) -> list[str]:
     ]
 
 
-def _read_group(file: str, group: str) -> list[tuple[str, str]]:
-    """Names and values of one section of an entry-point file; none if there is no such file."""
+def _read_groups(file: str, groups: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    """Section, name and value of what stands in some sections of an entry-point file.
+
+    There is nothing where there is no such file.
+    """
     try:
         with open(file, encoding="utf-8", errors="replace") as stream:
             text = stream.read()
     except OSError:
         return []
-    entries: list[tuple[str, str]] = []
+    entries: list[tuple[str, str, str]] = []
     section = ""
-    for line in text.splitlines() if group in text else ():
+    for line in text.splitlines() if any(group in text for group in groups) else ():
         line = line.strip()
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1].strip()
-        elif section == group and "=" in line and not line.startswith(("#", ";")):
+        elif section in groups and "=" in line and not line.startswith(("#", ";")):
             name, _, value = line.partition("=")
-            entries.append((name.strip(), value.partition("[")[0].strip()))
+            entries.append((section, name.strip(), value.partition("[")[0].strip()))
     return entries
 
 

@@ -59,6 +59,7 @@ class Report:
         extensions: origin of every loaded extension, by name.
         default_platform: the platform that computations run on; empty when there is none.
         default_reason: why it is the default, or why there is none.
+        unused: why entry points of PJRT plug-ins for other frameworks offer no platform, by name.
         settings: lines about this process that other layers add, by title.
         problems: what is installed and broken; empty when all is well.
     """
@@ -68,6 +69,7 @@ class Report:
     extensions: Mapping[str, str]
     default_platform: str
     default_reason: str
+    unused: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -125,8 +127,13 @@ def examine(
     manager.array_methods()
     manager.primitives()
     found = versions()
-    problems += [str(failure) for failure in manager.failures]
     told = {failure.name for failure in manager.failures}
+    merely_found = {b.platform for b in backends if b.priority is not None and b.priority < 0}
+    problems += [
+        str(failure)
+        for failure in manager.failures
+        if not (failure.phase == "client" and failure.name in merely_found)
+    ]
     problems += [
         f"{b.platform} (from {b.origin}) failed at {b.phase}: {b.reason}"
         for b in backends
@@ -139,6 +146,7 @@ def examine(
         extensions={plugin.name: plugin.origin for plugin in manager.extensions()},
         default_platform=default,
         default_reason=reason,
+        unused=dict(manager.foreign().unused),
         settings=dict(settings or {}),
         problems=tuple(problems),
     )
@@ -173,6 +181,9 @@ def _examine_backend(
     except BackendUnavailableError as error:
         if _failure(manager, name, origin) is None:  # nothing is wrong with it: it is not wanted
             return _changed(report, state="left out", reason=str(error).splitlines()[0])
+        if info.priority < 0:
+            # It came with something else, and cannot say beforehand what hardware it needs.
+            return _changed(_broken(manager, report), state="cannot run here", phase="")
         return _broken(manager, report)
     except Exception as error:  # a client that cannot list its devices
         reason = " ".join(f"{type(error).__name__}: {error}".split())
@@ -228,6 +239,8 @@ def as_text(report: Report) -> str:
         lines.append('Backends: none is installed. pip install "dovetail[cpu]"')
     lines += ["", "Extensions"]
     lines += _table(list(report.extensions.items())) or ["  none"]
+    if report.unused:
+        lines += ["", "PJRT plug-ins that are not used", *_table(list(report.unused.items()))]
     lines += ["", f"Default platform: {report.default_platform or 'none'}"]
     lines += [f"    {line}" for line in report.default_reason.splitlines()]
     lines += [f"{title}: {text}" for title, text in report.settings.items()]

@@ -16,17 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import pluggy
 
 from dovetail.core.plugins.protocols import Client, Device, Executable
 
+if TYPE_CHECKING:
+    from dovetail.core.ir.jaxpr import ClosedJaxpr
+
 PLUGIN_API: Final[tuple[int, int]] = (1, 1)
 """Version of the hooks in this file: a change of the first number breaks plug-ins, one of the
 second only adds. A backend says in `BackendInfo.api` which version it was written for.
 
-1.1 added the hook `dovetail_topology`, and `CompileRequest.load`."""
+1.1 added the hook `dovetail_topology` and `CompileRequest.load`; backends written in Python, with
+`BackendInfo.programs`, `CompileRequest.jaxpr` and `CompileRequest.donated`."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")
@@ -44,11 +48,14 @@ class BackendInfo:
         platform: the platform's name; equal to the name of the entry point.
         api: the `PLUGIN_API` that the backend was written for; write the numbers, not the constant.
         priority: where several platforms can run, the highest is the default (cpu 0, cuda 200,
-            tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator.
+            tpu 300). Leave 0 to 99 to platforms that should not be chosen over an accelerator;
+            below 0 a backend also may fail to start without anything being wrong.
         aliases: further names that a user may write, such as `"gpu"`.
         description: one line for `python -m dovetail doctor`.
         capabilities: names of optional abilities, such as `"float64"` or `"donation"`; also the
             names `"eig"` and `"schur"` of primitives that only a platform's own rule can lower.
+        programs: what its compiler takes: `"stablehlo"`, or `"jaxpr"` for a backend that reads the
+            program as equations of primitives, and so needs no lowerings.
     """
 
     platform: str
@@ -57,6 +64,7 @@ class BackendInfo:
     aliases: tuple[str, ...] = ()
     description: str = ""
     capabilities: frozenset[str] = frozenset()
+    programs: Literal["stablehlo", "jaxpr"] = "stablehlo"
 
 
 class LoweringTable(Mapping[str, LoweringRule]):
@@ -138,29 +146,37 @@ class ArrayMethods:
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """One module on its way to the compiler.
+    """One program on its way to the compiler.
 
     Attributes:
         platform: the platform to compile for.
         client: the platform's client.
         module: StableHLO, as MLIR bytecode or text; as jaxlib's own module object where the program
             has host callbacks or is not to be loaded, with which its clients take nothing else.
-        devices: the devices that the program spans, as the client's own list type.
-        options: compile options of the client's own type.
+            None where there is a jaxpr in its place.
+        devices: the devices that the program spans: for a client on a PJRT library as jaxlib's
+            list type, otherwise as a tuple.
+        options: compile options: for a client on a PJRT library jaxlib's object, otherwise values
+            by name.
         host_callbacks: Python functions that the program calls, by index.
         name: the module's name, as profiles show it.
         load: whether the program is to run here. False for devices out of `dovetail_topology`: the
             answer is then a program that can be looked at, and not be run.
+        jaxpr: the program for a backend whose `BackendInfo.programs` is ``"jaxpr"``: a closed jaxpr
+            without constants, whose arguments and results are arrays of numbers.
+        donated: numbers of the arguments whose memory the program may take for its results.
     """
 
     platform: str
-    client: Client
-    module: bytes | str
+    client: Any
+    module: bytes | str | None
     devices: Any
     options: Any
     host_callbacks: Sequence[Callable[..., Any]] = ()
     name: str = ""
     load: bool = True
+    jaxpr: ClosedJaxpr | None = None
+    donated: tuple[int, ...] = ()
 
 
 # ------------------------------------------------------------------------------------- backends
@@ -226,7 +242,8 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
             not know is an error that names it and lists the known ones.
 
     Returns:
-        An object that satisfies `dovetail.extend.Client`.
+        A client that `dovetail.extend.pjrt` made, or an object that satisfies
+        `dovetail.extend.Client`.
     """
 
 

@@ -21,13 +21,14 @@ from dovetail.core.plugins.discovery import (
     BACKENDS,
     EXTENSIONS,
     FoundPlugin,
+    InstalledPlugins,
     PluginSource,
     find_plugins,
-    installed_plugins,
 )
 from dovetail.core.plugins.failures import Phase, PluginFailure
+from dovetail.core.plugins.foreign import ForeignPlugins, find_foreign
 from dovetail.core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
-from dovetail.core.plugins.protocols import Executable
+from dovetail.core.plugins.protocols import Executable, is_pjrt
 
 IN_PROCESS = "this process"
 """The origin of a plug-in that was registered and not installed."""
@@ -71,17 +72,21 @@ class _DefaultCompiler:
 
     @hookimpl(trylast=True)
     def dovetail_compile(self, request: CompileRequest) -> Executable:
+        client = request.client
+        if not is_pjrt(client):
+            compiled: Executable = client.compile(request)
+            return compiled
         # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
         callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
         if not request.load:
-            client: Any = request.client  # of a topology: it has `compile`
             unloaded: Executable = client.compile(
                 request.module, request.devices, request.options, *callbacks
             )
             return unloaded
-        return request.client.compile_and_load(
+        loaded: Executable = client.compile_and_load(
             request.module, request.devices, request.options, *callbacks
         )
+        return loaded
 
 
 class PluginLoader:
@@ -91,13 +96,14 @@ class PluginLoader:
         source: gives the plug-ins of a group; those of the installed distributions by default.
     """
 
-    def __init__(self, source: PluginSource = installed_plugins) -> None:
-        self._source = source
+    def __init__(self, source: PluginSource | None = None) -> None:
+        self._source = InstalledPlugins() if source is None else source
         self._lock = threading.RLock()
         self._hooks = pluggy.PluginManager("dovetail")
         self._hooks.add_hookspecs(hookspecs)
         self._hooks.register(_DefaultCompiler(), name="default compiler")
         self._found: dict[str, FoundPlugin] | None = None
+        self._foreign = ForeignPlugins({}, {}, {}, ())
         self._backends: dict[str, LoadedBackend] = {}
         self._extensions: dict[str, LoadedPlugin] = {}
         self._extensions_loaded = False
@@ -130,10 +136,18 @@ class PluginLoader:
 
     def _entries(self) -> dict[str, FoundPlugin]:
         if self._found is None:
-            self._found, duplicates = find_plugins(BACKENDS, self._source)
-            for failure in duplicates:
+            own, duplicates = find_plugins(BACKENDS, self._source)
+            self._foreign = find_foreign(self._source, own)
+            self._found = {**own, **self._foreign.plugins}
+            for failure in (*duplicates, *self._foreign.failures):
                 self._keep(failure)
         return self._found
+
+    def foreign(self) -> ForeignPlugins:
+        """PJRT plug-ins that were not written for dovetail: used ones, and others with reasons."""
+        with self._lock:
+            self._entries()
+            return self._foreign
 
     # ---------------------------------------------------------------------------------- loading
 

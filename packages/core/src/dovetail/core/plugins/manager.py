@@ -14,8 +14,9 @@ from typing import Any
 from dovetail.core.base.config import platforms
 from dovetail.core.base.errors import BackendUnavailableError, close_matches
 from dovetail.core.base.source import warn
-from dovetail.core.plugins.discovery import PluginSource, installed_plugins
+from dovetail.core.plugins.discovery import PluginSource
 from dovetail.core.plugins.failures import Phase, PluginFailure
+from dovetail.core.plugins.foreign import VARIABLE
 from dovetail.core.plugins.hookspecs import (
     ArrayMethods,
     CompileRequest,
@@ -30,7 +31,13 @@ from dovetail.core.plugins.platforms import (
     install_hint,
     parse_request,
 )
-from dovetail.core.plugins.protocols import Client, Device, Executable, missing_members
+from dovetail.core.plugins.protocols import (
+    Client,
+    Device,
+    Executable,
+    is_pjrt,
+    missing_members,
+)
 
 
 class PluginManager(PluginLoader):
@@ -40,7 +47,7 @@ class PluginManager(PluginLoader):
         source: gives the plug-ins of a group; those of the installed distributions by default.
     """
 
-    def __init__(self, source: PluginSource = installed_plugins) -> None:
+    def __init__(self, source: PluginSource | None = None) -> None:
         super().__init__(source)
         self._probed: dict[str, str] = {}
         self._choices: dict[PlatformRequest, PlatformChoice] = {}
@@ -66,6 +73,8 @@ class PluginManager(PluginLoader):
         with self._lock:
             if platform in self.backend_names():
                 return platform
+            if platform in self.foreign().handled:
+                return self.foreign().handled[platform]
             aliased = [b.platform for b in self.load_all() if platform in b.info.aliases]
             for name in aliased:
                 if not self.probe(name):
@@ -137,6 +146,17 @@ class PluginManager(PluginLoader):
             if platform not in self._probed:
                 self._probed[platform] = str(self._failure(backend, "probe"))
             return self._probed[platform]
+
+    def reads_equations(self, platform: str) -> bool:
+        """Whether a platform's programs are jaxprs: its backend takes them as they are.
+
+        Args:
+            platform: the platform's own name; of one that is not there nothing else is known than
+                what every platform takes, StableHLO.
+        """
+        with self._lock:
+            backend = self.load(platform)
+            return backend is not None and backend.info.programs == "jaxpr"
 
     def resolve_platforms(self, requested: str | None = None) -> list[str]:
         """The platforms of this process, the default first.
@@ -253,7 +273,7 @@ class PluginManager(PluginLoader):
                     platform=backend.platform,
                     options=dict(options or {}),
                 )
-                missing = missing_members(client, Client)
+                missing = [] if is_pjrt(client) else missing_members(client, Client)
                 if missing:
                     raise TypeError(
                         f"dovetail_make_client returned {client!r}, which is no Client: it lacks "
@@ -473,6 +493,8 @@ class PluginManager(PluginLoader):
         source = failure.distribution
         if source == IN_PROCESS:
             advice = "Mend the plug-in that was registered in this process."
+        elif source == VARIABLE:
+            advice = f"Mend the environment variable {VARIABLE}, or what it names."
         else:
             advice = (
                 f"Update or reinstall {source.split()[0]}; `python -m dovetail doctor` shows "

@@ -1,18 +1,27 @@
-"""What the runtime asks of a backend's objects, as structural types.
+"""What core asks of the objects of a backend that is written in Python, as structural types.
 
-A backend whose client comes out of a PJRT library (`jaxlib.xla_client`) satisfies these without
-writing a line. A backend that is not PJRT implements them itself: nothing here is inherited.
+A backend on a PJRT library needs none of this: its client, which `dovetail.extend.pjrt` makes, is
+jaxlib's, and core talks to it in C++. A backend that has a runtime of its own implements these
+protocols; nothing here is inherited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dovetail.core.plugins.hookspecs import CompileRequest
 
 
 @runtime_checkable
 class Device(Protocol):
-    """One unit of a platform that holds data and runs programs."""
+    """One unit of a platform that holds data and runs programs.
+
+    It may also have a method ``memory_stats()``, which gives bytes by name.
+    """
 
     @property
     def id(self) -> int:
@@ -23,6 +32,10 @@ class Device(Protocol):
         """Number of the process that the device belongs to."""
 
     @property
+    def platform(self) -> str:
+        """The platform's name."""
+
+    @property
     def device_kind(self) -> str:
         """The vendor's name of the model, such as `"NVIDIA H200"` or `"cpu"`."""
 
@@ -30,33 +43,58 @@ class Device(Protocol):
     def client(self) -> Any:
         """The `Client` that owns the device."""
 
-    def memory_stats(self) -> Mapping[str, int] | None:
-        """Bytes in use and limits, or None where the backend does not count them."""
+
+@runtime_checkable
+class Buffer(Protocol):
+    """The elements of one array on one device, which never change.
+
+    Their computation may still be running, or have failed.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes."""
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """Wait for the elements, and give them as a NumPy array that nobody will write to.
+
+        Raises:
+            Exception: what made their computation fail.
+        """
+
+    def is_ready(self) -> bool:
+        """Whether the computation is over."""
+
+    def block_until_ready(self) -> object:
+        """Wait until the computation is over; raises what made it fail."""
+
+    def delete(self) -> None:
+        """Free the memory. Nothing is asked of the buffer afterwards."""
 
 
 @runtime_checkable
 class Executable(Protocol):
-    """A compiled program, loaded on its devices."""
+    """A compiled program, loaded on its device.
 
-    def execute_sharded(self, arguments: Sequence[Any], with_tokens: bool = False) -> Any:
-        """Start the program on one buffer object per argument, and return without waiting.
+    It may also have methods ``as_text()``, ``cost_analysis()`` and ``memory_analysis()``, which
+    `Compiled` offers under the same names, and ``serialize()``, which gives bytes.
+    """
+
+    def execute(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Run the program.
+
+        It may return before the results are there, but not before the effects of the program
+        (callbacks, printing) have happened.
 
         Args:
-            arguments: one buffer object for each parameter that the program kept.
-            with_tokens: whether the result also carries a token that is ready when it is.
+            arguments: one `Buffer` for each parameter of the program, on its device.
 
         Returns:
-            An object with `consume_with_handlers(handlers)`: one result per handler.
+            One `Buffer` for each result. A result may be an argument that is not donated.
+
+        Raises:
+            Exception: what made the program fail; the user gets it as it is.
         """
-
-    def serialize(self) -> bytes:
-        """The program as bytes that `Client.deserialize_executable` of the same build reads."""
-
-    def cost_analysis(self) -> Mapping[str, float]:
-        """Counted operations and bytes, by the backend's own names."""
-
-    def get_compiled_memory_stats(self) -> Any:
-        """Bytes for arguments, results, temporaries and code, as attributes."""
 
 
 @runtime_checkable
@@ -64,12 +102,8 @@ class Client(Protocol):
     """The connection of one process to one platform."""
 
     @property
-    def platform(self) -> str:
-        """The name that the driver gives itself; core uses the entry point's name instead."""
-
-    @property
     def platform_version(self) -> str:
-        """Version text; part of the key of the persistent compilation cache."""
+        """Version text, for the doctor."""
 
     def devices(self) -> Sequence[Device]:
         """Every device of the platform, those of other processes included, by increasing id."""
@@ -77,33 +111,36 @@ class Client(Protocol):
     def local_devices(self) -> Sequence[Device]:
         """The devices that this process can address."""
 
-    def device_count(self) -> int:
-        """How many devices `devices()` lists."""
-
     def process_index(self) -> int:
         """Number of this process among those that share the platform."""
 
-    def compile_and_load(
-        self,
-        computation: bytes | str,
-        executable_devices: Any,
-        compile_options: Any,
-        host_callbacks: Sequence[Callable[..., Any]] = (),
-    ) -> Executable:
-        """Compile one StableHLO module and load it on its devices.
+    def put(self, value: np.ndarray[Any, Any], device: Any) -> Buffer:
+        """Copy a value of the host to a device.
 
         Args:
-            computation: the module, as MLIR bytecode or MLIR text.
-            executable_devices: the devices that the program spans, as a list of the client's own
-                type (`jaxlib`'s `DeviceList` for PJRT).
-            compile_options: options of the client's own type (`jaxlib`'s `CompileOptions`).
-            host_callbacks: Python functions that the program may call, by index.
+            value: a NumPy array in native byte order, of any strides. Its owner may write to it
+                afterwards, so that its elements have to be taken before the method returns.
+            device: one of `local_devices`.
         """
 
-    def deserialize_executable(
-        self, serialized: bytes, executable_devices: Any, compile_options: Any
-    ) -> Executable:
-        """Load what `Executable.serialize` wrote; raises when the bytes are not its own."""
+    def copy(self, buffer: Any, device: Any) -> Buffer:
+        """The elements of a buffer in memory of their own, on any of this client's devices."""
+
+    def compile(self, request: CompileRequest) -> Executable:
+        """Compile a program and load it.
+
+        Args:
+            request: the program, where it runs, and options. ``request.jaxpr`` holds it where
+                `BackendInfo.programs` is ``"jaxpr"``, ``request.module`` otherwise.
+
+        Raises:
+            Exception: why it cannot be compiled; the user gets it as it is.
+        """
+
+
+def is_pjrt(client: object) -> bool:
+    """Whether a client is one of jaxlib's, on a PJRT library, and so needs no protocol."""
+    return any(kind.__module__.partition(".")[0] == "jaxlib" for kind in type(client).__mro__)
 
 
 def missing_members(value: object, protocol: type) -> list[str]:

@@ -11,11 +11,12 @@ from dovetail.core.base import dtypes
 from dovetail.core.base.errors import DeviceMismatchError
 from dovetail.core.ir.avals import aval_of, make_aval
 from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.runtime import buffers
+from dovetail.core.runtime import buffers, clients
 from dovetail.core.runtime.array import Array, KeyArray, wrap
 from dovetail.core.runtime.array_text import short_type
 from dovetail.core.runtime.host import checked_ndarray, host_value, numpy_aval
-from dovetail.core.runtime.sharding import default_sharding
+from dovetail.core.runtime.layout import Format
+from dovetail.core.runtime.sharding import Sharding, default_sharding
 from dovetail.core.runtime.tokens import Token
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "literal_value",
     "place_host_argument",
     "resolve_device",
+    "resolve_place",
 ]
 
 
@@ -139,6 +141,43 @@ def resolve_device(
     return found, True
 
 
+def resolve_place(
+    leaves: Sequence[Any], function: str, describe: Callable[[int], str] | None = None
+) -> Any:
+    """`resolve_device` for arguments that may be without data, and then say where it would be.
+
+    Args:
+        leaves: The flat arguments: arrays, or anything with a shape and a dtype.
+        function: The function's name, for the message.
+        describe: Gives a phrase for an argument by its number, for the message.
+
+    Returns:
+        The sharding; None if no argument decides it.
+
+    Raises:
+        DeviceMismatchError: If arguments are committed to different devices.
+    """
+    found: Any = None
+    first = -1
+    for number, leaf in enumerate(leaves):
+        place = _committed_place(leaf)
+        if place is None:
+            continue
+        if found is None:
+            found, first = place, number
+        elif place is not found:
+            raise _mismatch(leaves, (first, number), function, describe)
+    return found
+
+
+def _committed_place(leaf: Any) -> Any:
+    if type(leaf) is Array or type(leaf) is KeyArray:
+        return leaf._buffer._sharding if leaf._buffer._committed else None
+    given = getattr(leaf, "sharding", None)
+    given = given.sharding if type(given) is Format else given
+    return given if isinstance(given, Sharding) else None
+
+
 def _mismatch(
     leaves: Sequence[Any],
     numbers: tuple[int, int],
@@ -146,14 +185,18 @@ def _mismatch(
     describe: Callable[[int], str] | None,
 ) -> DeviceMismatchError:
     names = [f"argument {n}" if describe is None else describe(n) for n in numbers]
+    devices = [_committed_place(leaves[n])._device for n in numbers]
     lines = [
-        f"{name} ({short_type(leaves[n].aval)}) is on {leaves[n].device!r}"
-        for name, n in zip(names, numbers, strict=True)
+        f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) is on "
+        f"{clients.described(device)}"
+        for name, n, device in zip(names, numbers, devices, strict=True)
     ]
+    advice = "Move one of them with dovetail.device_put(x, device), or make it without a device"
+    if any(map(clients.is_compile_only, devices)):
+        advice = "Give the shardings of all of them one device, or leave them out"
     return DeviceMismatchError(
         f"{function} got arguments that are committed to different devices: {lines[0]}, and "
-        f"{lines[1]}. Move one of them with dovetail.device_put(x, device), or make it without a "
-        "device, so that it follows the others"
+        f"{lines[1]}. {advice}, so that it follows the others"
     )
 
 

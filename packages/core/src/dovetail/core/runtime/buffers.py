@@ -21,7 +21,9 @@ from dovetail.core.base.bindings import (
     result_handler,
     xla_client,
 )
+from dovetail.core.runtime import clients
 from dovetail.core.runtime.failures import original
+from dovetail.core.runtime.plugin_buffers import PluginBuffer
 
 __all__ = [
     "Buffer",
@@ -47,9 +49,19 @@ _buffer_class: Final = _jax.ArrayImpl
 _COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
+_NO_MEMORY: Final = (
+    "no data can be placed on it",
+    "describe arguments by dovetail.ShapeDtypeStruct(shape, dtype, sharding=...), or place them on "
+    "a device out of dovetail.devices()",
+)
 
-handler = caches.lru_cache(maxsize=8192)(result_handler)
-"""`result_handler`, remembered: gives a program's result its aval, sharding and committed flag."""
+
+@caches.lru_cache(maxsize=8192)
+def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
+    """A function that gives a program's result its aval, sharding and committed flag."""
+    if sharding._plugin_client is None:
+        return result_handler(aval, sharding, committed)
+    return lambda data: PluginBuffer([data], aval, sharding, committed)
 
 
 def is_buffer(value: object) -> bool:
@@ -66,13 +78,30 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         sharding: A sharding on one device.
         committed: Whether the data sticks to that device.
     """
-    return _batched_device_put(
-        aval, sharding, [value], sharding._device_list, committed, False, _COPY_DURING_CALL, True
-    )
+    if sharding._plugin_client is not None:
+        data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
+        return PluginBuffer([data], aval, sharding, committed)
+    try:
+        return _batched_device_put(
+            aval,
+            sharding,
+            [value],
+            sharding._device_list,
+            committed,
+            False,
+            _COPY_DURING_CALL,
+            True,
+        )
+    except JaxRuntimeError:
+        clients.check_runs(sharding._device, *_NO_MEMORY)
+        raise
 
 
 def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
     """`put` that shares the memory of the NumPy array where the device can (it must be aligned)."""
+    if sharding._plugin_client is not None:
+        return put(value, aval, sharding, committed)
+    clients.check_runs(sharding._device, *_NO_MEMORY)
     return _batched_device_put(
         aval, sharding, [value], sharding._device_list, committed, False, _SHARE, True
     )
@@ -80,6 +109,8 @@ def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed:
 
 def rewrap(buffer: Buffer, aval: Any, sharding: Any, committed: bool) -> Buffer:
     """The same memory under another aval, sharding object or committed flag."""
+    if sharding._plugin_client is not None:
+        return PluginBuffer(buffer.cell, aval, sharding, committed)
     return handler(aval, sharding, committed)(buffer)
 
 
@@ -92,6 +123,9 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
         return rewrap(buffer, buffer.aval, sharding, committed)
     if present._device.client is not sharding._device.client:
         return put(read(buffer), buffer.aval, sharding, committed)
+    if sharding._plugin_client is not None:
+        data = sharding._plugin_client.copy(buffer.data, sharding._device)
+        return PluginBuffer([data], buffer.aval, sharding, committed)
     (moved,) = _batched_copy([buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY])
     return rewrap(moved, buffer.aval, sharding, committed)
 
@@ -99,6 +133,9 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
 def copy(buffer: Buffer) -> Buffer:
     """The same data in memory of its own, on the same device."""
     sharding = buffer._sharding
+    if sharding._plugin_client is not None:
+        data = sharding._plugin_client.copy(buffer.data, sharding._device)
+        return PluginBuffer([data], buffer.aval, sharding, buffer._committed)
     (copied,) = _batched_copy(
         [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
     )
@@ -122,7 +159,10 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
         known: np.ndarray[Any, Any] = kept
         return known
     dtype = buffer.aval.dtype
-    value = _read_converted(buffer) if is_unreadable(dtype) else host_copy(buffer)
+    if type(buffer) is PluginBuffer:
+        value = buffer.read()
+    else:
+        value = _read_converted(buffer) if is_unreadable(dtype) else host_copy(buffer)
     if value.flags.writeable:
         value.flags.writeable = False
     if buffer.platform() != "cpu":
@@ -153,7 +193,10 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
         JaxRuntimeError: If one of the computations failed; what a callback raised, if that is why.
     """
     try:
-        _batched_block(list(buffers))
+        for buffer in buffers:
+            if type(buffer) is PluginBuffer:
+                buffer.block_until_ready()
+        _batched_block([buffer for buffer in buffers if type(buffer) is not PluginBuffer])
     except JaxRuntimeError as error:
         _raise_cause(error)
 

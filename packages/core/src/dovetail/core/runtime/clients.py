@@ -6,20 +6,28 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail.core.base import caches, config, source
 from dovetail.core.base.bindings import _jax
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins.manager import manager
+from dovetail.core.plugins.protocols import is_pjrt
+from dovetail.core.runtime.plugin_buffers import live_plugin_buffers
 
 __all__ = [
+    "add_topology",
     "backend",
+    "check_runs",
     "clear_backends",
     "default_backend",
     "default_device",
+    "default_platform",
+    "described",
     "device_count",
     "devices",
+    "is_compile_only",
     "is_device",
     "live_buffers",
     "local_device_count",
@@ -142,13 +150,79 @@ def default_backend() -> str:
         return platform
 
 
+def default_platform() -> str:
+    """The name of the default platform, whose client need not be made for this."""
+    with _lock:
+        return _platforms()[0]
+
+
 def platform_of(owner: Device | Client) -> str:
     """The name of the platform that a device or a client belongs to: that of its entry point."""
     client = getattr(owner, "client", owner)
     for platform, known in _clients.items():
         if known is client:
             return platform
+    described = _topologies.get(id(client))
+    if described is not None:
+        return described.platform
     return str(getattr(client, "platform", "unknown"))
+
+
+# -------------------------------------------------------------------------------------------
+# devices that are only compiled for
+
+
+@dataclass(frozen=True, slots=True)
+class _Topology:
+    """Whose devices a client of `dovetail_topology` has. It holds the client, so that the number
+    under which it is found stays the client's."""
+
+    client: Client
+    platform: str
+    text: str
+
+
+_topologies: Final[dict[int, _Topology]] = {}
+
+
+def add_topology(client: Client, platform: str, text: str) -> None:
+    """Make known a client whose devices are only compiled for.
+
+    Args:
+        client: The client.
+        platform: The platform's own name.
+        text: How the topology was asked for, for messages.
+    """
+    _topologies[id(client)] = _Topology(client, platform, text)
+
+
+def is_compile_only(owner: Device | Client) -> bool:
+    """Whether a device, or a client's devices, are only compiled for."""
+    return id(getattr(owner, "client", owner)) in _topologies
+
+
+def described(device: Device) -> str:
+    """A device for messages: those of different topologies can look alike."""
+    topology = _topologies.get(id(device.client))
+    return repr(device) + (f" of the topology {topology.text}" if topology else "")
+
+
+def check_runs(device: Device, what: str, advice: str = "") -> None:
+    """Raise unless a device is there to be used.
+
+    Args:
+        device: The device.
+        what: What it was to do, as a clause that follows "so".
+        advice: What to do instead, as a clause.
+
+    Raises:
+        BackendUnavailableError: The device is only compiled for.
+    """
+    if is_compile_only(device):
+        advice = advice or "use a device of this process, out of dovetail.devices()"
+        raise BackendUnavailableError(
+            f"{described(device)} is only compiled for, so {what}; {advice}"
+        )
 
 
 def devices(backend: str | Client | None = None) -> list[Device]:
@@ -280,5 +354,9 @@ def clear_backends() -> None:
 def live_buffers(platform: str | None = None) -> list[Any]:
     """The buffer objects that are alive on a platform, or on all that have a client."""
     if platform is not None:
-        return list(backend(platform).live_arrays())
-    return [buffer for client in list(_clients.values()) for buffer in client.live_arrays()]
+        return _live(backend(platform))
+    return [buffer for client in list(_clients.values()) for buffer in _live(client)]
+
+
+def _live(client: Client) -> list[Any]:
+    return list(client.live_arrays() if is_pjrt(client) else live_plugin_buffers(client))

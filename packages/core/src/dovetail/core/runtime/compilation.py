@@ -19,12 +19,16 @@ import numpy as np
 
 from dovetail.core.base import caches, config
 from dovetail.core.base.bindings import JaxRuntimeError, xla_client
+from dovetail.core.ir.effects import host_effects
 from dovetail.core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail.core.plugins.manager import manager
+from dovetail.core.plugins.protocols import is_pjrt
 from dovetail.core.runtime import clients, disk_cache
 from dovetail.core.runtime.callbacks import on_host
+from dovetail.core.runtime.plugin_buffers import PluginProgram
 
 if TYPE_CHECKING:
+    from dovetail.core.lower.equations import EquationProgram
     from dovetail.core.lower.lowering import LoweredModule
 
 __all__ = [
@@ -199,7 +203,8 @@ def compile_options(
         operations: The names of the program's operations.
 
     Returns:
-        jaxlib's options object, not to be changed, and the same as bytes.
+        jaxlib's options object, not to be changed, or the options by name for a backend written in
+        Python; and the same as bytes.
 
     Raises:
         TypeError: If an option's name is no string, or its value no bool, number or string.
@@ -210,6 +215,8 @@ def compile_options(
         asked.setdefault("optimization_level", effort)
     merged = manager().compile_options(platform, asked, operations)
     ids = tuple([device.id for device in devices])
+    if not is_pjrt(devices[0].client):
+        return merged, repr(sorted(merged.items())).encode()
     result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
     return result
 
@@ -278,7 +285,9 @@ def _once(key: Any, make: Callable[[], Any]) -> Any:
 
 
 def compile_executable(
-    lowered: LoweredModule, sharding: Any, compiler_options: CompilerOptions | None = None
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: CompilerOptions | None = None,
 ) -> Any:
     """The executable of a module: from memory, from disk, or compiled.
 
@@ -294,9 +303,9 @@ def compile_executable(
         JaxRuntimeError: If the compiler refuses the program.
         ValueError: If there is no such compiler option.
     """
-    device_list = sharding._internal_device_list
-    devices = tuple(device_list)
+    devices = tuple(sharding._internal_device_list)
     client = devices[0].client
+    device_list = sharding._internal_device_list if is_pjrt(client) else devices
     platform = clients.platform_of(client)
     operations = lowered.operations()
     options, option_bytes = compile_options(platform, devices, compiler_options, operations)
@@ -306,14 +315,13 @@ def compile_executable(
             lowered, platform, client, device_list, options, option_bytes, compiler_options
         )
 
-    if lowered.host_callbacks:
-        # Callbacks are objects of this process: no key describes them.
+    if not lowered.cacheable:
         return make()
     return _once((lowered.key(), option_bytes, id(client)), make)
 
 
 def _load_or_compile(
-    lowered: LoweredModule,
+    lowered: LoweredModule | EquationProgram,
     platform: str,
     client: Any,
     device_list: Any,
@@ -321,7 +329,9 @@ def _load_or_compile(
     option_bytes: bytes,
     compiler_options: CompilerOptions | None,
 ) -> Any:
-    cache = None if lowered.host_callbacks else disk_cache.current()
+    # What is only compiled for another machine cannot be loaded here, from a cache or otherwise.
+    load = not clients.is_compile_only(client)
+    cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
     key = ""
     if cache is not None:
         key = disk_cache.entry_key(lowered.key(), option_bytes, platform, client, device_list)
@@ -342,31 +352,45 @@ def _load_or_compile(
 
 
 def _compile(
-    lowered: LoweredModule,
+    lowered: LoweredModule | EquationProgram,
     platform: str,
     client: Any,
     device_list: Any,
     options: Any,
     compiler_options: CompilerOptions | None,
 ) -> Any:
-    module: Any = lowered.module if lowered.host_callbacks else lowered.bytecode()
+    load = not clients.is_compile_only(client)
+    jaxpr = lowered.equations
     request = CompileRequest(
         platform=platform,
         client=client,
-        module=module,
+        module=_module(lowered, load) if jaxpr is None else None,
         devices=device_list,
         options=options,
         host_callbacks=tuple(map(on_host, lowered.host_callbacks)),
         name=lowered.name,
+        load=load,
+        jaxpr=jaxpr,
+        donated=lowered.donated,
     )
     try:
-        return manager().compile(request)
+        executable = manager().compile(request)
+        if is_pjrt(client):
+            return executable
+        tokens = bool(host_effects(lowered.effects))
+        count = len(lowered.out_avals) + tokens
+        return PluginProgram(executable, lowered.name, platform, lowered.donated, count)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
             raise ValueError(
                 f"compiler_options={dict(compiler_options or {})!r}: {error}"
             ) from error
         raise
+
+
+def _module(lowered: Any, load: bool) -> Any:
+    """The module as clients take it."""
+    return lowered.bytecode() if load and not lowered.host_callbacks else lowered.module
 
 
 # What was read from the cache on disk: XLA writes down its own executables only, of one that it has
@@ -376,7 +400,7 @@ _read: Final[set[tuple[bytes, bytes]]] = set()
 
 def serialized(
     executable: Any,
-    lowered: LoweredModule,
+    lowered: LoweredModule | EquationProgram,
     sharding: Any,
     compiler_options: CompilerOptions | None = None,
 ) -> bytes:

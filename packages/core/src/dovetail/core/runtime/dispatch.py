@@ -78,6 +78,7 @@ def compile_jaxpr(
     """
     from dovetail.core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 
+    clients.check_runs(sharding._device, f"{name} cannot be computed on it")
     start = time.perf_counter()
     platform = clients.platform_of(sharding._device)
     lowered = lower_jaxpr(closed, name=name, platforms=(platform,), **options)

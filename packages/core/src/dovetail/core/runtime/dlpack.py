@@ -19,6 +19,7 @@ from dovetail.core.ir.avals import make_aval
 from dovetail.core.runtime import buffers, clients
 from dovetail.core.runtime.array import Array, wrap, wrap_as
 from dovetail.core.runtime.host import checked_ndarray, numpy_aval
+from dovetail.core.runtime.plugin_buffers import PluginBuffer
 from dovetail.core.runtime.sharding import SingleDeviceSharding, as_sharding, default_sharding
 from dovetail.core.trace.tracer import Tracer
 
@@ -143,6 +144,8 @@ def dlpack_device(array: Array) -> tuple[int, int]:
     device = array.device
     if not clients.is_device(device):
         raise BufferError("an array on several devices cannot be exchanged through DLPack")
+    if type(array._buffer) is PluginBuffer:
+        return CPU, 0  # whatever its backend holds it in, it gives a copy on the host
     code = _PLATFORM_CODES.get(clients.platform_of(device))
     if code is None:
         raise BufferError(f"DLPack knows no devices like {device!r}")
@@ -170,8 +173,9 @@ def to_capsule(
     buffer = array._buffer
     present = dlpack_device(array)
     copied = False
-    if dl_device is not None and tuple(map(int, dl_device)) != present:
-        if int(dl_device[0]) != CPU:
+    foreign = type(buffer) is PluginBuffer
+    if foreign or (dl_device is not None and tuple(map(int, dl_device)) != present):
+        if dl_device is not None and int(dl_device[0]) != CPU:
             raise BufferError(
                 f"an array on {array.device!r} is not exported to another accelerator"
             )
@@ -197,6 +201,8 @@ def address(buffer: Any) -> int:
     jaxlib's own call makes it look for jax where the buffer came from the host.
     """
     buffer.block_until_ready()
+    if type(buffer) is PluginBuffer:
+        raise BufferError(f"arrays of the platform {buffer.platform()!r} have no address")
     if buffer.platform() == "cpu":
         if buffer.aval.dtype.name not in ("int2", "int4", "uint2", "uint4", "int1", "uint1"):
             location: int = buffers.read(buffer).__array_interface__["data"][0]

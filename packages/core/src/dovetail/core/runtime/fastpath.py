@@ -118,6 +118,8 @@ def fastpath(
     """
     if program.effects or program.calls_host or not program.returns_arrays:
         return None
+    if program.sharding._plugin_client is not None:
+        return None
     if config.debug_nans.value or config.debug_infs.value:
         return None
     layouts: list[Any] = [None] * len(program.constants)

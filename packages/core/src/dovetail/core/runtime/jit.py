@@ -21,13 +21,17 @@ from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail.core.ops.call import call
 from dovetail.core.ops.conversion import copy_p
 from dovetail.core.runtime import clients, compilation
-from dovetail.core.runtime.arguments import from_foreign, resolve_device
-from dovetail.core.runtime.array import Array
+from dovetail.core.runtime.arguments import from_foreign, resolve_device, resolve_place
 from dovetail.core.runtime.buffers import is_buffer
 from dovetail.core.runtime.cache_misses import Signature, log_compiled, miss
 from dovetail.core.runtime.donation import donating
 from dovetail.core.runtime.fastpath import fastpath, pjit_function
-from dovetail.core.runtime.programs import LoadedProgram, compile_module
+from dovetail.core.runtime.programs import (
+    LoadedProgram,
+    UnloadedProgram,
+    compile_module,
+    compile_unloaded,
+)
 from dovetail.core.runtime.sharding import as_sharding
 from dovetail.core.runtime.special_values import explained
 from dovetail.core.trace.mutable_references import AbstractRef, Cell, Ref
@@ -165,10 +169,12 @@ class Staged:
 
     def compile(
         self, lowered: Any, sharding: Any, compiler_options: Mapping[str, Any]
-    ) -> LoadedProgram:
-        """A lowered program compiled for a device."""
+    ) -> LoadedProgram | UnloadedProgram:
+        """A lowered program compiled for a device, which need not be there."""
         self._warn_of_unused_donations(lowered)
         self._warn_of_constants()
+        if clients.is_compile_only(sharding._device):
+            return compile_unloaded(lowered, sharding, compiler_options)
         return compile_module(lowered, sharding, compiler_options)
 
     def _warn_of_constants(self) -> None:
@@ -187,6 +193,13 @@ class Staged:
         """The program compiled for a device; the one that was compiled before if there is one."""
         found = self.programs.get(sharding)
         if found is None:
+            name = self.options.name
+            clients.check_runs(
+                sharding._device,
+                f"{name} cannot run on it",
+                f"call jit({name}).lower(...).compile() to see what it compiles to, or place the "
+                "arguments on a device out of dovetail.devices()",
+            )
             platform = clients.platform_of(sharding._device)
             start = time.perf_counter()
             lowered = self.lower((platform,))
@@ -492,12 +505,11 @@ class JitFunction:
         data = fastpath(program, leaves, result, committed, staged.describe)
         return result, data, data is None
 
-    def device_for(self, parts: Call) -> Any:
-        """The device that a call would run on."""
+    def place_for(self, parts: Call, describe: Callable[[int], str]) -> Any:
+        """The sharding that a call would run under, if arguments or options decide it, or None."""
         if self.options.device is not None:
-            return self.options.device
-        arrays = [leaf for leaf in parts.leaves if type(leaf) is Array]
-        return resolve_device(arrays, self.options.name)[0]._device
+            return as_sharding(self.options.device)
+        return resolve_place(parts.leaves, self.options.name, describe)
 
     def clear(self) -> None:
         """Forget what was staged and compiled."""

@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.core.runtime.plugin_buffers import PluginBuffer
 from dovetail.core.runtime.sharding import Sharding
 
 __all__ = ["Format", "Layout", "format_of"]
@@ -93,7 +94,9 @@ class Format:
 
 
 def format_of(buffer: Any, sharding: Any) -> Format:
-    """The format of a buffer of jaxlib."""
+    """The format of an array's buffer."""
+    if type(buffer) is PluginBuffer:
+        return Format(Layout(tuple(range(len(buffer.aval.shape)))), sharding)
     layout = buffer._pjrt_layout._xla_layout()
     bits = int(layout.element_size_in_bits())
     tiles = tuple(tuple(sizes) for sizes in layout.tiling())

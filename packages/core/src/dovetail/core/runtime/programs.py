@@ -18,12 +18,14 @@ from dovetail.core.runtime.arguments import argument_buffer
 from dovetail.core.runtime.array import Array, KeyArray, wrap, wrap_value
 from dovetail.core.runtime.failures import original
 from dovetail.core.runtime.host import physical_aval
+from dovetail.core.runtime.inspection import counted
 from dovetail.core.runtime.tokens import Token
 
 if TYPE_CHECKING:
+    from dovetail.core.lower.equations import EquationProgram
     from dovetail.core.lower.lowering import LoweredModule
 
-__all__ = ["LoadedProgram", "compile_module"]
+__all__ = ["LoadedProgram", "UnloadedProgram", "compile_module", "compile_unloaded"]
 
 
 class LoadedProgram:
@@ -62,7 +64,9 @@ class LoadedProgram:
         "sharding",
     )
 
-    def __init__(self, lowered: LoweredModule, executable: Any, sharding: Any) -> None:
+    def __init__(
+        self, lowered: LoweredModule | EquationProgram, executable: Any, sharding: Any
+    ) -> None:
         self.name = lowered.name
         self.executable = executable
         self.sharding = sharding
@@ -193,6 +197,58 @@ def _number(number: int) -> str:
     return f"argument {number}"
 
 
+class UnloadedProgram:
+    """A program that was compiled for a device which is not there: it can only be looked at.
+
+    Attributes:
+        name: The program's name.
+        executable: jaxlib's executable, or that of the backend.
+        sharding: Where it would run.
+        calls_host: Whether it calls Python.
+    """
+
+    __slots__ = ("calls_host", "executable", "name", "sharding")
+
+    def __init__(
+        self, lowered: LoweredModule | EquationProgram, executable: Any, sharding: Any
+    ) -> None:
+        self.name = lowered.name
+        self.executable = executable
+        self.sharding = sharding
+        self.calls_host = bool(lowered.host_callbacks)
+
+    @property
+    def device(self) -> Any:
+        """The device that it is for."""
+        return self.sharding._device
+
+    def hlo_text(self) -> str:
+        """The optimised program in XLA's language."""
+        return "\n\n".join(module.to_string() for module in self.executable.hlo_modules())
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes, by the compiler's names.
+
+        Where the compiler of the platform counts none (CUDA's), they are counted in the optimised
+        program as for a CPU: what is inside of calls of libraries is not seen.
+        """
+        found: Mapping[str, float]
+        try:
+            found = self.executable.cost_analysis()
+        except JaxRuntimeError as error:
+            if "UNIMPLEMENTED" not in str(error):
+                raise
+            found = counted(self.executable.hlo_modules()[0])
+        return found
+
+    def memory_analysis(self) -> Any:
+        """Bytes for arguments, results, temporaries and code, as attributes."""
+        return self.executable.get_compiled_memory_stats()
+
+    def __repr__(self) -> str:
+        return f"<UnloadedProgram {self.name} for {self.device!r}>"
+
+
 _INEXACT: Final = "fc"
 
 
@@ -215,7 +271,7 @@ def check_special_values(arrays: Sequence[Array], name: str) -> None:
 
 
 def compile_module(
-    lowered: LoweredModule,
+    lowered: LoweredModule | EquationProgram,
     sharding: Any,
     compiler_options: compilation.CompilerOptions | None = None,
 ) -> LoadedProgram:
@@ -237,3 +293,15 @@ def compile_module(
         inspect(sharding)
     executable = compilation.compile_executable(lowered, sharding, compiler_options)
     return LoadedProgram(lowered, executable, sharding)
+
+
+def compile_unloaded(
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: compilation.CompilerOptions | None = None,
+) -> UnloadedProgram:
+    """`compile_module` for a device that is only compiled for."""
+    for inspect in lowered.inspections:
+        inspect(sharding)
+    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    return UnloadedProgram(lowered, executable, sharding)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dovetail.core.base.bindings import _jax, xla_client
 from dovetail.core.base.config import default_device
+from dovetail.core.plugins.protocols import is_pjrt
 from dovetail.core.runtime import clients
 
 __all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding"]
@@ -122,6 +123,8 @@ class SingleDeviceSharding(_SingleDevice):
     _device_set: frozenset[Any]
     _internal_device_list: Any
     _memory_kind: str | None
+    _plugin_client: Any
+    """The client where the backend is written in Python; None for jaxlib's."""
 
     def __new__(cls, device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
         found = _interned.get((device, memory_kind))
@@ -140,7 +143,7 @@ class SingleDeviceSharding(_SingleDevice):
     @property
     def memory_kind(self) -> str | None:
         """The kind of memory that holds the data."""
-        return self._memory_kind
+        return self._memory_kind or _memory_kinds(self._device)[0]
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The same device with another of its memories."""
@@ -150,13 +153,14 @@ class SingleDeviceSharding(_SingleDevice):
         return _replicated
 
     def __repr__(self) -> str:
-        kind = self._memory_kind
-        memory = "" if kind == self._device.default_memory().kind else f", memory_kind={kind!r}"
+        kind = self.memory_kind
+        memory = "" if kind == _memory_kinds(self._device)[0] else f", memory_kind={kind!r}"
         return f"SingleDeviceSharding({self._device!r}{memory})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         device = self._device
-        return (_restore, (clients.platform_of(device), device.id, self._memory_kind))
+        clients.check_runs(device, "its shardings cannot be pickled", "pickle its number instead")
+        return (_restore, (clients.platform_of(device), device.id, self.memory_kind))
 
 
 _interned: Final[dict[tuple[Any, str | None], SingleDeviceSharding]] = {}
@@ -168,16 +172,19 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
         raise TypeError(
             f"SingleDeviceSharding takes a device, such as dovetail.devices()[0]; got {device!r}"
         )
-    default = device.default_memory().kind
+    kinds = _memory_kinds(device)
+    default = kinds[0]
     kind = default if memory_kind is None else memory_kind
-    kinds = [memory.kind for memory in device.addressable_memories()]
     if kind not in kinds:
         raise ValueError(f"{device!r} has no memory of kind {kind!r}; it has {', '.join(kinds)}")
     made: Any = _interned.get((device, kind))
     if made is None:
         base: Any = _jax.SingleDeviceSharding
         made = base.__new__(cls)
-        base.__init__(made, device, memory_kind=kind)
+        own = None if is_pjrt(device.client) else device.client
+        # Of devices that are not its own C++ would not find the memories.
+        base.__init__(made, device, memory_kind=kind if own is None else None)
+        made._plugin_client = own
         made._device_list = [device]
         made._device_set = frozenset((device,))
         made = _interned.setdefault((device, kind), made)
@@ -185,6 +192,15 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
         _interned[device, None] = made
     sharding: SingleDeviceSharding = made
     return sharding
+
+
+def _memory_kinds(device: Any) -> list[str]:
+    """The kinds of memory that a device has, the default one first."""
+    if not is_pjrt(device.client):
+        return ["device"]
+    default = device.default_memory().kind
+    kinds = [memory.kind for memory in device.addressable_memories()]
+    return [default, *(kind for kind in kinds if kind != default)]
 
 
 def _restore(platform: str, device_id: int, memory_kind: str | None) -> SingleDeviceSharding:

@@ -34,6 +34,8 @@ class Primitive:
         transposes_partly: whether `transpose` gets `Unwanted` for operands whose cotangents nobody
             asks for, to leave out what they take.
         has_effects: whether `effects` is to be asked.
+        calls_host: whether it calls Python, by its method `evaluate` where a program is computed
+            equation by equation.
         no_derivative: why the primitive has no jvp or transpose by nature, for messages and tests.
     """
 
@@ -42,6 +44,7 @@ class Primitive:
     accepts_zeros: ClassVar[bool] = False
     transposes_partly: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
+    calls_host: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
 
     def __init__(self) -> None:

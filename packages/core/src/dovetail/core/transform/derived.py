@@ -6,14 +6,20 @@ remembered for as long as the given jaxpr lives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from dovetail.core.base.limits import deeper
+from dovetail.core.base.source import describe
 from dovetail.core.basis.structural import instantiate
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal, Var
-from dovetail.core.ir.walk import dce, eval_jaxpr
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Literal, Var
+from dovetail.core.ir.walk import dce, eval_jaxpr, last_uses
+from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.scopes import Replay
 from dovetail.core.trace.zeros import Zero
 from dovetail.core.transform.batch import batch_flat, batched_aval, place_batch
@@ -32,6 +38,8 @@ from dovetail.core.transform.transposition import transpose_jaxpr
 
 #: For each argument or result, whether something holds for it.
 Flags = tuple[bool, ...]
+#: Computes an equation: from the primitive, its arguments and its parameters to its results.
+Compute = Callable[[Primitive, Sequence[Any], Mapping[str, Any]], Any]
 
 
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,19 +130,112 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
     return [type(v) is not Literal and v in found for v in closed.jaxpr.outvars]
 
 
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    """How the equations of jaxprs, nested ones included, are computed at the moment."""
+
+    compute: Compute | None
+    platform: str
+
+    def results(self, primitive: Primitive, operands: Sequence[Any], params: Any) -> Any:
+        """The results of an equation of a program that is run."""
+        out = NotImplemented
+        if self.compute is not None:
+            out = self.compute(primitive, operands, params)
+        if out is NotImplemented and primitive.calls_host:
+            evaluated: Any = primitive.evaluate(*operands, **params)  # type: ignore[attr-defined]
+            return list(map(np.asarray, evaluated))
+        return primitive.reference(*operands, **params) if out is NotImplemented else out
+
+
+_evaluation: Final[ContextVar[_Evaluation | None]] = ContextVar("evaluation", default=None)
+
+
+def evaluation_platform() -> str:
+    """The platform that `evaluate` computes for; ``"cpu"`` outside of it."""
+    evaluation = _evaluation.get()
+    return "cpu" if evaluation is None else evaluation.platform
+
+
+def evaluate(
+    closed: ClosedJaxpr,
+    args: Sequence[Any],
+    *,
+    platform: str,
+    compute: Compute | None = None,
+) -> list[Any]:
+    """Compute a jaxpr equation by equation, by the references of its primitives: an interpreter.
+
+    A backend without a compiler runs programs by it. Callbacks and printing are done, in order,
+    before it returns. Calls, branches and loops compute their bodies in the same way.
+
+    Args:
+        closed: the program.
+        args: its arguments, NumPy arrays.
+        platform: the platform that it is run for, by which `lax.platform_dependent` chooses.
+        compute: computes an equation in place of its reference: a function of the primitive, its
+            arguments (a sequence of NumPy arrays) and its parameters (a mapping). It returns what
+            the reference would, one array or, where ``primitive.multiple_results``, a sequence; or
+            `NotImplemented` to leave the equation to the reference.
+
+    Returns:
+        The results, NumPy arrays.
+
+    Raises:
+        MissingRuleError: a primitive has no reference, and `compute` does not compute it. As with
+            all errors from equations, a note names the equation's line in the user's program.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import numpy as np
+        >>> from dovetail.extend import evaluate
+        >>> evaluate(dt.make_jaxpr(lambda x: 2 * x)(1.0), [np.float32(3)], platform="toy")
+        [np.float32(6.0)]
+    """
+    token = _evaluation.set(_Evaluation(compute, platform))
+    try:
+        return reference_of(closed, args)
+    finally:
+        _evaluation.reset(token)
+
+
+@remembered
+def _ends(closed: ClosedJaxpr) -> list[list[Any]]:
+    return last_uses(closed.jaxpr)
+
+
 def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a jaxpr in plain NumPy, by the references of its primitives."""
+    """The results of a jaxpr in plain NumPy, by the references of its primitives, or by what
+    `evaluate` was given in their place."""
+    evaluation = _evaluation.get()
     jaxpr = closed.jaxpr
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if type(atom) is Literal else values[atom]
+        if type(atom) is not Literal:
+            return values[atom]
+        # A Python number would be one of 64 bits to NumPy.
+        return np.asarray(atom.val, atom.dtype)[()] if atom.aval.weak_type else atom.val
 
-    for eqn in jaxpr.eqns:
-        out = eqn.primitive.reference(*map(read, eqn.invars), **eqn.params)
-        outs = out if eqn.primitive.multiple_results else [out]
-        values.update(zip(eqn.outvars, outs, strict=True))
+    for eqn, ended in zip(jaxpr.eqns, _ends(closed), strict=True):
+        primitive = eqn.primitive
+        operands = [read(atom) for atom in eqn.invars]
+        try:
+            if evaluation is None:
+                out = primitive.reference(*operands, **eqn.params)
+            else:
+                out = evaluation.results(primitive, operands, eqn.params)
+        except Exception as error:
+            if eqn.traceback is not None and not getattr(error, "__notes__", None):
+                error.add_note(f"while computing {primitive.name} at {describe(eqn.traceback)}")
+            raise
+        outs = out if primitive.multiple_results else [out]
+        found = zip(eqn.outvars, outs, strict=True)
+        values.update((v, result) for v, result in found if type(v) is not DropVar)
+        del operands, out, outs
+        for v in ended:
+            del values[v]
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -156,6 +156,7 @@ class Observation(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    calls_host = True
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         return []

@@ -62,6 +62,8 @@ class ValueCallback(Primitive):
 class ReturningCallback(ValueCallback):
     """The results that a Python function returns."""
 
+    calls_host = True
+
     def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
         """A plain call: outside of programs there is nothing to compile."""
         return call_now(self.name, callback, args, result_avals, params.get("ordered", False))

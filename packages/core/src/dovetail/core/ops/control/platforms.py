@@ -11,6 +11,7 @@ from dovetail.core.hlo.platform_choice import by_platform
 from dovetail.core.ir.avals import make_aval
 from dovetail.core.ops.control.branches import Platforms, branch_of, choose
 from dovetail.core.trace.primitive import Primitive
+from dovetail.core.transform.derived import evaluation_platform
 
 if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
@@ -30,7 +31,7 @@ class PlatformIndex(Primitive):
         return _INDEX
 
     def reference(self, *, platforms: Platforms) -> Any:
-        return np.int32(branch_of("cpu", platforms) or 0)
+        return np.int32(branch_of(evaluation_platform(), platforms) or 0)
 
     def lower(self, context: Builder, *, platforms: Platforms) -> Any:
         return by_platform(
