@@ -31,6 +31,11 @@ def _run(*words, folder=None, **variables):
     )
 
 
+def _words(text):
+    """A text without its columns, whose widths depend on what is installed."""
+    return " ".join(text.split())
+
+
 def test_without_words_it_helps(capsys):
     assert dovetail.__main__.main([]) == 0
     assert "doctor" in capsys.readouterr().out
@@ -46,16 +51,16 @@ def test_a_sound_installation():
     answer = _run("doctor")
     assert answer.returncode == 0, answer.stdout
     for text in (
-        "cpu       ready            0         dovetail-cpu",
+        "cpu ready 0 dovetail-cpu",
         "cpu:0",
-        "cuda      cannot run here  200       dovetail-cuda",
+        "cuda cannot run here 200 dovetail-cuda",
         "Default platform: cpu",
         "highest priority (0)",
-        "numpy  dovetail-numpy",
+        "numpy dovetail-numpy",
         "Compilation cache: ",
         "No problems found.",
     ):
-        assert text in answer.stdout
+        assert text in _words(answer.stdout)
     assert answer.stderr == ""
 
 
@@ -63,11 +68,8 @@ def test_as_json():
     answer = _run("doctor", "--json")
     data = json.loads(answer.stdout)
     assert answer.returncode == data["exit_code"] == 0
-    assert {backend["platform"]: backend["state"] for backend in data["backends"]} == {
-        "cpu": "ready",
-        "cuda": "cannot run here",
-        "tpu": "cannot run here",
-    }
+    states = {b["platform"]: b["state"] for b in data["backends"] if b["priority"] >= 0}
+    assert states == {"cpu": "ready", "cuda": "cannot run here", "tpu": "cannot run here"}
     assert data["default_platform"] == "cpu"
     assert set(data["versions"]) >= {"python", "dovetail", "jaxlib", "numpy"}
     assert data["problems"] == []
@@ -86,10 +88,10 @@ def test_something_broken(install, source, phase, more):
     install.backend("bad", "import absent_driver" if more is None else source("bad", more=more))
     answer = _run("doctor", folder=install.folder)
     assert answer.returncode == 1
-    assert "bad       broken" in answer.stdout
+    assert "bad broken" in _words(answer.stdout)
     assert f"bad: failed at {phase}: " in answer.stdout
     assert f"bad (from acme-bad 1.0) failed at {phase}" in answer.stdout.partition("Problems")[2]
-    assert "cpu       ready" in answer.stdout
+    assert "cpu ready" in _words(answer.stdout)
 
 
 def test_a_plugin_that_exits_does_not_end_the_doctor(install):
@@ -104,7 +106,7 @@ def test_what_is_left_out_is_not_loaded(install):
     answer = _run("doctor", folder=install.folder, DOVETAIL_PLATFORMS="cpu")
     assert answer.returncode == 0
     assert "imported" not in answer.stdout
-    assert "bad       left out" in answer.stdout
+    assert "bad left out" in _words(answer.stdout)
     assert "DOVETAIL_PLATFORMS=cpu leaves it out" in answer.stdout
     assert "DOVETAIL_PLATFORMS=cpu names it first" in answer.stdout
 
@@ -129,7 +131,7 @@ def test_two_distributions_with_one_platform(install, source):
     answer = _run("doctor", folder=install.folder)
     assert answer.returncode == 1
     assert "zzz-cpu 1.0 and dovetail-cpu" in answer.stdout
-    assert "cpu       ready            0         dovetail-cpu" in answer.stdout
+    assert "cpu ready 0 dovetail-cpu" in _words(answer.stdout)
 
 
 def test_versions_that_do_not_match(install, source):
