@@ -6,18 +6,15 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import dovetail_cuda.capabilities
 import dovetail_cuda.plugin
-import dovetail_tpu.capabilities
 import dovetail_tpu.plugin
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins.protocols import Device, is_pjrt, missing_members
 from dovetail_cuda.runtime import client_options as cuda_options
-from dovetail_tpu.runtime import client_options as tpu_options
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -132,8 +129,6 @@ def test_the_newest_cuda_library_is_taken(monkeypatch, tmp_path):
     [
         (cuda_options, {"memory": 0.5}, "the cuda backend has no option memory; it has allocator"),
         (cuda_options, {"memory_fraction": "half"}, "memory_fraction has the wrong type: 'half'"),
-        (tpu_options, {"chips": 4}, "the tpu backend has no option chips"),
-        (tpu_options, {"max_inflight_computations": 0.5}, "must be an int, got 0.5"),
     ],
 )
 def test_accelerator_options_are_checked(check, options, expected):
@@ -144,42 +139,3 @@ def test_accelerator_options_are_checked(check, options, expected):
 
 def test_accelerator_options_reach_the_library():
     assert cuda_options({"memory_fraction": 0.5})["memory_fraction"] == 0.5
-    assert tpu_options({})["ml_framework_name"] == "dovetail"
-
-
-def _pci(folder: Path, vendor: str, device: str) -> None:
-    folder.mkdir(parents=True)
-    (folder / "vendor").write_text(f"{vendor}\n")
-    (folder / "device").write_text(f"{device}\n")
-
-
-def test_chips_are_told_from_network_cards(tmp_path):
-    _pci(tmp_path / "0", "0x1ae0", "0x0063")
-    _pci(tmp_path / "1", "0x1ae0", "0x0042")
-    _pci(tmp_path / "2", "0x10de", "0x0063")
-    (tmp_path / "3").mkdir()
-    assert dovetail_tpu.capabilities.count_chips(tmp_path) == 1
-    assert dovetail_tpu.capabilities.count_chips(tmp_path / "absent") == 0
-
-
-def test_a_tpu_without_its_library_is_broken(monkeypatch, manager):
-    monkeypatch.setattr(dovetail_tpu.plugin, "count_chips", lambda: 4)
-    monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
-    monkeypatch.setattr("importlib.util.find_spec", _has_nothing)
-    with pytest.raises(BackendUnavailableError, match=r"dovetail-tpu\[libtpu\]"):
-        manager.make_client("tpu")
-
-
-def test_the_tpu_library_can_be_named(monkeypatch, tmp_path):
-    file = tmp_path / "libtpu.so"
-    monkeypatch.setenv("TPU_LIBRARY_PATH", str(file))
-    with pytest.raises(FileNotFoundError, match="names no file"):
-        dovetail_tpu.capabilities.find_library()
-    file.write_bytes(b"")
-    assert dovetail_tpu.capabilities.find_library() == file
-
-
-@pytest.mark.parametrize(("chips", "expected"), [(0, {"TPU_SKIP_MDS_QUERY": "1"}), (4, {})])
-def test_the_cloud_is_asked_only_on_a_machine_with_chips(monkeypatch, manager, chips, expected):
-    monkeypatch.setattr(dovetail_tpu.plugin, "count_chips", lambda: chips)
-    assert manager.environment("tpu") == expected

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,20 @@ CHIPS: Final = {
     "0x0076": "7x",
 }
 """PCI device numbers of TPUs: Google's vendor number alone also names its network cards."""
+
+ENVIRONMENT_WITHOUT_CHIPS: Final[Mapping[str, str]] = {
+    # libtpu would ask the cloud's metadata server, which takes half a minute for each question.
+    "TPU_SKIP_MDS_QUERY": "1",
+    # It would lock the chips for one process; there are none, and several processes may compile.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    # It would write a folder of logs, and five lines to stderr about the machine being unknown.
+    # What it compiles for is what each program says, whatever is written here.
+    "TPU_LOG_DIR": "disabled",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+}
+"""What libtpu is told on a machine without chips, where programs are only compiled."""
 
 
 def count_chips(folder: Path = PCI_FOLDER) -> int:
@@ -54,7 +69,9 @@ def find_library() -> Path:
     named = os.environ.get("TPU_LIBRARY_PATH")
     if named:
         if not Path(named).is_file():
-            raise FileNotFoundError(f"TPU_LIBRARY_PATH={named} names no file")
+            raise FileNotFoundError(
+                f"TPU_LIBRARY_PATH={named} names no file: give the path of a libtpu.so, or unset it"
+            )
         return Path(named)
     spec = importlib.util.find_spec("libtpu")
     for folder in spec.submodule_search_locations or () if spec else ():
@@ -62,5 +79,6 @@ def find_library() -> Path:
         if path.is_file():
             return path
     raise FileNotFoundError(
-        'there is a TPU, but libtpu is not installed: pip install "dovetail-tpu[libtpu]"'
+        "libtpu, the compiler and driver of TPUs, is not installed: "
+        'pip install "dovetail-tpu[libtpu]"'
     )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from dovetail.extend import BackendInfo, Client, hookimpl
-from dovetail_tpu.capabilities import CAPABILITIES, PCI_FOLDER, count_chips, find_library
+from dovetail.extend import BackendInfo, Client, Device, hookimpl
+from dovetail_tpu.capabilities import (
+    CAPABILITIES,
+    ENVIRONMENT_WITHOUT_CHIPS,
+    PCI_FOLDER,
+    count_chips,
+    find_library,
+)
 
 
 @hookimpl
@@ -13,7 +19,7 @@ def dovetail_backend_info() -> BackendInfo:
     """Describe the backend: Google's TPUs, chosen over everything else."""
     return BackendInfo(
         platform="tpu",
-        api=(1, 0),
+        api=(1, 1),
         priority=300,
         description="Google TPUs, through libtpu",
         capabilities=CAPABILITIES,
@@ -31,12 +37,8 @@ def dovetail_probe(platform: str) -> str:
 
 @hookimpl
 def dovetail_environment(platform: str) -> Mapping[str, str]:
-    """Keep libtpu from asking the cloud about a machine without chips.
-
-    Where there are none (programs are then only compiled ahead of time), each question to the
-    metadata server takes half a minute to fail.
-    """
-    return {} if count_chips() else {"TPU_SKIP_MDS_QUERY": "1"}
+    """Keep libtpu from looking for what a machine without chips does not have."""
+    return {} if count_chips() else ENVIRONMENT_WITHOUT_CHIPS
 
 
 @hookimpl
@@ -45,8 +47,24 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
 
     Args:
         platform: `"tpu"`.
-        options: `max_inflight_computations` (int).
+        options: `max_inflight_computations` (int): how many programs may be under way.
     """
     from dovetail_tpu.runtime import make_client  # deferred: loads jaxlib
 
     return make_client(options)
+
+
+@hookimpl
+def dovetail_topology(platform: str, name: str, options: Mapping[str, object]) -> Sequence[Device]:
+    """Describe TPUs to compile for; libtpu does so without a chip.
+
+    Args:
+        platform: `"tpu"`.
+        name: generation and number of chips in each direction, such as `"v4:2x2x1"`; `""` for
+            `"v5e:2x2"`.
+        options: `chips_per_host_bounds` (three ints), `num_slices` (int), `wrap` (three bools: in
+            which directions the chips form a ring).
+    """
+    from dovetail_tpu.topologies import topology_devices  # deferred: loads jaxlib
+
+    return topology_devices(name, options)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jaxlib import xla_client
+from dovetail.extend import BackendUnavailableError, Client
+from dovetail.extend.pjrt import PjrtError, Plugin, load_plugin
+from dovetail_tpu.capabilities import count_chips, find_library
 
-from dovetail.extend import Client
-from dovetail_tpu.capabilities import find_library
-
-PLUGIN: Final = "tpu"
 OPTIONS: Final = ("max_inflight_computations",)
 
 
@@ -22,15 +20,23 @@ def client_options(options: Mapping[str, object]) -> dict[str, str | int]:
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
+        ValueError: an option's value makes no sense.
     """
     checked: dict[str, str | int] = {"ml_framework_name": "dovetail"}
     for name, value in options.items():
         if name not in OPTIONS:
             raise TypeError(f"the tpu backend has no option {name}; it has {', '.join(OPTIONS)}")
-        if not isinstance(value, int):
+        if type(value) is not int:
             raise TypeError(f"tpu option {name} must be an int, got {value!r}")
+        if value < 1:
+            raise ValueError(f"tpu option {name} must be at least 1, got {value}")
         checked[name] = value
     return checked
+
+
+def library() -> Plugin:
+    """libtpu, loaded on the first call."""
+    return load_plugin("tpu", find_library())
 
 
 def make_client(options: Mapping[str, object]) -> Client:
@@ -41,10 +47,18 @@ def make_client(options: Mapping[str, object]) -> Client:
 
     Returns:
         jaxlib's client on libtpu's C API.
+
+    Raises:
+        BackendUnavailableError: libtpu cannot use the chips.
     """
-    if not xla_client.pjrt_plugin_loaded(PLUGIN):
-        xla_client.load_pjrt_plugin_dynamically(PLUGIN, str(find_library()))
-    if not xla_client.pjrt_plugin_initialized(PLUGIN):
-        xla_client.initialize_pjrt_plugin(PLUGIN)
-    client: Client = xla_client.make_c_api_client(PLUGIN, client_options(options))
+    checked = client_options(options)
+    plugin = library()
+    try:
+        client: Client = plugin.make_client(checked)
+    except PjrtError as error:
+        raise BackendUnavailableError(
+            f"libtpu cannot use the {count_chips()} TPU chips of this machine. Only one process "
+            "can use them at a time: look whether another one does, and whether this one may open "
+            f"their files (/dev/accel* or /dev/vfio/*). libtpu says: {error.__cause__ or error}"
+        ) from error
     return client
