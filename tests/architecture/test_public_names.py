@@ -48,7 +48,7 @@ def test_every_public_module_is_listed(root):
     assert found == set(dovetail._MODULES)
 
 
-@pytest.mark.parametrize("name", ["lax", "numpy"])
+@pytest.mark.parametrize("name", ["extend", "lax", "numpy"])
 def test_stubs_are_the_tables(name):
     package = importlib.import_module(f"dovetail.{name}")
     declared = {}

@@ -1,58 +1,51 @@
 """The names promised to authors of plug-ins: backends, extensions, new primitives.
 
 They change only with `PLUGIN_API`; everything under `dovetail.core` may change with any release.
+Each name is loaded, with the module that it is in, when it is first used, so that a backend can
+describe itself without loading jaxlib. `dovetail.extend.pjrt` is for backends that bring a PJRT
+library.
 """
 
 from __future__ import annotations
 
-from dovetail.core.base.errors import BackendUnavailableError as BackendUnavailableError
-from dovetail.core.base.errors import MissingRuleError as MissingRuleError
-from dovetail.core.ir.avals import ShapedArray as ShapedArray
-from dovetail.core.ir.jaxpr import ClosedJaxpr as ClosedJaxpr
-from dovetail.core.ir.jaxpr import Jaxpr as Jaxpr
-from dovetail.core.ir.jaxpr import JaxprEqn as JaxprEqn
-from dovetail.core.ir.jaxpr import Literal as Literal
-from dovetail.core.ir.jaxpr import Var as Var
-from dovetail.core.plugins.failures import PluginFailure as PluginFailure
-from dovetail.core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
-from dovetail.core.plugins.hookspecs import ArrayMethods as ArrayMethods
-from dovetail.core.plugins.hookspecs import BackendInfo as BackendInfo
-from dovetail.core.plugins.hookspecs import CompileRequest as CompileRequest
-from dovetail.core.plugins.hookspecs import LoweringTable as LoweringTable
-from dovetail.core.plugins.hookspecs import hookimpl as hookimpl
-from dovetail.core.plugins.manager import manager as manager
-from dovetail.core.plugins.protocols import Buffer as Buffer
-from dovetail.core.plugins.protocols import Client as Client
-from dovetail.core.plugins.protocols import Device as Device
-from dovetail.core.plugins.protocols import Executable as Executable
-from dovetail.core.trace.explanation import explain as explain
-from dovetail.core.trace.primitive import RuntimePrimitive as Primitive
-from dovetail.core.trace.primitive import primitives as primitives
-from dovetail.core.transform.derived import evaluate as evaluate
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "PLUGIN_API",
-    "ArrayMethods",
-    "BackendInfo",
-    "BackendUnavailableError",
-    "Buffer",
-    "Client",
-    "ClosedJaxpr",
-    "CompileRequest",
-    "Device",
-    "Executable",
-    "Jaxpr",
-    "JaxprEqn",
-    "Literal",
-    "LoweringTable",
-    "MissingRuleError",
-    "PluginFailure",
-    "Primitive",
-    "ShapedArray",
-    "Var",
-    "evaluate",
-    "explain",
-    "hookimpl",
-    "manager",
-    "primitives",
-]
+# Module to the names that are in it. Type checkers read `__init__.pyi`; a test compares the two.
+_MODULES = {
+    "dovetail.core.base.errors": "BackendUnavailableError MissingRuleError",
+    "dovetail.core.ir.avals": "ShapedArray",
+    "dovetail.core.ir.jaxpr": "ClosedJaxpr Jaxpr JaxprEqn Literal Var",
+    "dovetail.core.plugins.failures": "PluginFailure",
+    "dovetail.core.plugins.hookspecs": (
+        "ArrayMethods BackendInfo CompileRequest LoweringTable PLUGIN_API hookimpl"
+    ),
+    "dovetail.core.plugins.manager": "manager",
+    "dovetail.core.plugins.protocols": "Buffer Client Device Executable",
+    "dovetail.core.runtime.fallback": "Fallback",
+    "dovetail.core.trace.explanation": "explain",
+    "dovetail.core.trace.primitive": "Primitive primitives",
+    "dovetail.core.transform.derived": "evaluate",
+}
+_ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
+# A primitive that is made of functions, not of a class.
+_ENTRIES["Primitive"] = ("dovetail.core.trace.primitive", "RuntimePrimitive")
+
+_SUBMODULES = ("pjrt",)
+
+__all__ = sorted((*_ENTRIES, *_SUBMODULES))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"dovetail.extend.{name}")
+    entry = _ENTRIES.get(name)
+    if entry is None:
+        raise AttributeError(f"module 'dovetail.extend' has no attribute {name!r}")
+    module, attribute = entry
+    value = globals()[name] = getattr(import_module(module), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,77 @@
+"""What a backend lacks, computed by another one: loudly, and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.base import config
+from dovetail.core.base.source import warn
+from dovetail.core.runtime import clients
+from dovetail.core.trace.primitive import Primitive
+from dovetail.core.trace.state import evaluation_trace, use_trace
+
+__all__ = ["Fallback"]
+
+
+class Fallback:
+    """Computes operations that a backend lacks on another platform.
+
+    A backend must not do so unless its user has asked for it: results travel, and what was bought
+    for speed stands still. Each primitive is warned of once, and counted each time.
+
+    Args:
+        lacking: the platform whose backend lacks operations.
+        platform: the platform that computes them.
+
+    Attributes:
+        counts: how often each primitive was computed, by its name.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> from dovetail.extend import Fallback
+        >>> fallback = Fallback("acme", "cpu")
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     fallback(lax.neg_p, [np.float32(1)], {})
+        array(-1., dtype=float32)
+        >>> fallback.counts
+        Counter({'neg': 1})
+    """
+
+    def __init__(self, lacking: str, platform: str) -> None:
+        self.lacking = lacking
+        self.platform = platform
+        self.counts: Counter[str] = Counter()
+
+    def __call__(
+        self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> Any:
+        """Compute an operation, as `evaluate` asks for it.
+
+        Args:
+            primitive: the operation.
+            operands: its arguments, NumPy arrays.
+            params: its parameters.
+
+        Returns:
+            The result, a NumPy array; a list of them where ``primitive.multiple_results``.
+
+        Raises:
+            BackendUnavailableError: the other platform is not installed, or cannot run here.
+        """
+        device = clients.local_devices(backend=self.platform)[0]
+        if primitive.name not in self.counts:
+            warn(
+                f"the platform {self.lacking!r} has no {primitive.name}: it is computed on "
+                f"{self.platform!r} instead, as was asked for, and its operands and results travel",
+                RuntimeWarning,
+            )
+        self.counts[primitive.name] += 1
+        with config.default_device(device), use_trace(evaluation_trace):
+            out = primitive.bind(*operands, **params)
+        return [np.asarray(o) for o in out] if primitive.multiple_results else np.asarray(out)
