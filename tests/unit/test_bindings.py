@@ -133,7 +133,7 @@ def test_host_copy_of_every_dtype(name: str, shape: tuple[int, ...], devices: li
         with pytest.raises(TypeError, match=f"jax to read {name}; convert it first"):
             bindings.host_copy(array)
         return
-    copy = bindings.host_copy(array)
+    copy = bindings.host_copy(array)[0]
     assert (copy.dtype, copy.shape) == (value.dtype, shape)
     np.testing.assert_array_equal(copy.astype(np.complex64), value.astype(np.complex64))
     assert ("jax" in sys.modules) == before
@@ -141,7 +141,7 @@ def test_host_copy_of_every_dtype(name: str, shape: tuple[int, ...], devices: li
 
 def test_host_copy_outlives_the_array(devices: list[Any]) -> None:
     value = np.arange(1000).astype("bfloat16")
-    copy = bindings.host_copy(put([value], (1000,), devices[:1], xc.HloSharding.replicate()))
+    copy, _ = bindings.host_copy(put([value], (1000,), devices[:1], xc.HloSharding.replicate()))
     for _ in range(5):
         put([np.zeros(1000, "bfloat16")], (1000,), devices[:1], xc.HloSharding.replicate())
     np.testing.assert_array_equal(copy.astype("float32"), value.astype("float32"))
@@ -172,7 +172,7 @@ def test_host_copy_of_sharded_arrays(
         "replicated": xc.HloSharding.replicate,
     }[kind]()
     array = put([part.astype(dtype) for part in parts], WHOLE.shape, devices, hlo_sharding)
-    copy = bindings.host_copy(array)
+    copy = bindings.host_copy(array)[0]
     assert copy.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(copy.astype("float32"), WHOLE)
 

@@ -19,6 +19,7 @@ from dovetail.core.runtime import clients
 from dovetail.core.runtime.compilation import compile_options
 from dovetail.core.runtime.disk_cache import host_processor
 from dovetail.core.runtime.jit import JitOptions, Staged
+from dovetail.core.runtime.pjrt import library_text
 from dovetail.core.runtime.programs import LoadedProgram
 from dovetail.core.runtime.sharding import as_sharding
 from dovetail.core.transform.referencing import Uses
@@ -248,8 +249,9 @@ def _facts(device: Any) -> dict[str, Any]:
         "dovetail": dovetail.__version__,
         "jaxlib": ".".join(map(str, JAXLIB_VERSION)),
         "runtime": device.client.platform_version,
+        "library": library_text(device.client, exact=False),
         "device": device.device_kind,
-        "processor": host_processor() if platform == "cpu" else "",
+        "processor": host_processor() if "cpu" in (platform, device.client.platform) else "",
     }
 
 

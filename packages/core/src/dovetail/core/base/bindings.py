@@ -345,17 +345,24 @@ _NARROWER_THAN_A_BYTE = frozenset(
 )
 
 
-def _host_copy_old(impl: Any) -> np.ndarray[Any, Any]:
+def _host_copy_old(impl: Any) -> tuple[np.ndarray[Any, Any], bool]:
     """`host_copy` for jaxlib before 0.11, which has no call for it that leaves jax alone."""
     aval = impl.aval
     dtype = aval.dtype
     if len(impl._sharding._internal_device_list) > 1:
-        return _assemble_shards(impl)
+        return _assemble_shards(impl), True
     if dtype.kind != "V" and dtype.isbuiltin == 1:
-        return np.asarray(impl)
-    if dtype.name in _NARROWER_THAN_A_BYTE:
-        raise TypeError(f"jaxlib before 0.11 imports jax to read {dtype.name}; convert it first")
-    return _view_through_dlpack(impl, aval.shape, dtype)  # type: ignore[no-any-return]
+        value = np.asarray(impl)
+        if value.dtype == dtype:
+            return value, False
+        # An array of objects: the memory is not the host's.
+    elif impl.platform() == "cpu":
+        if dtype.name in _NARROWER_THAN_A_BYTE:
+            raise TypeError(
+                f"jaxlib before 0.11 imports jax to read {dtype.name}; convert it first"
+            )
+        return _view_through_dlpack(impl, aval.shape, dtype), False
+    return impl._single_device_array_to_np_array_did_copy()  # type: ignore[no-any-return]
 
 
 def _assemble_shards(impl: Any) -> np.ndarray[Any, Any]:
@@ -392,17 +399,18 @@ def _shard_slices(hlo_sharding: Any, shape: tuple[int, ...], position: int) -> t
     return tuple(slices)
 
 
-def _host_copy_new(impl: Any) -> np.ndarray[Any, Any]:
-    return impl._to_np_array_did_copy()[0]  # type: ignore[no-any-return]
+def _host_copy_new(impl: Any) -> tuple[np.ndarray[Any, Any], bool]:
+    return impl._to_np_array_did_copy()  # type: ignore[no-any-return]
 
 
-host_copy: Callable[[Any], np.ndarray[Any, Any]] = (
+host_copy: Callable[[Any], tuple[np.ndarray[Any, Any], bool]] = (
     _host_copy_new if hasattr(_jax.ArrayImpl, "_to_np_array_did_copy") else _host_copy_old
 )
 """The value of a jaxlib array as a NumPy array, of every dtype; waits until it is computed.
 
-The result may be a read-only view of the device's memory. No import of jax is caused, except on
-jaxlib before 0.11 for arrays on several devices. What `is_unreadable` names is refused.
+The second result says whether it was copied; otherwise it is a read-only view of the buffer's
+memory. No import of jax is caused, except on jaxlib before 0.11 for arrays on several devices, and
+on devices with memory of their own. What `is_unreadable` names is refused.
 """
 
 
@@ -417,7 +425,7 @@ def copy_to_host_async(impl: Any) -> None:
         return  # what is written in Python is on the host
     if hasattr(_jax, "batched_copy_to_host_async"):
         _jax.batched_copy_to_host_async([impl])
-    elif impl.platform() != "cpu":  # there is nothing to copy on the CPU
+    elif impl.platform() != "cpu":  # there is nothing to copy on the CPU, by jaxlib's name
         impl._copy_single_device_array_to_host_async()
 
 

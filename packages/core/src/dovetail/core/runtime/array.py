@@ -186,7 +186,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def platform(self) -> str:
         """The name of the platform that the array is on, such as "cpu"."""
-        return str(self._any_buffer().platform())
+        return clients.platform_of(self._any_buffer()._sharding._device)
 
     @property
     def committed(self) -> bool:

@@ -145,7 +145,7 @@ def copy(buffer: Buffer) -> Buffer:
 def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     """The value of a buffer as a read-only NumPy array; waits until it is computed.
 
-    On the CPU the array is a view of the buffer's memory. Elsewhere the host's copy is kept with
+    Where the memory is the host's the array is a view of it, otherwise the host's copy is kept with
     the buffer.
 
     Raises:
@@ -158,15 +158,15 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     if kept is not None:
         known: np.ndarray[Any, Any] = kept
         return known
-    dtype = buffer.aval.dtype
     if type(buffer) is PluginBuffer:
-        value = buffer.read()
+        value, copied = buffer.read(), True
+    elif is_unreadable(buffer.aval.dtype):
+        value, copied = _read_converted(buffer), True
     else:
-        value = _read_converted(buffer) if is_unreadable(dtype) else host_copy(buffer)
+        value, copied = host_copy(buffer)
     if value.flags.writeable:
         value.flags.writeable = False
-    if buffer.platform() != "cpu":
-        # A view kept on the CPU would hold the buffer that holds it.
+    if copied:  # a view that is kept would hold the buffer that holds it
         buffer._npy_value = value
     return value
 

@@ -159,11 +159,10 @@ def _as_array(arg: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
         arg = literal_value(arg)
     if type(arg) is not Array and type(arg) is not KeyArray:
         return array_from_value(arg, aval, place)
-    buffer = arg._buffer
     arg._check()
-    if place is None or buffer.platform() == "cpu":
+    if place is None or arg.platform() == "cpu":
         return arg
-    return wrap_as(arg, buffers.move(buffer, place, False))
+    return wrap_as(arg, buffers.move(arg._buffer, place, False))
 
 
 # ---------------------------------------------------------------------------------------- results

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from dovetail.core.base import caches, config
 from dovetail.core.base.errors import CompilationCacheWarning
+from dovetail.core.runtime.pjrt import library_text
 
 __all__ = ["DiskCache", "current", "default_folder", "entry_key", "host_processor"]
 
@@ -82,12 +83,13 @@ def _backend_fingerprint(platform: str, client: Any, device_list: Any) -> str:
         f"jaxlib {bindings_version}",
         f"platform {platform}",
         f"version {client.platform_version}",
+        f"library {library_text(client, exact=True)}",
         f"kinds {[device.device_kind for device in devices]}",
         f"devices {len(client.devices())} processes {sorted({d.process_index for d in devices})}",
         f"coordinates {[getattr(device, 'coords', None) for device in devices]}",
         f"flags {os.environ.get('XLA_FLAGS', '')} {os.environ.get('LIBTPU_INIT_ARGS', '')}",
     ]
-    if platform == "cpu":
+    if "cpu" in (platform, getattr(client, "platform", "")):  # some plug-ins compile for the host
         parts.append(host_processor())
     return "\n".join(parts)
 

@@ -146,10 +146,8 @@ def dlpack_device(array: Array) -> tuple[int, int]:
         raise BufferError("an array on several devices cannot be exchanged through DLPack")
     if type(array._buffer) is PluginBuffer:
         return CPU, 0  # whatever its backend holds it in, it gives a copy on the host
-    code = _PLATFORM_CODES.get(clients.platform_of(device))
-    if code is None:
-        raise BufferError(f"DLPack knows no devices like {device!r}")
-    if code == CPU:
+    code = _PLATFORM_CODES.get(clients.platform_of(device), CPU)
+    if code == CPU:  # or unknown to DLPack, so that a copy on the host is given
         return CPU, 0
     return code, int(device.local_hardware_id)
 
@@ -173,8 +171,9 @@ def to_capsule(
     buffer = array._buffer
     present = dlpack_device(array)
     copied = False
-    foreign = type(buffer) is PluginBuffer
-    if foreign or (dl_device is not None and tuple(map(int, dl_device)) != present):
+    unknown = clients.platform_of(array.device) not in _PLATFORM_CODES
+    elsewhere = dl_device is not None and tuple(map(int, dl_device)) != present
+    if unknown or type(buffer) is PluginBuffer or elsewhere:
         if dl_device is not None and int(dl_device[0]) != CPU:
             raise BufferError(
                 f"an array on {array.device!r} is not exported to another accelerator"
@@ -203,11 +202,12 @@ def address(buffer: Any) -> int:
     buffer.block_until_ready()
     if type(buffer) is PluginBuffer:
         raise BufferError(f"arrays of the platform {buffer.platform()!r} have no address")
-    if buffer.platform() == "cpu":
+    platform = clients.platform_of(buffer._sharding._device)
+    if platform == "cpu":
         if buffer.aval.dtype.name not in ("int2", "int4", "uint2", "uint4", "int1", "uint1"):
             location: int = buffers.read(buffer).__array_interface__["data"][0]
             return location
-    elif is_supported_dtype(buffer.aval.dtype):
+    elif platform in _PLATFORM_CODES and is_supported_dtype(buffer.aval.dtype):
         tensor = _tensor(_jax.buffer_to_dlpack_managed_tensor(buffer))
         return int(tensor.data or 0) + int(tensor.byte_offset)
     return int(buffer.unsafe_buffer_pointer())
