@@ -31,8 +31,8 @@ class ShapeDtypeStruct:
     Args:
         shape: sizes of the dimensions.
         dtype: the dtype.
-        sharding: where the array would be placed: `jit(f).lower` and `compile` see to it, also where
-            the device is only compiled for.
+        sharding: where the array would be placed; `jit(f).lower(...).compile()` compiles for its
+            device, also for one that need not be there.
         weak_type: whether the dtype yields to others in promotion.
         is_ref: whether it stands for a mutable reference to such an array.
 

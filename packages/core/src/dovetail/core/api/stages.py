@@ -136,8 +136,9 @@ class Traced(Stage):
         Args:
             lowering_platforms: the platforms to lower for; by default that of the device which the
                 program would run on: the one that `jit` was given, or arguments are committed to,
-                also by the sharding of a `ShapeDtypeStruct`, or else the default one. With several, the module takes as its first argument the number of
-                the one that it runs on. None of them has to be present.
+                also by the sharding of a `ShapeDtypeStruct`, or else the default one. With several,
+                the module takes as its first argument the number of the one that it runs on. None
+                of them has to be present.
 
         Raises:
             TypeError: `lowering_platforms` is no sequence of names.

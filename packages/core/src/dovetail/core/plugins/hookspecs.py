@@ -310,9 +310,11 @@ def dovetail_topology(
         options: the user's further options.
 
     Returns:
-        The devices, by increasing id, all of one client, which has a method `compile` instead of
-        `compile_and_load`: those of jaxlib's topologies are such. None where nothing can be
-        compiled ahead of time.
+        The devices, by increasing id, all of one client: those of
+        `dovetail.extend.pjrt.Plugin.topology_devices`, say. Of a client that is written in Python
+        nothing is asked but ``compile(request)``, for a program with the methods
+        ``hlo_modules()``, ``cost_analysis()`` and ``get_compiled_memory_stats()`` of jaxlib's. None
+        where nothing can be compiled ahead of time.
 
     Raises:
         ValueError: there is no hardware of that name, or an option has a wrong value; say which

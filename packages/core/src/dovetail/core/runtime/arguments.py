@@ -191,12 +191,15 @@ def _mismatch(
         f"{clients.described(device)}"
         for name, n, device in zip(names, numbers, devices, strict=True)
     ]
-    advice = "Move one of them with dovetail.device_put(x, device), or make it without a device"
+    advice = (
+        "Move one of them with dovetail.device_put(x, device), or make it without a device, so that "
+        "it follows the others"
+    )
     if any(map(clients.is_compile_only, devices)):
-        advice = "Give the shardings of all of them one device, or leave them out"
+        advice = "Give all of them shardings on one device, or leave out those of all but one"
     return DeviceMismatchError(
         f"{function} got arguments that are committed to different devices: {lines[0]}, and "
-        f"{lines[1]}. {advice}, so that it follows the others"
+        f"{lines[1]}. {advice}"
     )
 
 

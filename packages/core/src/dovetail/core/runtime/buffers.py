@@ -79,6 +79,7 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         committed: Whether the data sticks to that device.
     """
     if sharding._plugin_client is not None:
+        clients.check_runs(sharding._device, *_NO_MEMORY)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
         return PluginBuffer([data], aval, sharding, committed)
     try:

@@ -375,7 +375,7 @@ def _compile(
     )
     try:
         executable = manager().compile(request)
-        if is_pjrt(client):
+        if is_pjrt(client) or not load:
             return executable
         tokens = bool(host_effects(lowered.effects))
         count = len(lowered.out_avals) + tokens
@@ -385,6 +385,12 @@ def _compile(
             raise ValueError(
                 f"compiler_options={dict(compiler_options or {})!r}: {error}"
             ) from error
+        if "RESOURCE_EXHAUSTED" in str(error):
+            error.add_note(
+                f"The program {lowered.name} needs more memory than {device_list[0]!r} has: compute "
+                "it in parts (lax.map, lax.scan), donate arguments that are not used again "
+                "(donate_argnums), or keep fewer values for the backward pass (checkpoint)"
+            )
         raise
 
 
