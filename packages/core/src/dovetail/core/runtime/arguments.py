@@ -192,8 +192,8 @@ def _mismatch(
         for name, n, device in zip(names, numbers, devices, strict=True)
     ]
     advice = (
-        "Move one of them with dovetail.device_put(x, device), or make it without a device, so that "
-        "it follows the others"
+        "Move one of them with dovetail.device_put(x, device), or make it without a device, so "
+        "that it follows the others"
     )
     if any(map(clients.is_compile_only, devices)):
         advice = "Give all of them shardings on one device, or leave out those of all but one"

@@ -387,8 +387,8 @@ def _compile(
             ) from error
         if "RESOURCE_EXHAUSTED" in str(error):
             error.add_note(
-                f"The program {lowered.name} needs more memory than {device_list[0]!r} has: compute "
-                "it in parts (lax.map, lax.scan), donate arguments that are not used again "
+                f"The program {lowered.name} needs more memory than {device_list[0]!r} has: "
+                "compute it in parts (lax.map, lax.scan), donate arguments that are not used again "
                 "(donate_argnums), or keep fewer values for the backward pass (checkpoint)"
             )
         raise
