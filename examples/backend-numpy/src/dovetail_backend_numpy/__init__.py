@@ -1,1 +1,1 @@
-"""A backend of dovetail without a compiler: it computes programs equation by equation in NumPy."""
+"""The platform numpy of dovetail, which finds it by its entry point."""

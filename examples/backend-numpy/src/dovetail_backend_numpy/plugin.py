@@ -10,7 +10,7 @@ from dovetail.extend import BackendInfo, hookimpl
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """Describe the backend: never the default where another one can run."""
+    """Describe the backend: with this priority it is never the default."""
     return BackendInfo(
         platform="numpy",
         api=(1, 1),
@@ -24,15 +24,21 @@ def dovetail_backend_info() -> BackendInfo:
 
 
 @hookimpl
+def dovetail_probe(platform: str) -> str:
+    """Say whether the hardware is there: "" if it is, otherwise which is not, in a sentence."""
+    return ""
+
+
+@hookimpl
 def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Any:
     """Create the client.
 
     Args:
         platform: `"numpy"`.
         options: `num_devices` (int, default 1): how many devices; `fallback` (str, default that
-            of the environment variable `NUMPY_DEVICE_FALLBACK`, or none): the platform that
-            computes operations for which there is no rule.
+            of the environment variable `NUMPY_FALLBACK`, or none): the platform that computes
+            operations for which there is no rule.
     """
-    from numpy_device.runtime import Client  # deferred: loads NumPy
+    from dovetail_backend_numpy.runtime import Client  # deferred: loads NumPy
 
     return Client(options)

@@ -1,7 +1,8 @@
 """Operations that this backend computes by rules of its own.
 
-A primitive without one is computed by its `reference`, which is plain NumPy too, written to be
-right and not to be fast: here is what is worth more. A rule has the signature of the reference.
+A primitive without one is computed by its `reference`, which is plain NumPy, written to be right
+and not to be fast. A rule has the signature of the reference, and gives `NotImplemented` where it
+leaves the case to that; `dovetail.extend.explain("dot_general")` shows where the reference is.
 """
 
 from __future__ import annotations

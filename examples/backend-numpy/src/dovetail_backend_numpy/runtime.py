@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.extend import CompileRequest, Fallback, MissingRuleError, evaluate
-from numpy_device.rules import RULES
+from dovetail_backend_numpy.rules import RULES
 
 OPTIONS = ("fallback", "num_devices")
 
@@ -27,10 +27,14 @@ class Device:
     client: Client
     process_index: int = 0
     platform: str = "numpy"
-    device_kind: str = "NumPy"
+    device_kind: str = "host"
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """Bytes in use and limits; None, since nothing is counted."""
+        return None
 
     def __repr__(self) -> str:
-        return f"NumpyDevice(id={self.id})"
+        return f"{self.platform}:{self.id}"
 
 
 class Buffer:
@@ -85,16 +89,15 @@ class Executable:
     def compute(self, primitive: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """One equation: by this backend's rule, by the primitive's reference, or not at all."""
         rule = RULES.get(primitive.name)
-        if rule is not None:
-            return rule(*operands, **params)
-        if primitive.has_rule("reference"):
-            return NotImplemented
+        result = NotImplemented if rule is None else rule(*operands, **params)
+        if result is not NotImplemented or primitive.has_rule("reference"):
+            return result
         if self.fallback is not None:
             return self.fallback(primitive, operands, params)
         raise MissingRuleError(
-            f"the platform numpy has no {primitive.name!r}: add a rule to numpy_device.rules, give "
-            "the primitive a reference, or set NUMPY_DEVICE_FALLBACK=cpu to have the CPU backend "
-            "compute it"
+            f"the platform numpy has no {primitive.name!r}: add a rule for it to "
+            "dovetail_backend_numpy.rules, give the primitive a reference, or set "
+            "NUMPY_FALLBACK=cpu to have the CPU backend compute it"
         )
 
     def as_text(self) -> str:
@@ -118,15 +121,14 @@ class Client:
     def __init__(self, options: Mapping[str, object]) -> None:
         unknown = sorted(set(options) - set(OPTIONS))
         if unknown:
-            raise TypeError(
-                f"the numpy backend has no option {', '.join(unknown)}; it has {', '.join(OPTIONS)}"
-            )
+            known = ", ".join(OPTIONS)
+            raise TypeError(f"the numpy backend has no option {unknown[0]}; it has {known}")
         count = options.get("num_devices", 1)
         if type(count) is not int:
             raise TypeError(f"numpy option num_devices must be an int, got {count!r}")
         if count < 1:
             raise ValueError(f"numpy option num_devices must be positive, got {count}")
-        fallback = options.get("fallback", os.environ.get("NUMPY_DEVICE_FALLBACK", ""))
+        fallback = options.get("fallback", os.environ.get("NUMPY_FALLBACK", ""))
         if not isinstance(fallback, str):
             raise TypeError(f"numpy option fallback must be a platform's name, got {fallback!r}")
         self.fallback = Fallback("numpy", fallback) if fallback else None
@@ -154,9 +156,7 @@ class Client:
 
     def compile(self, request: CompileRequest) -> Executable:
         """Prepare a program."""
-        if request.options:
-            raise ValueError(
-                f"the numpy backend compiles nothing, and has no compiler option "
-                f"{', '.join(sorted(request.options))}"
-            )
+        unknown = sorted(set(request.options) - {"optimization_level"})
+        if unknown:
+            raise ValueError(f"the numpy backend has no compiler option {', '.join(unknown)}")
         return Executable(request, self.fallback)

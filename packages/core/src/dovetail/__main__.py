@@ -1,4 +1,4 @@
-"""`python -m dovetail`: the doctor, from the command line."""
+"""`python -m dovetail`: the doctor, and new backends, from the command line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,10 +29,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "versions, and the default platform. Exit code 1: something that is installed is broken.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
+    backend = commands.add_parser(
+        "new-backend",
+        help="write the distribution of a new backend",
+        description="Write the distribution dovetail-backend-NAME: a backend that works, to be "
+        "installed and changed. docs/write-a-backend.md goes on from there.",
+    )
+    backend.add_argument("name", metavar="NAME", help="the platform's name, such as acme")
+    backend.add_argument(
+        "--kind",
+        choices=("equations", "pjrt"),
+        default="equations",
+        help="a runtime in Python that computes programs equation by equation (the default), or a "
+        "PJRT library",
+    )
+    backend.add_argument(
+        "--folder", type=Path, default=Path(), help="where to write; the current folder by default"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         parser.print_help()
         return 0
+    if chosen.command == "new-backend":
+        return _write_backend(chosen.name, chosen.folder, chosen.kind)
     # The doctor tells every failure itself.
     warnings.simplefilter("ignore", RuntimeWarning)
     try:
@@ -40,6 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"dovetail cannot start: {type(error).__name__}: {error}\n")
         return 1
     return run_doctor(as_data=chosen.json)
+
+
+def _write_backend(name: str, folder: Path, kind: str) -> int:
+    from dovetail.core.plugins.new_backend import new_backend  # deferred: the doctor needs none
+
+    try:
+        written = new_backend(name, folder, kind)
+    except (ValueError, OSError) as error:
+        sys.stdout.write(f"new-backend: {error}\n")
+        return 1
+    distribution = folder / written[-1].relative_to(folder).parts[0]
+    shown = distribution if distribution.is_absolute() else f"./{distribution}"
+    lines = [*map(str, written), "", f"Next: pip install {shown}"]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from dovetail.core.base.source import warn
 from dovetail.core.runtime import clients
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import evaluation_trace, use_trace
+from dovetail.core.transform.derived import evaluation_place
 
 __all__ = ["Fallback"]
 
@@ -26,6 +27,9 @@ class Fallback:
     Args:
         lacking: the platform whose backend lacks operations.
         platform: the platform that computes them.
+
+    Raises:
+        ValueError: the two are one.
 
     Attributes:
         counts: how often each primitive was computed, by its name.
@@ -44,6 +48,8 @@ class Fallback:
     """
 
     def __init__(self, lacking: str, platform: str) -> None:
+        if lacking == platform:
+            raise ValueError(f"the platform {lacking!r} cannot compute what it lacks itself")
         self.lacking = lacking
         self.platform = platform
         self.counts: Counter[str] = Counter()
@@ -66,8 +72,10 @@ class Fallback:
         """
         device = clients.local_devices(backend=self.platform)[0]
         if primitive.name not in self.counts:
+            place = evaluation_place()
             warn(
-                f"the platform {self.lacking!r} has no {primitive.name}: it is computed on "
+                f"the platform {self.lacking!r} has no {primitive.name}"
+                f"{f' (used at {place})' if place else ''}: it is computed on "
                 f"{self.platform!r} instead, as was asked for, and its operands and results travel",
                 RuntimeWarning,
             )

@@ -17,7 +17,7 @@ import numpy as np
 from dovetail.core.base.limits import deeper
 from dovetail.core.base.source import describe
 from dovetail.core.basis.structural import instantiate
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Literal, Var
+from dovetail.core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail.core.ir.walk import dce, eval_jaxpr, last_uses
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.scopes import Replay
@@ -130,17 +130,20 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
     return [type(v) is not Literal and v in found for v in closed.jaxpr.outvars]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Evaluation:
     """How the equations of jaxprs, nested ones included, are computed at the moment."""
 
     compute: Compute | None
     platform: str
+    place: Any = None
 
-    def results(self, primitive: Primitive, operands: Sequence[Any], params: Any) -> Any:
+    def results(self, eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
         """The results of an equation of a program that is run."""
+        primitive, params = eqn.primitive, eqn.params
         out = NotImplemented
         if self.compute is not None:
+            self.place = eqn.traceback
             out = self.compute(primitive, operands, params)
         if out is NotImplemented and primitive.calls_host:
             evaluated: Any = primitive.evaluate(*operands, **params)  # type: ignore[attr-defined]
@@ -155,6 +158,14 @@ def evaluation_platform() -> str:
     """The platform that `evaluate` computes for; ``"cpu"`` outside of it."""
     evaluation = _evaluation.get()
     return "cpu" if evaluation is None else evaluation.platform
+
+
+def evaluation_place() -> str:
+    """The line of the user's program whose equation is being computed by what `evaluate` was given;
+    empty outside of it."""
+    evaluation = _evaluation.get()
+    place = None if evaluation is None else evaluation.place
+    return "" if place is None else describe(place)
 
 
 def evaluate(
@@ -225,7 +236,7 @@ def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
             if evaluation is None:
                 out = primitive.reference(*operands, **eqn.params)
             else:
-                out = evaluation.results(primitive, operands, eqn.params)
+                out = evaluation.results(eqn, operands)
         except Exception as error:
             if eqn.traceback is not None and not getattr(error, "__notes__", None):
                 error.add_note(f"while computing {primitive.name} at {describe(eqn.traceback)}")

@@ -1,0 +1,404 @@
+"""Backends written in Python: the example, `Fallback`, and what core says of broken ones."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail.core.base import config
+from dovetail.core.base.errors import (
+    BackendUnavailableError,
+    DeletedArrayError,
+    DeviceMismatchError,
+    MissingRuleError,
+)
+from dovetail.core.plugins.new_backend import new_backend
+from dovetail.core.runtime import clients
+from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy"
+
+
+@pytest.fixture(scope="module")
+def example():
+    """The modules of the example's distribution."""
+    sys.path.insert(0, str(EXAMPLE / "src"))
+    import dovetail_backend_numpy.plugin as plugin
+    import dovetail_backend_numpy.runtime as runtime
+
+    yield plugin, runtime
+    sys.path.remove(str(EXAMPLE / "src"))
+    for name in [n for n in sys.modules if n.startswith("dovetail_backend_numpy")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def register():
+    """Register a backend for one test, and forget its client afterwards."""
+    names = []
+
+    def add(plugin, platform):
+        name = f"backend of the test {len(names)}"
+        manager().register(plugin, name)
+        names.append((name, platform))
+        return platform
+
+    yield add
+    for name, platform in names:
+        manager().unregister(name)
+        clients._clients.pop(platform, None)
+        clients._failures.pop(platform, None)
+    dt.clear_caches()
+
+
+def backend(platform, client, programs="jaxpr"):
+    """A plug-in around a client."""
+
+    class Plugin:
+        @hookimpl
+        def dovetail_backend_info(self):
+            return BackendInfo(platform, api=(1, 1), priority=-1, programs=programs)
+
+        @hookimpl
+        def dovetail_make_client(self, platform, options):
+            return client
+
+    return Plugin()
+
+
+@pytest.fixture
+def device(example, register):
+    register(example[0], "numpy")
+    return dt.devices("numpy")[0]
+
+
+@pytest.fixture
+def devices(example, register):
+    """Two devices of a client, on a platform of their own."""
+    client = example[1].Client({"num_devices": 2})
+    register(backend("pair", client), "pair")
+    return dt.devices("pair")
+
+
+def test_the_example_is_what_new_backend_writes(tmp_path):
+    written = new_backend("numpy", tmp_path)
+    own = {path.name: path.read_text() for path in EXAMPLE.rglob("*.py")}
+    made = {path.name: path.read_text() for path in written if path.suffix == ".py"}
+    assert own.keys() == made.keys()
+    assert own["runtime.py"] == made["runtime.py"]
+    assert sum(map(len, map(str.splitlines, own.values()))) <= 400
+
+
+PROGRAMS = {
+    "arithmetic": lambda x: x * 2 + jnp.sin(x),
+    "product": lambda x: jnp.dot(x, x) * jnp.outer(x, x),
+    "gradient": dt.grad(lambda x: jnp.sum(jnp.tanh(x) ** 2)),
+    "hessian": dt.hessian(lambda x: jnp.sum(x**3)),
+    "batch": dt.vmap(lambda a: lax.while_loop(lambda c: c < 5, lambda c: c + a + 1, a)),
+    "scan": lambda x: lax.scan(lambda c, a: (c + a, c * a), 0.0, x),
+    "branches": lambda x: lax.cond(x[0] > 0, jnp.cos, jnp.exp, x),
+    "linear algebra": lambda x: jnp.linalg.inv(jnp.diag(x + 2)),
+    "random": lambda x: dt.random.normal(dt.random.key(0), (3,)) + x[:3],
+    "keys": lambda x: dt.random.split(dt.random.key(3)),
+    "nothing": lambda x: (),
+    "constants": lambda x: (x, np.arange(3), 4),
+    "callback": lambda x: dt.pure_callback(lambda y: np.asarray(y) * 2, x, x),
+    "a platform's branch": lambda x: lax.platform_dependent(x, cpu=lambda x: x, numpy=lambda x: x),
+    "token": lambda x: lax.optimization_barrier((x, lax.create_token()))[0],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("compiled", [True, False], ids=["jit", "eager"])
+def test_programs(device, name, compiled):
+    function = dt.jit(PROGRAMS[name]) if compiled else PROGRAMS[name]
+    x = np.linspace(0.25, 2, 4, dtype=np.float32)
+    got = function(dt.device_put(x, device))
+    for leaf in dt.tree.leaves(got):
+        if isinstance(leaf, dt.Array) and name not in ("random", "keys"):
+            assert leaf.devices() == {device}
+    for a, b in zip(dt.tree.leaves(got), dt.tree.leaves(function(x)), strict=True):
+        if hasattr(a, "dtype") and dt.dtypes.issubdtype(a.dtype, dt.dtypes.prng_key):
+            a, b = dt.random.key_data(a), dt.random.key_data(b)
+        np.testing.assert_allclose(a, b, rtol=2e-6)
+
+
+def test_platform_dependent_takes_the_branch_of_the_platform(device):
+    x = dt.device_put(1.0, device)
+
+    def function(x):
+        return lax.platform_dependent(x, numpy=lambda x: x + 1, default=lambda x: x + 2)
+
+    assert dt.jit(function)(x) == 2
+    assert dt.jit(function)(1.0) == 3
+
+
+def test_donation(device):
+    x = dt.device_put(np.ones(3, np.float32), device)
+    kept = dt.device_put(np.ones(3, np.float32), device)
+    step = dt.jit(lambda x, y: (x + y, y), donate_argnums=0)
+    first, second = step(x, kept)
+    assert x.is_deleted()
+    with pytest.raises(DeletedArrayError, match="donated to"):
+        x + 1
+    assert first.tolist() == [2, 2, 2]
+    assert second.tolist() == kept.tolist() == [1, 1, 1]
+    with pytest.raises(dt.errors.JaxRuntimeError, match="given one array twice"):
+        step(first, first)
+
+
+def test_the_life_of_a_buffer(device):
+    value = np.arange(4, dtype=np.int32)
+    x = dt.device_put(value, device)
+    value[0] = 9
+    assert x.tolist() == [0, 1, 2, 3]
+    assert x.is_ready()
+    assert x.on_device_size_in_bytes() == 16
+    assert not np.asarray(x).flags.writeable
+    assert any(a is not x and a.tolist() == x.tolist() for a in dt.live_arrays("numpy"))
+    copied = x.copy()
+    x.delete()
+    with pytest.raises(DeletedArrayError):
+        x.block_until_ready()
+    assert copied.block_until_ready().tolist() == [0, 1, 2, 3]
+    assert pickle.loads(pickle.dumps(copied)).tolist() == [0, 1, 2, 3]
+    assert np.from_dlpack(copied).tolist() == [0, 1, 2, 3]
+    with pytest.raises(BufferError, match="does not reach the host without a copy"):
+        copied.__dlpack__(copy=False)
+    with pytest.raises(BufferError, match="have no address"):
+        copied.unsafe_buffer_pointer()
+
+
+def test_what_shares_memory_is_deleted_together(device):
+    x = dt.device_put(np.ones(2), device)
+    same = dt.device_put(x, device)
+    assert not same.is_deleted()
+    x.delete()
+    assert x.is_deleted()
+
+
+def test_devices_and_sharding(devices):
+    first, second = devices
+    x = dt.device_put(1.5, first)
+    y = dt.device_put(x, second)
+    assert (y.devices(), float(y)) == ({second}, 1.5)
+    with pytest.raises(DeviceMismatchError, match="different devices"):
+        x + y
+    assert dt.device_put(y, dt.devices("cpu")[0]).devices() == {dt.devices("cpu")[0]}
+    kind = y.sharding.memory_kind
+    assert kind == "device"
+    assert y.sharding.with_memory_kind(kind) is y.sharding
+    with pytest.raises(ValueError, match="no memory of kind 'pinned_host'; it has device"):
+        y.sharding.with_memory_kind("pinned_host")
+    assert y.format.layout.major_to_minor == ()
+
+
+def test_stages(device):
+    lowered = dt.jit(lambda x: x * 2, device=device).lower(np.ones(3, np.float32))
+    assert "mul" in lowered.as_text()
+    with pytest.raises(ValueError, match="reads equations: there is no HLO of it"):
+        lowered.as_text("hlo")
+    compiled = lowered.compile()
+    assert "mul" in compiled.as_text()
+    assert compiled(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+    for method in (compiled.cost_analysis, compiled.memory_analysis):
+        with pytest.raises(NotImplementedError, match="its backend does not offer it"):
+            method()
+    with pytest.raises(ValueError, match="the backend of numpy reads equations"):
+        dt.jit(jnp.sin).trace(1.0).lower(lowering_platforms=("cpu", "numpy"))
+
+
+def test_compiler_options_reach_the_client(device):
+    x = dt.device_put(1.0, device)
+    with pytest.raises(ValueError, match="the numpy backend has no compiler option xla_speed"):
+        dt.jit(lambda x: x + 1, compiler_options={"xla_speed": 9})(x)
+    with config.optimization_level("O0"):
+        assert dt.jit(lambda x: x + 1)(x) == 2
+
+
+def test_effects_happen_in_order_and_errors_arrive_as_they_are(device):
+    seen = []
+
+    def loop(x):
+        def body(i, x):
+            dt.debug.callback(lambda i: seen.append(int(i)), i, ordered=True)
+            return x + 1
+
+        return lax.fori_loop(0, 3, body, x)
+
+    assert dt.jit(loop)(dt.device_put(1.0, device)) == 4
+    assert seen == [0, 1, 2]
+
+    def broken(x):
+        raise KeyError("no such thing")
+
+    with pytest.raises(KeyError, match="no such thing") as caught:
+        dt.jit(lambda x: dt.pure_callback(broken, x, x))(dt.device_put(1.0, device))
+    assert __file__.rpartition("/")[2] in "".join(caught.value.__notes__)
+
+
+triple_p = Primitive("triple_of_a_test")
+triple_p.define("abstract")(lambda x: x)
+triple_p.define("lower")(
+    lambda context, x: context.op("stablehlo.add", [x, x], context.avals_in[0])
+)
+
+
+def test_what_there_is_no_rule_for(device):
+    x = dt.device_put(2.0, device)
+    with pytest.raises(MissingRuleError, match="has no 'triple_of_a_test'") as caught:
+        dt.jit(lambda x: lax.cond(x > 0, triple_p.bind, lambda x: x, x))(x)
+    assert "NUMPY_FALLBACK=cpu" in str(caught.value)
+    assert __file__.rpartition("/")[2] in caught.value.__notes__[0]
+
+
+def test_fallback(example, register):
+    client = example[1].Client({"fallback": "cpu"})
+    register(backend("falling", client), "falling")
+    x = dt.device_put(2.0, dt.devices("falling")[0])
+    function = dt.jit(lambda x: lax.cond(x > 0, triple_p.bind, lambda x: x, x))
+    with pytest.warns(RuntimeWarning, match=r"has no triple_of_a_test \(used at .*test_python"):
+        first = function(x)
+    assert first.devices() == x.devices()
+    assert [float(first), float(function(x))] == [4, 4], "the second time without a warning"
+    assert client.fallback.counts == {"triple_of_a_test": 2}
+
+
+def test_a_fallback_to_itself():
+    with pytest.raises(ValueError, match="cannot compute what it lacks itself"):
+        Fallback("acme", "acme")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"speed": 1}, TypeError, "has no option speed; it has fallback, num_devices"),
+        ({"num_devices": True}, TypeError, "num_devices must be an int, got True"),
+        ({"num_devices": 0}, ValueError, "num_devices must be positive, got 0"),
+        ({"fallback": 3}, TypeError, "fallback must be a platform's name, got 3"),
+    ],
+)
+def test_the_example_checks_its_options(example, options, kind, text):
+    with pytest.raises(kind, match=text):
+        example[1].Client(options)
+
+
+class Wrong:
+    """The wrong answers of a backend's author."""
+
+    @staticmethod
+    def executable(client, request):
+        return "no executable"
+
+    @staticmethod
+    def results(client, request):
+        made = client.compile(request)
+        made.execute = lambda arguments: []
+        return made
+
+    @staticmethod
+    def buffers(client, request):
+        made = client.compile(request)
+        made.execute = lambda arguments: [np.ones(3)]
+        return made
+
+    @staticmethod
+    def values(client, request):
+        made = client.compile(request)
+        execute = made.execute
+
+        def wrong(arguments):
+            (result,) = execute(arguments)
+            result.value = result.value.astype(np.float64)
+            return [result]
+
+        made.execute = wrong
+        return made
+
+
+WRONG = {
+    "executable": "compiled jit__lambda_ to 'no executable', which is no Executable: it lacks exec",
+    "results": "has 1 results, and Executable.execute gave 0",
+    "buffers": "which is no Buffer: it lacks block_until_ready, delete, is_ready, to_numpy",
+    "values": "gave float64[3] for an array of float32[3]",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_backend_s_wrong_answers(example, register, name):
+    plain, client = example[1].Client({}), example[1].Client({})
+    client.compile = lambda request: getattr(Wrong, name)(plain, request)
+    register(backend("wrong", client), "wrong")
+    x = dt.device_put(np.ones(3, np.float32), dt.devices("wrong")[0])
+    with pytest.raises(TypeError) as caught:
+        np.asarray(dt.jit(lambda x: x + 1)(x))
+    assert WRONG[name] in str(caught.value)
+
+
+def test_a_client_that_reads_stablehlo(example, register):
+    """A backend with a compiler of its own gets MLIR bytecode, and options by name."""
+    requests = []
+
+    class Client(example[1].Client):
+        def compile(self, request):
+            requests.append(request)
+
+            class Program:
+                def execute(self, arguments):
+                    return [example[1].Buffer(np.float32(7))]
+
+            return Program()
+
+    register(backend("reader", Client({}), programs="stablehlo"), "reader")
+    x = dt.device_put(1.0, dt.devices("reader")[0])
+    assert float(dt.jit(lambda x: x + 1, compiler_options={"speed": "high"})(x)) == 7
+    (request,) = requests
+    assert request.module[:4] == b"ML\xefR"
+    assert request.jaxpr is None
+    assert request.options == {"speed": "high"}
+    assert request.devices == tuple(dt.devices("reader"))
+
+
+@pytest.mark.parametrize("kind", ["equations", "pjrt"])
+def test_new_backend(tmp_path, kind):
+    words = ["new-backend", "acme_2", "--kind", kind, "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "dovetail", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"pip install {tmp_path}/dovetail-backend-acme_2" in done.stdout
+    sources = list((tmp_path / "dovetail-backend-acme_2").rglob("*.py"))
+    for path in sources:
+        compile(path.read_text(), path.name, "exec")
+        assert "$" not in path.read_text()
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 1
+    assert "is there already: remove it" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Acme", "has lower-case letters, digits and underscores"),
+        ("9lives", "begins with a letter"),
+        ("../x", "such as 'acme'"),
+        ("", "such as 'acme'"),
+        ("gpu", "'gpu' is a platform of dovetail's own"),
+    ],
+)
+def test_names_of_new_backends(tmp_path, name, text):
+    with pytest.raises(ValueError, match=text):
+        new_backend(name, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_platform_is_never_the_default_beside_another(device):
+    assert dt.default_backend() == "cpu"
+    with pytest.raises(BackendUnavailableError, match=r"unknown platform 'numpi'.*Did you mean"):
+        dt.devices("numpi")
