@@ -14,7 +14,6 @@ import dovetail_cuda.plugin
 import dovetail_tpu.plugin
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins.protocols import Device, is_pjrt, missing_members
-from dovetail_cuda.runtime import client_options as cuda_options
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -93,49 +92,8 @@ def test_without_hardware_they_say_so(monkeypatch, manager, name, expected):
     assert manager.failures == ()
 
 
-def _has_nothing(name):
-    return None
-
-
-def test_a_gpu_without_its_library_is_broken(monkeypatch, manager, tmp_path):
-    monkeypatch.setattr(dovetail_cuda.capabilities, "DEVICE_FILES", (str(tmp_path),))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("importlib.util.find_spec", _has_nothing)
-    with pytest.raises(BackendUnavailableError) as caught:
-        manager.make_client("cuda")
-    assert 'pip install "dovetail-cuda[cuda13]"' in str(caught.value)
-    assert [failure.phase for failure in manager.failures] == ["probe"]
-
-
 @pytest.mark.parametrize("value", ["", "-1"])
 def test_a_hidden_gpu_is_not_broken(monkeypatch, tmp_path, value):
     monkeypatch.setattr(dovetail_cuda.capabilities, "DEVICE_FILES", (str(tmp_path),))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert "hides every GPU" in dovetail_cuda.plugin.dovetail_probe("cuda")
-
-
-def test_the_newest_cuda_library_is_taken(monkeypatch, tmp_path):
-    for name in dovetail_cuda.capabilities.LIBRARIES:
-        file = tmp_path / "jax_plugins" / name
-        file.parent.mkdir(parents=True)
-        file.write_bytes(b"")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = dovetail_cuda.capabilities.find_library()
-    assert found == tmp_path / "jax_plugins" / "xla_cuda13" / "xla_cuda_plugin.so"
-
-
-@pytest.mark.parametrize(
-    ("check", "options", "expected"),
-    [
-        (cuda_options, {"memory": 0.5}, "the cuda backend has no option memory; it has allocator"),
-        (cuda_options, {"memory_fraction": "half"}, "memory_fraction has the wrong type: 'half'"),
-    ],
-)
-def test_accelerator_options_are_checked(check, options, expected):
-    with pytest.raises(TypeError) as caught:
-        check(options)
-    assert expected in str(caught.value)
-
-
-def test_accelerator_options_reach_the_library():
-    assert cuda_options({"memory_fraction": 0.5})["memory_fraction"] == 0.5

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 
-from dovetail.extend import BackendInfo, Client, hookimpl
-from dovetail_cuda.capabilities import CAPABILITIES, find_library, missing_hardware
+from dovetail.extend import BackendInfo, Client, Device, Executable, LoweringTable, hookimpl
+from dovetail_cuda.capabilities import CAPABILITIES, find_plugin, missing_hardware, require_plugin
 
 
 @hookimpl
@@ -13,7 +13,7 @@ def dovetail_backend_info() -> BackendInfo:
     """Describe the backend: NVIDIA GPUs, chosen over the CPU."""
     return BackendInfo(
         platform="cuda",
-        api=(1, 0),
+        api=(1, 1),
         priority=200,
         aliases=("gpu",),
         description="NVIDIA GPUs, through XLA's PJRT library for CUDA",
@@ -23,10 +23,10 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(platform: str) -> str:
-    """Look for a GPU's device files, then for the library; a GPU without library raises."""
+    """Look for a GPU's device files, then for the wheels; a GPU without these raises."""
     missing = missing_hardware()
     if not missing:
-        find_library()
+        require_plugin()
     return missing
 
 
@@ -36,9 +36,53 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
 
     Args:
         platform: `"cuda"`.
-        options: `visible_devices` (list of int), `memory_fraction` (float between 0 and 1),
-            `preallocate` (bool), `allocator` (str): as the library documents them.
+        options: `visible_devices` (`"all"`, numbers such as `"0,2"`, or a list of them),
+            `memory_fraction` (float between 0 and 1), `preallocate` (bool), `allocator` (str) and
+            others, see `dovetail_cuda.options`. They win over the environment variables.
     """
     from dovetail_cuda.runtime import make_client  # deferred: loads jaxlib
 
     return make_client(options)
+
+
+@hookimpl
+def dovetail_lowerings(platform: str) -> LoweringTable:
+    """Lowerings to NVIDIA's libraries and to the kernels of the plug-in."""
+    from dovetail_cuda.lowerings import LOWERINGS  # deferred: needed once a program is lowered
+
+    return LOWERINGS
+
+
+@hookimpl
+def dovetail_compile_options(platform: str) -> Mapping[str, str]:
+    """Where NVIDIA's compiler is, if it is installed where the plug-in does not look."""
+    from dovetail_cuda.libraries import compiler_folder  # deferred: needed once one is compiled
+
+    plugin = find_plugin()
+    folder = compiler_folder(plugin) if plugin is not None else None
+    return {} if folder is None else {"xla_gpu_cuda_data_dir": str(folder)}
+
+
+@hookimpl(wrapper=True)
+def dovetail_compile() -> Generator[None, Executable, Executable]:
+    """Say what to install where the compiler lacks something on this machine."""
+    try:
+        return (yield)
+    except RuntimeError as error:
+        from dovetail_cuda.explanations import Situation, why_not_compiled  # deferred: seldom
+
+        plugin = find_plugin()
+        sentence = why_not_compiled(str(error), Situation(plugin.generation if plugin else 13))
+        if sentence is None:
+            raise
+        raise RuntimeError(sentence) from error
+
+
+@hookimpl
+def dovetail_topology(
+    platform: str, name: str, options: Mapping[str, object]
+) -> Sequence[Device] | None:
+    """GPUs to compile for that need not be here, see `dovetail_cuda.topology`."""
+    from dovetail_cuda.topology import devices  # deferred: loads jaxlib
+
+    return devices(name, options)

@@ -1,41 +1,33 @@
-"""Makes the CUDA client out of the PJRT library for CUDA."""
+"""Loads the PJRT library for CUDA with its kernels, and makes its client."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any, Final
-
-from jaxlib import xla_client
 
 from dovetail.extend import Client
-from dovetail_cuda.capabilities import find_library
+from dovetail.extend.pjrt import PjrtError, load_plugin
+from dovetail.extend.pjrt import Plugin as PjrtPlugin
+from dovetail_cuda import explanations, ffi, libraries
+from dovetail_cuda.capabilities import Plugin, require_plugin
+from dovetail_cuda.options import client_options
 
-PLUGIN: Final = "cuda"
-OPTIONS: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "allocator": str,
-    "memory_fraction": (int, float),
-    "preallocate": bool,
-    "visible_devices": list,
-}
+NAME = "cuda"
 
 
-def client_options(options: Mapping[str, object]) -> dict[str, Any]:
-    """The options that the library is given: those of its environment variables, then `options`.
-
-    Args:
-        options: what the user asked for.
+def load() -> tuple[Plugin, PjrtPlugin]:
+    """Load the library, and register every kernel; once in a process.
 
     Raises:
-        TypeError: an option is unknown or of the wrong type.
+        FileNotFoundError: a wheel is missing.
+        ImportError: its version is not that of jaxlib.
+        PjrtError: the library cannot be used.
     """
-    for name, value in options.items():
-        if name not in OPTIONS:
-            raise TypeError(
-                f"the cuda backend has no option {name}; it has {', '.join(sorted(OPTIONS))}"
-            )
-        if not isinstance(value, OPTIONS[name]):
-            raise TypeError(f"cuda option {name} has the wrong type: {value!r}")
-    return {**xla_client.generate_pjrt_gpu_plugin_options(), **options}
+    plugin = require_plugin()
+    libraries.preload(plugin)
+    library = load_plugin(NAME, plugin.library)
+    ffi.register(plugin, library)
+    return plugin, library
 
 
 def make_client(options: Mapping[str, object]) -> Client:
@@ -46,10 +38,25 @@ def make_client(options: Mapping[str, object]) -> Client:
 
     Returns:
         jaxlib's client on the library's C API.
+
+    Raises:
+        RuntimeError: there is none, for the reason that the message states.
     """
-    if not xla_client.pjrt_plugin_loaded(PLUGIN):
-        xla_client.load_pjrt_plugin_dynamically(PLUGIN, str(find_library()))
-    if not xla_client.pjrt_plugin_initialized(PLUGIN):
-        xla_client.initialize_pjrt_plugin(PLUGIN)
-    client: Client = xla_client.make_c_api_client(PLUGIN, client_options(options))
+    chosen = client_options(options)
+    plugin, library = load()
+    problem = libraries.problem(plugin)
+    if problem:
+        raise RuntimeError(problem)
+    try:
+        client: Client = library.make_client(chosen)
+    except PjrtError as error:
+        situation = explanations.Situation(
+            generation=plugin.generation,
+            options=chosen,
+            visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        )
+        sentence = explanations.why_no_client(str(error), situation)
+        if sentence is None:
+            raise
+        raise RuntimeError(sentence) from error
     return client

@@ -436,6 +436,14 @@ threefry_partitionable = Option(
     "Generate threefry bits so that each device can compute its part alone.",
     affects_tracing=True,
 )
+threefry_gpu_kernel_lowering = Option(
+    "threefry_gpu_kernel_lowering",
+    BOOL,
+    False,
+    "Make threefry bits on NVIDIA GPUs by a ready-made kernel: programs compile sooner, and the "
+    "bits take memory, since they are not made where they are used.",
+    affects_tracing=True,
+)
 legacy_prng_key = Option(
     "legacy_prng_key",
     _Choice("allow", "warn", "error"),
@@ -484,6 +492,14 @@ cpu_retained_memory = Option(
     1 << 30,
     "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
     "system map and clear fresh pages for each; read when the CPU backend starts.",
+)
+cuda_visible_devices = Option(
+    "cuda_visible_devices",
+    _Text(),
+    "all",
+    'The GPUs that this process uses, such as "0,2", counted among those that CUDA_VISIBLE_DEVICES '
+    "leaves; read when the CUDA backend starts.",
+    environment=("JAX_CUDA_VISIBLE_DEVICES",),
 )
 
 # How programs are compiled.

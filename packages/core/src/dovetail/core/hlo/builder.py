@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from dovetail.core.base.config import config
 from dovetail.core.hlo.calls import CallBuilder
 from dovetail.core.hlo.context import Locations
 from dovetail.core.hlo.mlir import Value
@@ -167,6 +168,18 @@ class Builder(CallBuilder):
         return lambda *values: self.inline_jaxpr(jaxpr, values)
 
     # Names, callbacks
+
+    def option(self, name: str) -> Any:
+        """The value of an option of the framework, for rules of backends.
+
+        Args:
+            name: of an option that belongs to the key of a program, such as ``"enable_x64"``: for
+                others a program would be found that was lowered with another value.
+        """
+        found = config.option(name)
+        if not found.affects_tracing:
+            raise ValueError(f"programs are not told apart by the option {name}")
+        return found.value
 
     @contextmanager
     def named_scope(self, name: str) -> Iterator[None]:

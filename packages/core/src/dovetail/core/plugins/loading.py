@@ -76,13 +76,11 @@ class _DefaultCompiler:
         if not is_pjrt(client):
             compiled: Executable = client.compile(request)
             return compiled
+        if not request.load:  # nothing will call a callback, and the client takes none
+            unloaded: Executable = client.compile(request.module, request.devices, request.options)
+            return unloaded
         # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
         callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
-        if not request.load:
-            unloaded: Executable = client.compile(
-                request.module, request.devices, request.options, *callbacks
-            )
-            return unloaded
         loaded: Executable = client.compile_and_load(
             request.module, request.devices, request.options, *callbacks
         )

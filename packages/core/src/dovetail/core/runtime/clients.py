@@ -68,17 +68,22 @@ def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
         _jax.collect_garbage()
 
 
+# Options of the framework that clients are made with: by platform, by the name that the backend
+# gives them. None leaves one out.
+_CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], object]]]] = {
+    "cpu": {
+        "asynchronous": lambda: config.cpu_asynchronous_dispatch.value,
+        "num_devices": lambda: max(config.num_cpu_devices.value, 0) or None,
+        "retained_memory": lambda: config.cpu_retained_memory.value,
+    },
+    "cuda": {"visible_devices": lambda: config.cuda_visible_devices.value},
+}
+
+
 def _client_options(platform: str) -> dict[str, object]:
     """The options of the framework that a platform's client is made with."""
-    if platform != "cpu":
-        return {}
-    options: dict[str, object] = {
-        "asynchronous": config.cpu_asynchronous_dispatch.value,
-        "retained_memory": config.cpu_retained_memory.value,
-    }
-    if config.num_cpu_devices.value > 0:
-        options["num_devices"] = config.num_cpu_devices.value
-    return options
+    found = {name: read() for name, read in _CLIENT_OPTIONS.get(platform, {}).items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _platforms() -> list[str]:

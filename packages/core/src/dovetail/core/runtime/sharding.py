@@ -11,7 +11,7 @@ from abc import ABC
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dovetail.core.base.bindings import _jax, xla_client
+from dovetail.core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail.core.base.config import default_device
 from dovetail.core.plugins.protocols import is_pjrt
 from dovetail.core.runtime import clients
@@ -198,7 +198,10 @@ def _memory_kinds(device: Any) -> list[str]:
     """The kinds of memory that a device has, the default one first."""
     if not is_pjrt(device.client):
         return ["device"]
-    default = device.default_memory().kind
+    try:
+        default = device.default_memory().kind
+    except JaxRuntimeError:  # a GPU that is only compiled for
+        return ["device"]
     kinds = [memory.kind for memory in device.addressable_memories()]
     return [default, *(kind for kind in kinds if kind != default)]
 

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from dovetail.core.hlo.builder import Builder
 
 #: What the platforms call the operation that gives Python their memory.
-_TARGETS: Final = {"cpu": "xla_buffer_python_cpu_callback"}
+_TARGETS: Final = {
+    "cpu": "xla_buffer_python_cpu_callback",
+    "cuda": "xla_buffer_python_gpu_callback",
+}
+#: The same where the call may become part of a graph of a GPU.
+_GRAPH_TARGETS: Final = {**_TARGETS, "cuda": "xla_buffer_python_gpu_callback_cmd_buffer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,11 @@ class BufferCallback(ValueCallback):
         callback: FlatCallback,
         has_side_effect: bool,
         input_output_aliases: tuple[tuple[int, int], ...],
+        command_buffer_compatible: bool,
         **params: Any,
     ) -> Any:
-        target, where = target_of(context, _TARGETS)
+        targets = _GRAPH_TARGETS if command_buffer_compatible else _TARGETS
+        target, where = target_of(context, targets)
         if target is None:
             raise NotImplementedError(
                 f"buffer_callback: programs for {' and '.join(context.platforms)} cannot give "

@@ -1,0 +1,204 @@
+"""What messages of PJRT, XLA and CUDA come to, as one sentence that says what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from dovetail_cuda.libraries import COMPILER_PACKAGES, OLDEST_DRIVERS, package_of
+
+MORE_ROOM: Final = (
+    "set XLA_PYTHON_CLIENT_MEM_FRACTION below its default of .75, or "
+    "XLA_PYTHON_CLIENT_PREALLOCATE=false, or end what else uses the GPU (nvidia-smi lists it)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a sentence may need besides the message.
+
+    Attributes:
+        generation: of CUDA, of the plug-in.
+        options: those of the client.
+        visible: the value of CUDA_VISIBLE_DEVICES, None where it is not set.
+    """
+
+    generation: int = 13
+    options: Mapping[str, Any] = field(default_factory=dict)
+    visible: str | None = None
+
+
+Answer: TypeAlias = Callable[[re.Match[str], Situation], str]
+Table: TypeAlias = tuple[tuple[re.Pattern[str], Answer], ...]
+
+
+def why_no_client(message: str, situation: Situation) -> str | None:
+    """The sentence for a message about making a client; None where it is not known.
+
+    Args:
+        message: of the library.
+        situation: what it was about.
+    """
+    return _first(_STARTING + _COMPILING, message, situation)
+
+
+def why_not_compiled(message: str, situation: Situation) -> str | None:
+    """The sentence for a message about compiling, as far as the machine is the reason; None where
+    it is not, or not known.
+
+    Args:
+        message: of the compiler.
+        situation: what it was about.
+    """
+    return _first(_COMPILING, message, situation)
+
+
+def _first(table: Table, message: str, situation: Situation) -> str | None:
+    for pattern, answer in table:
+        found = pattern.search(message)
+        if found:
+            return answer(found, situation)
+    return None
+
+
+def _table(*entries: tuple[str, Answer]) -> Table:
+    """Patterns with what they come to; the first that is found counts."""
+    return tuple((re.compile(pattern, re.IGNORECASE), answer) for pattern, answer in entries)
+
+
+def _fixed(text: str) -> Answer:
+    return lambda found, situation: text
+
+
+def _no_device(found: re.Match[str], situation: Situation) -> str:
+    chosen = situation.options.get("visible_devices")
+    if chosen is not None:
+        numbers = ", ".join(map(str, chosen))
+        return (
+            f"no GPU is visible: none has the number {numbers} that cuda_visible_devices names "
+            "(they count from 0 among those that CUDA_VISIBLE_DEVICES leaves)."
+        )
+    if situation.visible is not None:
+        return (
+            f"no GPU is visible: CUDA_VISIBLE_DEVICES={situation.visible} names none of this "
+            "machine (nvidia-smi -L lists them)."
+        )
+    return (
+        "no GPU is visible: the NVIDIA driver is there and shows none (nvidia-smi -L lists what it "
+        "shows; a container is given GPUs by --gpus=all)."
+    )
+
+
+def _out_of_memory(found: re.Match[str], situation: Situation) -> str:
+    return f"the GPU has not enough free memory to start: {MORE_ROOM}"
+
+
+def _no_room_for_library(found: re.Match[str], situation: Situation) -> str:
+    return (
+        f"{found[1]} did not start, most often because there is no memory left for it on the GPU: "
+        f"{MORE_ROOM}"
+    )
+
+
+def _old_driver(found: re.Match[str], situation: Situation) -> str:
+    return (
+        f"the NVIDIA driver is too old for CUDA {situation.generation}: update it to "
+        f"{OLDEST_DRIVERS[situation.generation]} or newer."
+    )
+
+
+def _no_compiler(found: re.Match[str], situation: Situation) -> str:
+    packages = " ".join(COMPILER_PACKAGES[situation.generation])
+    return f"{found[1]}, which XLA compiles with, is not installed: pip install {packages}."
+
+
+def _no_assembler(found: re.Match[str], situation: Situation) -> str:
+    packages = " ".join(COMPILER_PACKAGES[situation.generation])
+    return f"ptxas, which XLA compiles with, is not installed: pip install {packages}."
+
+
+def _no_library(found: re.Match[str], situation: Situation) -> str:
+    package = package_of(found[1], situation.generation)
+    remedy = f"pip install {package}" if package else "install what brings it"
+    return f"{found[1]} is not there: {remedy}."
+
+
+def _unknown_target(found: re.Match[str], situation: Situation) -> str:
+    return (
+        f"the program calls {found[1]}, which the plug-in for CUDA {situation.generation} does not "
+        "have: it was made for another version of jaxlib or with an extension that is not loaded."
+    )
+
+
+def _unknown_option(found: re.Match[str], situation: Situation) -> str:
+    return (
+        f"this version of the plug-in does not know the option {found[1]}: install the plug-in of "
+        "the version of jaxlib."
+    )
+
+
+def _old_architecture(found: re.Match[str], situation: Situation) -> str:
+    return (
+        f"CUDA {situation.generation} does not compile for this GPU, whose architecture is too "
+        'old: pip install "dovetail-cuda[cuda12]" for one before Turing, such as Volta or Pascal.'
+    )
+
+
+_STARTING: Final = _table(
+    (r"No visible GPU devices|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice", _no_device),
+    (r"CUDA_ERROR_INVALID_DEVICE|invalid device ordinal", _no_device),
+    (r"Unexpected option name passed to PJRT_Client_Create: (\w+)", _unknown_option),
+    (
+        r"driver version is insufficient|CUDA_ERROR_INSUFFICIENT_DRIVER|"
+        r"cudaErrorInsufficientDriver",
+        _old_driver,
+    ),
+    (
+        r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|unsupported display driver|"
+        r"driver version does not match|Driver/library version mismatch|"
+        r"kernel version \S+ does not match DSO version",
+        _fixed(
+            "the NVIDIA driver in the kernel is of another version than libcuda.so.1: restart the "
+            "machine after an update, or remove the other libcuda.so.1 from LD_LIBRARY_PATH."
+        ),
+    ),
+    (
+        r"CUDA_ERROR_SYSTEM_NOT_READY|system not yet initialized",
+        _fixed(
+            "the GPUs are not ready, because on machines with NVSwitch the service "
+            "nvidia-fabricmanager, of the version of the driver, has to run: start it."
+        ),
+    ),
+    (
+        r"CUDA_ERROR_DEVICES?_UNAVAILABLE|all CUDA-capable devices are busy",
+        _fixed(
+            "every GPU is taken by another process in exclusive mode: wait for it, or set "
+            "nvidia-smi -c DEFAULT."
+        ),
+    ),
+    (r"(CUDNN|CUBLAS|CUSOLVER)_STATUS_(?:NOT_INITIALIZED|ALLOC_FAILED)", _no_room_for_library),
+    (r"(DNN) library initialization failed", _no_room_for_library),
+    (
+        r"RESOURCE_EXHAUSTED|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|"
+        r"\bout of memory\b",
+        _out_of_memory,
+    ),
+    (
+        r"CUDA_ERROR_UNKNOWN\b|Unknown CUDA error 999",
+        _fixed(
+            "the NVIDIA driver fails without a reason, as it does after a suspended machine wakes "
+            "up: reload it (rmmod nvidia_uvm; modprobe nvidia_uvm) or restart."
+        ),
+    ),
+)
+
+_COMPILING: Final = _table(
+    (r"(libdevice) not found", _no_compiler),
+    (r"No (PTX) compilation provider|suitable version of (ptxas)", _no_assembler),
+    (r"ptxas too old|CUDA_ERROR_NO_BINARY_FOR_GPU|no kernel image", _old_architecture),
+    (r"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", _old_driver),
+    (r"(lib[\w.+-]+\.so[\w.]*): cannot open shared object file", _no_library),
+    (r"No FFI handler registered for (\S+)", _unknown_target),
+)

@@ -1,0 +1,386 @@
+"""Eigenvalues and singular values by cuSOLVER.
+
+Kernels that do not converge say so, and give results that mean nothing: these become NaN. Matrices
+with NaN or infinities, for which iterations are not documented to end, are not shown to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.extend import LoweringTable
+from dovetail_cuda.capabilities import find_plugin
+from dovetail_cuda.lowerings.kernels import (
+    BOOL,
+    INT32,
+    adjoint,
+    columns_of,
+    info_of,
+    kernel_call,
+    parts_of,
+    prepare_lapack,
+    real_dtype,
+    rows_of,
+    triangle,
+    where_succeeded,
+    whole,
+)
+
+TABLE: Final = LoweringTable()
+
+# How `syevd` is told which algorithm it shall use; 0 leaves it to the kernel, by size and batch.
+_EIGH_ALGORITHMS: Final = {None: np.uint8(0), "QR": np.uint8(1), "JACOBI": np.uint8(2)}
+
+# Up to this size one-sided rotations find singular values sooner than a reduction to two diagonals.
+_LARGEST_FOR_JACOBI: Final = 1024
+# Up to this size `gesvdj` has a kernel for batches, which computes all vectors or none.
+_LARGEST_FOR_BATCHES: Final = 32
+
+
+def _name(algorithm: Any) -> str | None:
+    return None if algorithm is None else algorithm.name
+
+
+def _iterated(
+    context: Any,
+    target: str,
+    x: Any,
+    aval: Any,
+    outs: Sequence[Any],
+    *,
+    overwrites: bool = True,
+    row_major: bool = False,
+    **attributes: str | bool | np.uint8,
+) -> tuple[list[Any], Any]:
+    """Call a kernel that iterates.
+
+    Args:
+        context: the builder.
+        target: its name.
+        x: a stack of matrices.
+        aval: their aval.
+        outs: avals of the results but for the last, the report.
+        overwrites: whether the first result is written over the matrices.
+        row_major: whether it takes matrices row by row.
+        attributes: its static arguments.
+
+    Returns:
+        The results, and for each matrix 0 where they are good.
+    """
+    info = info_of(aval)
+    x, broken = whole(context, x, aval)
+    *found, report = kernel_call(
+        context,
+        target,
+        [x],
+        [*outs, info],
+        matrices=aval.ndim,
+        aliases={0: 0} if overwrites else {},
+        row_major=row_major,
+        **attributes,
+    )
+    return found, context.or_(report, broken, info)
+
+
+@TABLE.rule("eigh")
+def eigh(
+    context: Any,
+    x: Any,
+    *,
+    lower: bool,
+    sort_eigenvalues: bool,
+    subset_by_index: tuple[int, int] | None,
+    algorithm: Any,
+) -> Any:
+    """``syevd``, ``heevd`` or, by rotations, ``syevj``; of a part of the eigenvalues all are
+    computed."""
+    (aval,), outs = context.avals_in, context.avals_out
+    name = _name(algorithm)
+    if not outs[0].size or name not in _EIGH_ALGORITHMS:
+        return NotImplemented
+    results = [aval, outs[1].update(shape=aval.shape[:-1])]
+    found, report = _iterated(
+        context,
+        "cusolver_syevd_ffi",
+        triangle(context, x, aval, lower),
+        aval,
+        results,
+        lower=lower,
+        algorithm=_EIGH_ALGORITHMS[name],
+    )
+    found = where_succeeded(context, report, info_of(aval), found, results)
+    if subset_by_index is None:
+        return found
+    start = subset_by_index[0]
+    return [columns_of(context, f, o, start) for f, o in zip(found, outs, strict=True)]
+
+
+@TABLE.rule("svd")
+def svd(
+    context: Any,
+    x: Any,
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    subset_by_index: tuple[int, int] | None,
+    algorithm: Any,
+) -> Any:
+    """``gesvdj``, which rotates, for small matrices; ``gesvd`` for others and the algorithm QR;
+    ``gesvdp`` for the algorithm POLAR."""
+    (aval,), outs = context.avals_in, context.avals_out
+    name = _name(algorithm)
+    if not aval.size or name not in (None, "DEFAULT", "QR", "JACOBI", "POLAR"):
+        return NotImplemented
+    rows, columns = aval.shape[-2:]
+    if name in (None, "DEFAULT"):
+        name = "JACOBI" if max(rows, columns) <= _LARGEST_FOR_JACOBI else "QR"
+    if name == "QR":
+        found, report = _svd_by_qr(context, x, aval, full_matrices, compute_uv)
+    else:
+        target = "cusolver_gesvdj_ffi" if name == "JACOBI" else "cusolver_gesvdp_ffi"
+        square = full_matrices or (name == "JACOBI" and min(rows, columns) <= _LARGEST_FOR_BATCHES)
+        found, report = _svd_by_rotations(context, target, x, aval, square, compute_uv)
+    start = 0 if subset_by_index is None else subset_by_index[0]
+    parts = [columns_of(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    if compute_uv:
+        parts.append(rows_of(context, found[2], outs[2], start))
+    return where_succeeded(context, report, info_of(aval), parts, outs)
+
+
+def _svd_by_qr(
+    context: Any, x: Any, aval: Any, full_matrices: bool, compute_uv: bool
+) -> tuple[list[Any], Any]:
+    """``gesvd``, which takes matrices with at least as many rows as columns.
+
+    The transpose of a matrix of row-major layout is the same memory in column-major layout. Of the
+    transpose of a wide matrix left vectors are, in that layout, the rows that are asked for as
+    right ones, and the other way round.
+    """
+    *batch, rows, columns = aval.shape
+    size = min(rows, columns)
+    values = aval.update(shape=(*batch, size), dtype=real_dtype(aval.dtype))
+    u = aval.update(shape=(*batch, rows, rows if full_matrices else size))
+    vh = aval.update(shape=(*batch, columns if full_matrices else size, columns))
+    if not compute_uv:
+        u = vh = aval.update(shape=())
+    wide = rows < columns
+    (_, s, left, right), report = _iterated(
+        context,
+        "cusolver_gesvd_ffi",
+        x,
+        aval,
+        [aval, values, *((vh, u) if wide else (u, vh))],
+        row_major=wide,
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        transposed=wide,
+    )
+    if not compute_uv:
+        return [s], report
+    return ([s, right, left] if wide else [s, left, right]), report
+
+
+def _svd_by_rotations(
+    context: Any, target: str, x: Any, aval: Any, full_matrices: bool, compute_uv: bool
+) -> tuple[list[Any], Any]:
+    """``gesvdj`` or ``gesvdp``, which give the right vectors as columns."""
+    *batch, rows, columns = aval.shape
+    size = min(rows, columns)
+    values = aval.update(shape=(*batch, size), dtype=real_dtype(aval.dtype))
+    u = aval.update(shape=(*batch, rows, rows if full_matrices else size))
+    v = aval.update(shape=(*batch, columns, columns if full_matrices else size))
+    (_, s, left, right), report = _iterated(
+        context,
+        target,
+        x,
+        aval,
+        [aval, values, u, v],
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+    )
+    return ([s, left, adjoint(context, right, v)] if compute_uv else [s]), report
+
+
+@TABLE.rule("eig")
+def eig(
+    context: Any,
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool,
+    implementation: Any,
+) -> Any:
+    """``geev`` of cuSOLVER, which finds no left vectors; for these and for other implementations
+    that of MAGMA, where it is installed, or of LAPACK, which the host runs.
+
+    Matrices are divided by a power of two, because the ``geev`` of LAPACK in SciPy 1.17 forgets its
+    own scaling.
+    """
+    (aval,), outs = context.avals_in, context.avals_out
+    name = _name(implementation)
+    if not aval.size or name not in (None, "CUSOLVER", "MAGMA", "LAPACK"):
+        return NotImplemented
+    if name == "CUSOLVER" and compute_left_eigenvectors:
+        raise NotImplementedError(
+            "eig: cuSOLVER finds no left eigenvectors; leave implementation out, or pass "
+            "EigImplementation.LAPACK"
+        )
+    by_cusolver = not compute_left_eigenvectors and name in (None, "CUSOLVER")
+    if name is None and by_cusolver:
+        plugin = find_plugin()
+        by_cusolver = plugin is None or plugin.has_geev()
+    parts, single = parts_of(context, x, aval)
+    scale, factors = _power_of_two(context, parts, single)
+    over_all = context.broadcast_in_dim(scale, single, tuple(range(factors.ndim)))
+    parts = [context.div(part, over_all, single) for part in parts]
+    x = parts[0] if len(parts) == 1 else context.complex(*parts, aval)
+    find = _eig_by_cusolver if by_cusolver else _eig_by_host
+    found, report = find(
+        context,
+        x,
+        aval,
+        outs[0],
+        compute_left_eigenvectors,
+        compute_right_eigenvectors,
+        {"MAGMA": "on", "LAPACK": "off"}.get(name or "", "auto"),
+    )
+    halves, lengths = parts_of(context, found[0], outs[0])
+    over_all = context.broadcast_in_dim(scale, lengths, tuple(range(factors.ndim)))
+    found[0] = context.complex(*[context.mul(h, over_all, lengths) for h in halves], outs[0])
+    return where_succeeded(context, report, info_of(aval), found, outs)
+
+
+def _eig_by_cusolver(
+    context: Any, x: Any, aval: Any, values: Any, left: bool, right: bool, magma: str
+) -> tuple[list[Any], Any]:
+    (_, found, _, vectors), report = _iterated(
+        context,
+        "cusolver_geev_ffi",
+        x,
+        aval,
+        [aval, values, aval, aval],
+        overwrites=False,
+        left=False,
+        right=right,
+    )
+    if not right:
+        return [found], report
+    if aval.dtype.kind != "c":
+        vectors = _paired(context, found, vectors, aval, values)
+    return [found, vectors], report
+
+
+def _eig_by_host(
+    context: Any, x: Any, aval: Any, values: Any, left: bool, right: bool, magma: str
+) -> tuple[list[Any], Any]:
+    prepare_lapack()
+    single = values.update(dtype=real_dtype(values.dtype))
+    vectors = aval.update(dtype=values.dtype)
+    is_real = aval.dtype.kind != "c"
+    found, report = _iterated(
+        context,
+        "cuhybrid_eig_real" if is_real else "cuhybrid_eig_comp",
+        x,
+        aval,
+        [*([single, single] if is_real else [values]), vectors, vectors],
+        overwrites=False,
+        left=left,
+        right=right,
+        magma=magma,
+    )
+    *numbers, of_left, of_right = found
+    eigenvalues = context.complex(*numbers, values) if is_real else numbers[0]
+    return [eigenvalues, *([of_left] if left else []), *([of_right] if right else [])], report
+
+
+def _paired(context: Any, found: Any, packed: Any, aval: Any, values: Any) -> Any:
+    """Eigenvectors of real matrices as complex numbers.
+
+    Of two conjugate eigenvalues, which stand side by side, the first has the real parts of its
+    vector in its column and the imaginary parts in the next; the other vector is the conjugate.
+    """
+    vectors = aval.update(dtype=values.dtype)
+    rank, size = aval.ndim, aval.shape[-1]
+    single = values.update(dtype=real_dtype(values.dtype))
+    number = values.update(dtype=INT32)
+    imaginary = context.imag(found, single)
+    zeros = context.constant(0.0, single)
+    odd = context.compare(imaginary, zeros, "NE", single)
+    # Numbered among the eigenvalues that are no real numbers, the first of each two is odd. That it
+    # has the positive imaginary part is LAPACK's promise, not cuSOLVER's.
+    counts = _counted(context, odd, number)
+    one = context.constant(1, number)
+    first = context.compare(context.and_(counts, one, number), one, "EQ", number)
+    first = context.and_(first, odd, single.update(dtype=BOOL))
+
+    def spread(mask: Any) -> Any:
+        dimensions = (*range(rank - 2), rank - 1)
+        return context.broadcast_in_dim(mask, aval.update(dtype=BOOL), dimensions)
+
+    def moved(offset: int) -> Any:
+        """The column that stands `offset` to the right."""
+        others = (0,) * (rank - 1)
+        zero = context.constant(0.0, aval.update(shape=()))
+        return context.pad(packed, zero, aval, (*others, -offset), (*others, offset))
+
+    mask, is_first = spread(odd), spread(first)
+    second = context.not_(is_first, aval.update(dtype=BOOL))
+    second = context.and_(mask, second, aval.update(dtype=BOOL))
+    nothing = context.constant(0.0, aval)
+    following, preceding = (moved(1), moved(-1)) if size > 1 else (nothing, nothing)
+    real = context.select(second, preceding, packed, aval)
+    imag = context.select(is_first, following, context.neg(packed, aval), aval)
+    imag = context.select(mask, imag, nothing, aval)
+    return context.complex(real, imag, vectors)
+
+
+def _counted(context: Any, mask: Any, out: Any) -> Any:
+    """How many elements of a vector are true up to each place."""
+    size, rank = out.shape[-1], out.ndim
+    square = out.update(shape=(*out.shape, size))
+    flat = out.update(shape=(size, size))
+    before = context.compare(context.iota(flat, 1), context.iota(flat, 0), "LE", flat)
+    wide = square.update(dtype=BOOL)
+    before = context.broadcast_in_dim(before, wide, (rank - 1, rank))
+    given = context.broadcast_in_dim(mask, wide, (*range(rank - 1), rank))
+    counted = context.and_(before, given, wide)
+    ones, zeros = context.constant(1, square), context.constant(0, square)
+    scalar = out.update(shape=())
+    (counts,) = context.reduce(
+        [context.select(counted, ones, zeros, square)],
+        [context.constant(0, scalar)],
+        (rank,),
+        [out],
+        lambda a, b: [context.add(a, b, scalar)],
+    )
+    return counts
+
+
+def _power_of_two(context: Any, parts: Sequence[Any], single: Any) -> tuple[Any, Any]:
+    """For each matrix the power of two of its largest element, or one; and the aval of these."""
+    rank = single.ndim
+    scalar, largest = single.update(shape=()), single.update(shape=single.shape[:-2])
+    found = None
+    for part in parts:
+        (size,) = context.reduce(
+            [context.op("abs", [part], single)],
+            [context.constant(0.0, scalar)],
+            (rank - 2, rank - 1),
+            [largest],
+            lambda a, b: [context.max(a, b, scalar)],
+        )
+        found = size if found is None else context.max(found, size, largest)
+    # The exponent's bits alone.
+    width = single.dtype.itemsize * 8
+    bits = largest.update(dtype=np.dtype(f"int{width}"))
+    exponent = np.array(np.inf, single.dtype).view(bits.dtype)
+    kept = context.and_(
+        context.bitcast_convert(found, bits), context.constant(exponent, bits), bits
+    )
+    power = context.bitcast_convert(kept, largest)
+    none = context.compare(power, context.constant(0.0, largest), "EQ", largest)
+    return context.select(none, context.constant(1.0, largest), power, largest), largest

@@ -1,0 +1,57 @@
+"""Tridiagonal matrices: reduction to them, and linear equations with them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dovetail.extend import LoweringTable
+from dovetail_cuda.lowerings.kernels import info_of, kernel_call, triangle, where_succeeded
+
+TABLE: Final = LoweringTable()
+
+# The smallest matrix that cuSPARSE takes.
+_SMALLEST: Final = 3
+
+
+@TABLE.rule("tridiagonal")
+def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
+    """``sytrd`` or ``hetrd``, which is not documented to leave the other triangle as it is."""
+    (aval,), outs = context.avals_in, context.avals_out
+    if not outs[2].size:
+        return NotImplemented
+    info = info_of(aval)
+    *found, report = kernel_call(
+        context,
+        "cusolver_sytrd_ffi",
+        [a],
+        [*outs, info],
+        matrices=aval.ndim,
+        aliases={0: 0},
+        lower=lower,
+    )
+    found[0] = triangle(context, found[0], aval, lower, a)
+    return where_succeeded(context, report, info, found, outs)
+
+
+@TABLE.rule("tridiagonal_solve")
+def tridiagonal_solve(
+    context: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+) -> Any:
+    """``gtsv2``, which exchanges rows; where pivots may be replaced, a kernel of the wheel.
+
+    For batches cuSPARSE has nothing that exchanges rows: the primitive's own elimination does, for
+    all matrices at once. A singular matrix is not reported: where the other platforms have NaN
+    alone, there are infinities and finite numbers among them.
+    """
+    *_, vector, out = context.avals_in
+    if not out.size:
+        return NotImplemented
+    if perturb_singular:
+        return kernel_call(
+            context, "cu_tridiagonal_solve_perturbed", [dl, d, du, b], [out], matrices=out.ndim
+        )
+    if out.ndim > 2 or vector.shape[-1] < _SMALLEST:
+        return NotImplemented
+    return kernel_call(
+        context, "cusparse_gtsv2_ffi", [dl, d, du, b], [out], matrices=out.ndim, aliases={3: 0}
+    )
