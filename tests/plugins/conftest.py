@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -108,3 +113,91 @@ def _nothing_requested(monkeypatch):
 def source() -> Callable[..., str]:
     """`described`, for tests that install a backend."""
     return described
+
+
+# --------------------------------------------------------------------------------- PJRT libraries
+
+NATIVE = Path(__file__).parent / "native"
+
+
+@pytest.fixture(scope="session")
+def xla_cpu() -> Path:
+    """The library in the wheel xla-cpu-pjrt: a real PJRT plug-in that was not written for us."""
+    spec = importlib.util.find_spec("xla_plugins")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        library = Path(folder, "xla_cpu_pjrt", "xla_cpu_pjrt.so")
+        if library.is_file():
+            return library
+    pytest.skip("the wheel xla-cpu-pjrt is not installed")
+
+
+class Compiler:
+    """Compiles libraries out of `native/`, each once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, name: str, source: str | Path, *words: str, include: Path | None = None
+    ) -> Path:
+        """Compile one library.
+
+        Args:
+            name: of the library.
+            source: a file in `native/`, or any other.
+            words: further arguments of the compiler.
+            include: a folder of headers.
+        """
+        library = self.folder / f"{name}.so"
+        headers = ("-isystem", str(include)) if include else ()
+        command = ["gcc", "-shared", "-fPIC", "-O0", "-Wall", "-Werror", *headers]
+        command += [str(NATIVE / source), "-o", str(library), *words, "-ldl"]
+        answer = subprocess.run(command, capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stderr
+        return library
+
+
+@pytest.fixture(scope="session")
+def compiler(tmp_path_factory) -> Compiler:
+    """A `Compiler`, where there is gcc."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no gcc on this machine")
+    return Compiler(tmp_path_factory.mktemp("native"))
+
+
+@pytest.fixture(scope="session")
+def proxy(compiler, xla_cpu) -> Callable[..., Path]:
+    """Compiles `native/proxy.c` with definitions such as ``MINOR=0``; ``LIBRARY`` by request."""
+
+    def compiled(name: str, *definitions: str, works: bool = False) -> Path:
+        words = [f"-D{definition}" for definition in definitions]
+        if works:
+            words.append(f'-DLIBRARY="{xla_cpu}"')
+        return compiler(name, "proxy.c", *words, include=xla_cpu.parent / "include")
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def answer_of() -> Callable[..., dict]:
+    """Runs a program in a process of its own, and gives the JSON that it prints last.
+
+    Plug-ins are never unloaded, and some of these programs ended with their process once.
+    """
+
+    def run(program: str, *words: str, **variables: str) -> dict:
+        environment = {**os.environ, **variables}
+        for name in ("DOVETAIL_PLATFORMS", "JAX_PLATFORMS", "PJRT_NAMES_AND_LIBRARY_PATHS"):
+            if name not in variables:
+                environment.pop(name, None)
+        answer = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program, *words],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=300,
+        )
+        assert answer.returncode == 0, f"{answer.returncode}: {answer.stderr}"
+        return json.loads(answer.stdout.splitlines()[-1])
+
+    return run

@@ -35,7 +35,7 @@ CAPABILITIES: Final = frozenset({"complex", "donation", "float64", "serializatio
 _BACKEND: Final = "dovetail.core.runtime.foreign:ForeignBackend"
 _FOUND_PRIORITY: Final = -1
 _NAMED_PRIORITY: Final = 400
-_FIELDS: Final[Mapping[str, type | tuple[type, ...]]] = {
+_FIELDS: Final[Mapping[str, type]] = {
     "library_path": str,
     "create_options": dict,
     "capabilities": list,
@@ -298,9 +298,7 @@ def _description_problem(path: str, description: object) -> str:
     for key, value in description.items():
         if key not in _FIELDS:
             return f"{path} holds {key!r}; what it may hold is {', '.join(_FIELDS)}"
-        kind = _FIELDS[key]
-        if not isinstance(value, kind) or (
-            kind is list and not all(isinstance(item, str) for item in value)
-        ):
+        names = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        if not isinstance(value, _FIELDS[key]) or (isinstance(value, list) and not names):
             return f"{path}: {key} is {value!r}, which is of the wrong type"
     return ""

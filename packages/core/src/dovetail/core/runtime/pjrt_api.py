@@ -7,6 +7,7 @@ read here is enough to refuse such a library with a sentence.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _MAGIC: Final = (
     b"\xcf\xfa\xed\xfe",  # macOS, one processor
     b"\xca\xfe\xba\xbe",  # macOS, several
 )
+_ELF_64: Final = b"\x7fELF\x02\x01"
+_LOADED: Final = 1  # ELF's number for a segment that is mapped
 _HEADER_SIZE: Final = 40  # up to and including the version, where the functions begin
 _FFI_EXTENSION: Final = 5
 _GPU_EXTENSION: Final = 0
@@ -185,11 +188,34 @@ def _check_file(path: Path) -> None:
         raise PjrtError(f"{path} is no file: give the path of the PJRT library in it")
     try:
         with path.open("rb") as file:
-            start = file.read(4)
+            start = file.read(4096)  # the segments are listed at the beginning
     except OSError as error:
         raise PjrtError(f"{path} cannot be read: {error.strerror}") from error
     if not start.startswith(_MAGIC):
         raise PjrtError(f"{path} is no shared library: give the path of a PJRT plug-in's library")
+    size, needed = path.stat().st_size, _needed_size(start)
+    if size < needed:
+        raise PjrtError(
+            f"{path} has {size} bytes and should have {needed} at least: it was not copied or "
+            "downloaded to its end; install it again"
+        )
+
+
+def _needed_size(start: bytes) -> int:
+    """How many bytes of a library for Linux are mapped into memory; 0 for other kinds of files.
+
+    Where the file ends before, the process ends at the first access to what is missing.
+    """
+    if len(start) < 64 or not start.startswith(_ELF_64):
+        return 0
+    (table,) = struct.unpack_from("<Q", start, 32)
+    size, count = struct.unpack_from("<HH", start, 54)
+    ends = [0]
+    for position in range(table, table + size * count, size or 1):
+        if position + 40 <= len(start):
+            kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", start, position)
+            ends.append(offset + length if kind == _LOADED else 0)
+    return max(ends)
 
 
 def _checked(address: int, path: Path) -> Api:
