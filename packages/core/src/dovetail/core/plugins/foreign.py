@@ -174,7 +174,7 @@ def _folders_of(module: str) -> Collection[str]:
     for name in [*rest, None]:
         within = _locations(spec)
         if not within:  # a plain module: its package's folder, if it has a package
-            return folders
+            return folders if name is None else ()
         folders = within
         if name is not None:
             # By the last part of its name, so that no parent needs to be in `sys.modules`.
@@ -211,7 +211,7 @@ def is_pjrt_library(path: str) -> bool:
                 return any(data.find(_SYMBOL, start, end) >= 0 for start, end in tables)
             # On macOS names begin with an underscore; on Windows the table is like ELF's.
             return data.find(_SYMBOL[1:]) >= 0
-    except (OSError, ValueError, struct.error):  # no file, nothing in it, or damaged
+    except (OSError, ValueError, OverflowError, struct.error):  # no file, empty, or damaged
         return False
 
 
@@ -276,9 +276,7 @@ def _described(name: str, path: str) -> ForeignPlugin:
         return _of_variable(name, path, problem=problem)
     library = os.path.join(os.path.dirname(path), description["library_path"])
     if not os.path.isfile(library):
-        problem = (
-            f"{path} says that the PJRT library of {name!r} is {library}: there is no such file"
-        )
+        problem = f"{path} names the PJRT library {library}, and there is no such file"
         return _of_variable(name, path, problem=problem)
     return _of_variable(
         name,
