@@ -80,6 +80,8 @@ class Cholesky(Primitive):
         (aval,) = context.avals_out
         if not aval.size:
             return context.constant(0, aval)
+        if is_complex(aval):
+            (x,) = context.lower_function(_real_on_the_diagonal, [aval])(x)
         root = context.op("cholesky", [x], aval, {"lower": True})
         return context.lower_function(_positive_only, [aval])(root)
 
@@ -97,6 +99,13 @@ def changed_root(root: Any, change: Any) -> Any:
     size = shape_of(root)[-1]
     half = where(on_diagonal(size, size), mul(inner, 0.5), triangle(inner))
     return product(root, half)
+
+
+def _real_on_the_diagonal(x: Any) -> Any:
+    """A matrix of which XLA, too, does not read the imaginary parts of the diagonal."""
+    shape = shape_of(x)
+    mask = broadcast_in_dim(on_diagonal(*shape[-2:]), shape, (len(shape) - 2, len(shape) - 1))
+    return select(mask, convert_element_type(real(x), aval_of(x).dtype), x)
 
 
 def _positive_only(root: Any) -> Any:
