@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-LAWS = ("batch_is_loop", "derivatives_agree", "transpose_is_adjoint", "transformations_commute")
+from dovetail.testing.checks import LAWS
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

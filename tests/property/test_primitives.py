@@ -8,7 +8,6 @@ import pytest
 
 from dovetail.core.trace.primitive import RULES, primitive
 from dovetail.testing.samples import all_samples, defined_primitives
-from dovetail.testing.suites.test_primitives import pytest_generate_tests as pytest_generate_tests
 from dovetail.testing.suites.test_primitives import test_rules_agree as test_rules_agree
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Which primitives a backend is tested on first."""
+"""How much of the kit is run: what a backend is tested on first, and everything."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ ESSENTIAL: Final = (
     "dot_general",
 )
 
-LEVELS: Final = ("essential", "complete")
+LEVELS: Final = ("essential", "full")
+"""Each level contains the one before it."""
 
 
-def primitives_of(level: str, sampled: list[str]) -> list[str]:
-    """The names of a level's primitives, the essential ones first.
+def in_order(sampled: list[str]) -> list[str]:
+    """Names of primitives, the essential ones first.
 
     Args:
-        level: one of `LEVELS`; each contains the ones before it.
-        sampled: the names of all primitives that have samples.
+        sampled: the names of all primitives that have samples, sorted.
     """
-    rest = [name for name in sampled if name not in ESSENTIAL]
-    return [*ESSENTIAL, *rest] if level == "complete" else list(ESSENTIAL)
+    return [*ESSENTIAL, *(name for name in sampled if name not in ESSENTIAL)]

@@ -7,94 +7,123 @@ The options:
 ``--dovetail-platform``
     the platform whose first device runs the programs; the default platform if it is left out.
 ``--dovetail-level``
-    ``essential`` (25 primitives, under two minutes on a CPU) or ``complete``.
+    ``essential`` (what a training step needs, under three minutes on a CPU) or ``full``.
+``--dovetail-xfails``
+    a file of tests that are known to fail, with reasons, see `dovetail.testing.expected_failures`.
 ``--dovetail-report``
-    a file for the results as JSON: what was tested with which versions, and for each primitive and
-    check the outcome, the seconds it took, and the message of a failure.
+    a file for the results as JSON: what was tested with which versions, what the backend declares,
+    and for each test the outcome, the seconds it took, and the message of a failure.
 
-Samples in dtypes that the backend does not list among its capabilities (``float64``, ``complex``)
-are left out, and those of the primitives ``eig`` and ``schur``, which StableHLO cannot express,
-where it does not list these.
+Tests of what a backend does not list among its capabilities are skipped, and so are samples of
+primitives in dtypes that it does not have. `dovetail.testing.capabilities` is the list.
+
+On a CPU, ``DOVETAIL_NUM_CPU_DEVICES=4`` in the environment makes four devices of it, so that the
+suite of collectives and the tests of copies between devices run, too.
+
+Every run of pytest in an environment with dovetail imports this module, so that it imports nothing
+of weight before it is asked for.
 """
 
 from __future__ import annotations
 
-import json
+import gc
+import itertools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dovetail.testing.levels import LEVELS
+
+if TYPE_CHECKING:
+    from dovetail.testing.backend import BackendUnderTest
+
+_SUITES = "dovetail.testing.suites"
+_BETWEEN_CLEARINGS = 100
+_finished = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("dovetail", "conformance of dovetail's backends")
     group.addoption("--dovetail-platform", metavar="NAME", help="the platform to test")
-    group.addoption("--dovetail-level", choices=LEVELS, default="complete", help="how much to test")
+    group.addoption("--dovetail-level", choices=LEVELS, default="full", help="how much to test")
+    group.addoption(
+        "--dovetail-xfails", metavar="FILE", type=Path, help="tests that are known to fail"
+    )
     group.addoption(
         "--dovetail-report", metavar="FILE", type=Path, help="write the results as JSON"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect results where a report is asked for."""
+    """Name the markers, and collect results where a report is asked for."""
+    config.addinivalue_line(
+        "markers", "dovetail_needs(capability): skipped on backends that do not declare it"
+    )
+    config.addinivalue_line("markers", "dovetail_full: not part of the level essential")
     path = config.getoption("--dovetail-report")
     if path is not None:
-        config.pluginmanager.register(_Report(path, config), "dovetail-report")
+        from dovetail.testing.report import Report  # deferred: most runs of pytest need no report
+
+        config.pluginmanager.register(Report(path, config), "dovetail-report")
+
+
+def suite_of(item: pytest.Item) -> str | None:
+    """The suite that a test belongs to, also where a test module of one's own imports it."""
+    module = getattr(getattr(item, "function", None), "__module__", "")
+    package, _, name = module.rpartition(".")
+    return name.removeprefix("test_") if package == _SUITES else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Prepare the tests of the suites, before ``-k`` leaves out some of them."""
+    suites = {id(item): suite for item in items if (suite := suite_of(item)) is not None}
+    if not suites:
+        return
+    from dovetail.testing.collection import prepare  # deferred: most runs of pytest need no suites
+
+    prepare(config, items, suites)
 
 
 @pytest.fixture
-def dovetail_capabilities(request: pytest.FixtureRequest) -> Iterator[frozenset[str]]:
-    """What the backend under test can do; its first device computes everything meanwhile."""
-    import dovetail  # deferred: most runs of pytest need none of it
-    from dovetail.extend import manager  # deferred: like dovetail
+def dovetail_plugin(request: pytest.FixtureRequest) -> Any:
+    """The plug-in under test as it is loaded, without a client: no driver is needed for it."""
+    from dovetail.testing.collection import loaded_backend  # deferred: like `prepare`
 
-    platform = request.config.getoption("--dovetail-platform") or dovetail.default_backend()
-    with dovetail.default_device(dovetail.devices(platform)[0]):
-        yield manager().require(platform).info.capabilities
+    return loaded_backend(request.config)
 
 
-class _Report:
-    """The outcomes of the suites' tests."""
+@pytest.fixture
+def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTest]:
+    """The backend under test; its first device computes everything meanwhile, in 64 bits."""
+    from dovetail.testing.collection import connected, missing_capability  # deferred: like above
 
-    def __init__(self, path: Path, config: pytest.Config) -> None:
-        self.path = path
-        self.config = config
-        self.results: list[dict[str, Any]] = []
+    backend = connected(request.config)
+    reason = missing_capability(request.node, backend)
+    if reason:
+        pytest.skip(reason)
+    import dovetail  # deferred: like above
+    from dovetail.core.base.config import enable_compilation_cache  # deferred: like above
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the outcome of a test, or of a step before it that failed."""
-        if "test_primitives.py" not in report.nodeid or (
-            report.when != "call" and report.outcome == "passed"
-        ):
-            return
-        self.results.append(
-            {
-                "test": report.nodeid.rpartition("::")[2],
-                **dict(report.user_properties),
-                "outcome": report.outcome,
-                "seconds": round(report.duration, 3),
-                "message": report.longreprtext if report.outcome == "failed" else "",
-            }
-        )
+    # A program out of the cache on disk would test a compiler that is no longer there.
+    with (
+        dovetail.default_device(backend.device),
+        dovetail.enable_x64(True),
+        enable_compilation_cache(False),
+    ):
+        yield backend
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the report."""
-        from importlib.metadata import version  # deferred: only for a report
 
-        import dovetail  # deferred: most runs of pytest need none of it
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let go of compiled programs now and then.
 
-        platform = self.config.getoption("--dovetail-platform") or dovetail.default_backend()
-        outcomes = [result["outcome"] for result in self.results]
-        report = {
-            "platform": platform,
-            "device": repr(dovetail.devices(platform)[0]),
-            "level": self.config.getoption("--dovetail-level"),
-            "versions": {name: version(name) for name in ("dovetail", "jaxlib", "numpy")},
-            "summary": {name: outcomes.count(name) for name in ("passed", "failed", "skipped")},
-            "results": self.results,
-        }
-        self.path.write_text(json.dumps(report, indent=1) + "\n")
+    Each maps pages of its own, and a process that keeps those of thousands of tests reaches the
+    number of mappings that Linux allows (65,530), at which compilers abort.
+    """
+    if suite_of(item) is not None and next(_finished) % _BETWEEN_CLEARINGS == 0:
+        sys.modules["dovetail"].clear_caches()
+        gc.collect()

@@ -1,34 +1,56 @@
-"""Every rule of every primitive agrees with the others, on samples."""
+"""Every rule of every primitive agrees with the others, on samples.
+
+For each primitive and each check of `dovetail.testing.checks` there is one test; its name is
+``test_rules_agree[PRIMITIVE-CHECK]``. A backend has a part in all of them, because each compiles a
+program and compares what it gives with the primitive's ``reference``, which is plain NumPy. Only
+the tests ``[PRIMITIVE-lowering_agrees]`` run the primitive alone: where one lowering is wrong,
+exactly one of these fails. Programs of the others contain derivatives, batched forms and sums.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dovetail.testing.backend import BackendUnderTest
 from dovetail.testing.checks import CHECKS
-from dovetail.testing.levels import primitives_of
+from dovetail.testing.levels import ESSENTIAL, in_order
 from dovetail.testing.sample import supported
 from dovetail.testing.samples import all_samples, defined_primitives
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each check for each primitive of the level that is asked for."""
-    if {"name", "check"} <= set(metafunc.fixturenames):
-        level = metafunc.config.getoption("--dovetail-level")
-        names = primitives_of(level, sorted(all_samples()))
-        metafunc.parametrize("name", names)
-        metafunc.parametrize("check", sorted(CHECKS))
+def _cases() -> list[Any]:
+    """Each primitive with each check, the essential primitives first."""
+    return [
+        pytest.param(
+            name,
+            check,
+            id=f"{name}-{check}",
+            marks=() if name in ESSENTIAL else pytest.mark.dovetail_full,
+        )
+        for name in in_order(sorted(all_samples()))
+        for check in sorted(CHECKS)
+    ]
 
 
+@pytest.mark.parametrize(("name", "check"), _cases())
 def test_rules_agree(
     name: str,
     check: str,
-    dovetail_capabilities: frozenset[str],
+    dovetail_backend: BackendUnderTest,
     request: pytest.FixtureRequest,
 ) -> None:
     """One check of one primitive, on all samples that the backend can hold."""
     # The fixture record_property warns where pytest also writes JUnit's XML.
     request.node.user_properties += [("primitive", name), ("check", check)]
-    samples = supported(all_samples()[name], dovetail_capabilities)
+    capabilities = dovetail_backend.capabilities
+    samples = supported(all_samples()[name], capabilities)
     if not samples:
-        pytest.skip(f"the backend does not list what {name} needs among its capabilities")
+        needs = {s.needs for s in all_samples()[name]} - {None, *capabilities}
+        what = ", ".join(sorted(filter(None, needs))) or "float64 or complex"
+        pytest.skip(
+            f"the backend {dovetail_backend.platform!r} does not declare the capability {what}, "
+            f"which every sample of {name} needs"
+        )
     CHECKS[check](defined_primitives()[name], samples)

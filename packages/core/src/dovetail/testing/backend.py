@@ -1,0 +1,97 @@
+"""The backend under test, as the tests of the suites see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.core.plugins.loading import LoadedBackend
+from dovetail.core.plugins.manager import manager
+
+__all__ = ["BackendUnderTest", "connect", "read"]
+
+NDArray = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendUnderTest:
+    """A backend with its devices.
+
+    Attributes:
+        loaded: the plug-in and its description.
+        devices: the devices that this process can address. The first is the default device while
+            a test runs.
+    """
+
+    loaded: LoadedBackend
+    devices: Sequence[Any]
+
+    @property
+    def platform(self) -> str:
+        """The platform's name."""
+        return self.loaded.platform
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What the backend declares that it can do."""
+        return self.loaded.info.capabilities
+
+    @property
+    def device(self) -> Any:
+        """The device that computes."""
+        return self.devices[0]
+
+    @property
+    def widest(self) -> np.dtype[Any]:
+        """The widest float that the backend has."""
+        return np.dtype(np.float64 if "float64" in self.capabilities else np.float32)
+
+    @property
+    def precision(self) -> float:
+        """How far results of a short computation in `widest` may be from those on the host."""
+        return 1e-10 if "float64" in self.capabilities else 2e-4
+
+    def fitted(self, tree: Any) -> Any:
+        """NumPy arrays of float64 and complex128 in a tree, in the widest dtype there is."""
+        if "float64" in self.capabilities:
+            return tree
+        narrow = {"float64": np.float32, "complex128": np.complex64}
+        return dt.tree.map(
+            lambda x: x.astype(narrow[x.dtype.name]) if x.dtype.name in narrow else x, tree
+        )
+
+    def put(self, value: Any, device: Any = None) -> Any:
+        """A value of the host on the first device, or on another one, committed to it."""
+        return dt.device_put(value, self.device if device is None else device)
+
+    def refuses(self, dtype: Any) -> str | None:
+        """The capability that arrays of a dtype need and the backend does not declare."""
+        name = np.dtype(dtype).name
+        needed = {"float64": ["float64"], "complex64": ["complex"]}
+        needed["complex128"] = ["complex", "float64"]
+        missing = [n for n in needed.get(name, ()) if n not in self.capabilities]
+        return missing[0] if missing else None
+
+
+def connect(platform: str) -> BackendUnderTest:
+    """Load a backend and make its client.
+
+    Raises:
+        BackendUnavailableError: it cannot be used; the message says why.
+    """
+    loaded = manager().require(platform)
+    return BackendUnderTest(loaded, tuple(dt.local_devices(backend=loaded.platform)))
+
+
+def read(array: Any) -> NDArray:
+    """The value of an array, once it is computed."""
+    return np.asarray(array)
+
+
+def described(function: Callable[..., Any]) -> str:
+    """The first sentence of what a test or a function says about itself."""
+    return (function.__doc__ or function.__name__).strip().split("\n\n")[0].replace("\n", " ")

@@ -1,0 +1,58 @@
+"""What a backend can say of itself in `BackendInfo.capabilities`.
+
+The kit skips the tests of what a backend does not declare, and takes a name that is not in this
+table for a slip of the pen. Names that begin with ``x-`` are the backend's own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dovetail.core.base.errors import close_matches
+
+__all__ = ["CAPABILITIES", "PRIVATE", "missing_text", "unknown_capabilities"]
+
+#: What each capability means, as the second half of the sentence "the backend has ...".
+CAPABILITIES: Final[dict[str, str]] = {
+    "complex": "arrays of complex numbers (complex64; complex128 too where it has float64)",
+    "donation": "programs that take the memory of donated arguments for their results",
+    "eig": "a lowering of its own for the primitive eig, which StableHLO cannot express",
+    "float64": "arrays of 64-bit floats",
+    "host_callbacks": "programs that call Python functions while they run",
+    "schur": "a lowering of its own for the primitive schur, which StableHLO cannot express",
+    "serialization": "compiled programs that can be written as bytes and loaded again",
+    "spmd": "programs that run on several devices at once and exchange data between them",
+}
+
+PRIVATE: Final = "x-"
+"""What the names of a backend's own capabilities begin with."""
+
+
+def unknown_capabilities(names: Iterable[str]) -> list[str]:
+    """One sentence for each name that no table knows, with the names that are near it.
+
+    Args:
+        names: what a backend declares.
+
+    Example:
+        >>> unknown_capabilities(["float64", "x-turbo"])
+        []
+        >>> unknown_capabilities(["donations"])
+        ["unknown capability 'donations': did you mean 'donation'?"]
+    """
+    said = []
+    for name in sorted(names):
+        if name in CAPABILITIES or name.startswith(PRIVATE):
+            continue
+        near = close_matches(name, CAPABILITIES)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(CAPABILITIES)}"
+        said.append(f"unknown capability {name!r}: {hint}")
+    return said
+
+
+def missing_text(platform: str, name: str) -> str:
+    """Why a test is skipped on a backend without a capability."""
+    return (
+        f"the backend {platform!r} does not declare the capability {name!r}: {CAPABILITIES[name]}"
+    )

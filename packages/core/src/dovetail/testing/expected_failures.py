@@ -1,0 +1,88 @@
+"""The file of expected failures: what a backend is known not to do yet, with reasons.
+
+    # comments and empty lines do not count
+    test_rules_agree[erf_inv-*]               # the compiler loses digits in the tails
+    crashes: test_large_programs*             # the driver ends the process above 2**20 operations
+
+A pattern is compared with the part of a test's id behind the file name. ``*`` stands for any
+characters and ``?`` for one; brackets mean themselves, because ids are full of them. The tests
+are run and must fail: one that passes is a failure, and the line has to go. Those of lines that
+begin with ``crashes:`` are not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["ExpectedFailure", "ExpectedFailuresError", "read_expected_failures"]
+
+_CRASHES: Final = "crashes:"
+
+
+class ExpectedFailuresError(ValueError):
+    """A file of expected failures that says something it should not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFailure:
+    """One line of the file.
+
+    Attributes:
+        pattern: what the ids of the tests look like.
+        reason: why they fail.
+        crashes: whether they may not even be run.
+        place: file and line, for messages.
+    """
+
+    pattern: str
+    reason: str
+    crashes: bool
+    place: str
+
+    def matches(self, test: str) -> bool:
+        """Whether it is about a test.
+
+        Args:
+            test: the part of its id behind the file name.
+        """
+        parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in self.pattern)
+        return re.fullmatch("".join(parts), test, re.DOTALL) is not None
+
+
+def read_expected_failures(path: Path) -> list[ExpectedFailure]:
+    """Read a file of expected failures.
+
+    Raises:
+        ExpectedFailuresError: a line has no reason, or a pattern stands there twice.
+    """
+    found: dict[str, ExpectedFailure] = {}
+    for number, line in _lines(path):
+        place = f"{path}:{number}"
+        pattern, mark, reason = line.partition(" #")
+        crashes = pattern.startswith(_CRASHES)
+        pattern = pattern.removeprefix(_CRASHES).strip()
+        if not mark or not reason.strip():
+            raise ExpectedFailuresError(
+                f"{place}: {pattern!r} has no reason; write it behind the pattern: "
+                f"{pattern}  # why it fails"
+            )
+        if pattern in found:
+            raise ExpectedFailuresError(
+                f"{place}: {pattern!r} stands in {found[pattern].place} already"
+            )
+        found[pattern] = ExpectedFailure(pattern, reason.strip(), crashes, place)
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterable[tuple[int, str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ExpectedFailuresError(f"--dovetail-xfails={path}: {error.strerror}") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line.strip()

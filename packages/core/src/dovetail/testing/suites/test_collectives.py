@@ -1,0 +1,217 @@
+"""Programs that run on all devices at once and exchange data, for backends that declare ``spmd``.
+
+The framework has no primitives for that yet, so that the programs are written out as StableHLO.
+They need two devices of this process; on a CPU ``DOVETAIL_NUM_CPU_DEVICES=4`` makes four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dovetail.core.ir.avals import make_aval
+from dovetail.core.runtime.partitioned import run_partitioned
+from dovetail.testing.backend import BackendUnderTest
+
+NDArray = np.ndarray[Any, Any]
+Backend = BackendUnderTest
+pytestmark = pytest.mark.dovetail_needs("spmd")
+
+#: How many columns the arguments have.
+COLUMNS = 3
+
+
+@pytest.fixture
+def devices(dovetail_backend: Backend) -> Sequence[Any]:
+    """All devices of the backend, two at least."""
+    found = dovetail_backend.devices
+    if len(found) < 2:
+        pytest.skip(
+            f"the backend {dovetail_backend.platform!r} has one device here; collectives take two"
+        )
+    return found
+
+
+def _tensor(shape: Sequence[int]) -> str:
+    return f"tensor<{''.join(f'{n}x' for n in shape)}f32>"
+
+
+def _module(count: int, taken: Sequence[int], given: Sequence[int], operation: str) -> str:
+    """A module in which each of `count` devices applies an operation to its part.
+
+    Args:
+        count: number of devices.
+        taken: the shape of each device's part of the argument.
+        given: the shape of each device's part of the result.
+        operation: MLIR text that makes ``%r`` of ``%x``.
+    """
+    whole = [(count * shape[0], *shape[1:]) for shape in (taken, given)]
+    placed = '#sdy.sharding<@mesh, [{"d"}, {}]>'
+    inner = '[<@mesh, [{"d"}, {}]>]'
+    argument, result = map(_tensor, whole)
+    return f"""
+module @collective attributes {{
+    mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["d"={count}]>
+  func.func public @main(%a: {argument} {{sdy.sharding = {placed}}})
+      -> ({result} {{sdy.sharding = {placed}}}) {{
+    %0 = sdy.manual_computation(%a) in_shardings={inner} out_shardings={inner} manual_axes={{"d"}}
+        (%x: {_tensor(taken)}) {{
+      {operation}
+      sdy.return %r : {_tensor(given)}
+    }} : ({argument}) -> {result}
+    return %0 : {result}
+  }}
+}}"""
+
+
+def _groups(count: int) -> str:
+    everyone = ", ".join(map(str, range(count)))
+    return f"dense<[[{everyone}]]> : tensor<1x{count}xi64>"
+
+
+_CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+
+
+def _reducer(operation: str) -> str:
+    return f"""({{
+        ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %s = stablehlo.{operation} %p, %q : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+      }})"""
+
+
+def _run(
+    devices: Sequence[Any], parts: Sequence[NDArray], given: Sequence[int], operation: str
+) -> list[NDArray]:
+    """What each device has after an operation on what each had before."""
+    taken = parts[0].shape
+    module = _module(len(devices), taken, given, operation)
+    aval = make_aval(tuple(given), np.dtype(np.float32))
+    (result,) = run_partitioned(module, devices, [np.concatenate(parts)], [aval])
+    return result
+
+
+def _parts(count: int, rows: int) -> list[NDArray]:
+    size = rows * COLUMNS
+    return [
+        (np.arange(size, dtype=np.float32) + 100 * d).reshape(rows, COLUMNS) for d in range(count)
+    ]
+
+
+def _equal(got: Sequence[NDArray], want: Sequence[NDArray], devices: Sequence[Any]) -> None:
+    for a, b, device in zip(got, want, devices, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=f"what {device!r} holds afterwards")
+
+
+@pytest.mark.parametrize(("operation", "of"), [("add", np.sum), ("maximum", np.max)])
+def test_all_reduce(devices: Sequence[Any], operation: str, of: Any) -> None:
+    """Each device gets the sum, or the largest, of what all have."""
+    count = len(devices)
+    parts = _parts(count, 2)
+    kind = _tensor(parts[0].shape)
+    text = (
+        f'%r = "stablehlo.all_reduce"(%x) {_reducer(operation)} {{{_CHANNEL}, '
+        f"replica_groups = {_groups(count)}, use_global_device_ids}} : ({kind}) -> {kind}"
+    )
+    got = _run(devices, parts, parts[0].shape, text)
+    _equal(got, [of(np.stack(parts), axis=0)] * count, devices)
+
+
+def test_all_gather(devices: Sequence[Any]) -> None:
+    """Each device gets the parts of all, in the order of the devices."""
+    count = len(devices)
+    parts = _parts(count, 2)
+    given = (2 * count, COLUMNS)
+    text = (
+        f'%r = "stablehlo.all_gather"(%x) {{all_gather_dim = 0 : i64, {_CHANNEL}, '
+        f"replica_groups = {_groups(count)}, use_global_device_ids}} : "
+        f"({_tensor(parts[0].shape)}) -> {_tensor(given)}"
+    )
+    _equal(_run(devices, parts, given, text), [np.concatenate(parts)] * count, devices)
+
+
+def test_reduce_scatter(devices: Sequence[Any]) -> None:
+    """Each device gets its share of the sum of what all have."""
+    count = len(devices)
+    parts = _parts(count, 2 * count)
+    given = (2, COLUMNS)
+    text = (
+        f'%r = "stablehlo.reduce_scatter"(%x) {_reducer("add")} '
+        f"{{scatter_dimension = 0 : i64, {_CHANNEL}, replica_groups = {_groups(count)}, "
+        f"use_global_device_ids}} : ({_tensor(parts[0].shape)}) -> {_tensor(given)}"
+    )
+    total = np.sum(np.stack(parts), axis=0)
+    _equal(_run(devices, parts, given, text), np.split(total, count), devices)
+
+
+def test_all_to_all(devices: Sequence[Any]) -> None:
+    """Each device gives one share of its part to each other one."""
+    count = len(devices)
+    parts = _parts(count, 2 * count)
+    kind = _tensor(parts[0].shape)
+    text = (
+        f'%r = "stablehlo.all_to_all"(%x) {{split_dimension = 0 : i64, concat_dimension = 0 : i64, '
+        f"split_count = {count} : i64, {_CHANNEL}, replica_groups = {_groups(count)}}} : "
+        f"({kind}) -> {kind}"
+    )
+    shares = [np.split(part, count) for part in parts]
+    want = [np.concatenate([row[d] for row in shares]) for d in range(count)]
+    _equal(_run(devices, parts, parts[0].shape, text), want, devices)
+
+
+def test_collective_permute(devices: Sequence[Any]) -> None:
+    """Each device sends its part to the next one; what nobody sends to gets zeros."""
+    count = len(devices)
+    parts = _parts(count, 2)
+    kind = _tensor(parts[0].shape)
+    for circle in (True, False):
+        pairs = [[d, (d + 1) % count] for d in range(count if circle else count - 1)]
+        text = (
+            f'%r = "stablehlo.collective_permute"(%x) {{{_CHANNEL}, source_target_pairs = '
+            f"dense<{pairs}> : tensor<{len(pairs)}x2xi64>}} : ({kind}) -> {kind}"
+        )
+        want = [np.zeros_like(parts[0])] * count
+        for source, target in pairs:
+            want[target] = parts[source]
+        _equal(_run(devices, parts, parts[0].shape, text), want, devices)
+
+
+def test_partition_id(devices: Sequence[Any]) -> None:
+    """Each device knows its own number."""
+    count = len(devices)
+    text = """%i = "stablehlo.partition_id"() : () -> tensor<ui32>
+      %f = stablehlo.convert %i : (tensor<ui32>) -> tensor<f32>
+      %r = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<1x3xf32>"""
+    want = [np.full((1, COLUMNS), d, np.float32) for d in range(count)]
+    _equal(_run(devices, _parts(count, 1), (1, COLUMNS), text), want, devices)
+
+
+def test_automatic_partitioning(devices: Sequence[Any]) -> None:
+    """The compiler divides a product of matrices whose operands are divided along the dimension
+    that is summed over, and adds the parts up."""
+    count = len(devices)
+    inner = 2 * count
+    left = np.arange(inner * 4, dtype=np.float32).reshape(inner, 4) / 8
+    right = np.cos(np.arange(inner * 5, dtype=np.float32)).reshape(inner, 5)
+    module = f"""
+module @product attributes {{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{
+  sdy.mesh @mesh = <["d"={count}]>
+  func.func public @main(
+      %a: tensor<{inner}x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"d"}}, {{}}]>}},
+      %b: tensor<{inner}x5xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"d"}}, {{}}]>}})
+      -> (tensor<4x5xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{}}]>}}) {{
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
+        : (tensor<{inner}x4xf32>, tensor<{inner}x5xf32>) -> tensor<4x5xf32>
+    return %0 : tensor<4x5xf32>
+  }}
+}}"""
+    aval = make_aval((4, 5), np.dtype(np.float32))
+    (got,) = run_partitioned(module, devices, [left, right], [aval])
+    for value, device in zip(got, devices, strict=True):
+        np.testing.assert_allclose(
+            value, left.T @ right, rtol=1e-4, atol=1e-5, err_msg=f"what {device!r} holds"
+        )

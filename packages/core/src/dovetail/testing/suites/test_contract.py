@@ -1,0 +1,300 @@
+"""The contract of a plug-in: what it is before any of its drivers is loaded, and its devices.
+
+Most of it can be tested where the hardware is missing.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dovetail.core.base.errors import close_matches
+from dovetail.core.plugins.discovery import BACKENDS, installed_plugins
+from dovetail.core.plugins.loading import IN_PROCESS, LoadedBackend
+from dovetail.core.plugins.manager import PluginManager, manager
+from dovetail.core.plugins.protocols import Device, missing_members
+from dovetail.core.runtime.foreign import ForeignBackend
+from dovetail.core.trace.primitive import primitives
+from dovetail.errors import BackendUnavailableError
+from dovetail.testing.backend import BackendUnderTest
+from dovetail.testing.capabilities import unknown_capabilities
+from dovetail.testing.examination import Examination, examine
+from dovetail.testing.samples import defined_primitives
+
+PROMISED = "dovetail.extend"
+NO_OPTION = "no_such_option_of_the_kit"
+
+
+def _place(plugin: LoadedBackend) -> str:
+    """Where another process can import a plug-in from, as entry points say it."""
+    if plugin.origin == IN_PROCESS:
+        if isinstance(plugin.plugin, ModuleType):
+            return plugin.plugin.__name__
+        pytest.skip(
+            "the backend was registered in this process as an object, which no other can import"
+        )
+    if isinstance(plugin.plugin, ForeignBackend):
+        pytest.skip("the backend is a PJRT library alone: there is no module that speaks for it")
+    for found in installed_plugins(BACKENDS):
+        if (found.name, found.origin) == (plugin.name, plugin.origin):
+            return found.value
+    raise AssertionError(f"{plugin.origin} no longer has the entry point {plugin.name}")
+
+
+@functools.cache
+def _examination(place: str, platform: str) -> Examination:
+    return examine(place, platform)
+
+
+@pytest.fixture
+def examination(dovetail_plugin: LoadedBackend) -> Examination:
+    """What importing the plug-in and asking it about itself does to a fresh process."""
+    return _examination(_place(dovetail_plugin), dovetail_plugin.platform)
+
+
+def _source_files(module: str) -> list[Path]:
+    """The files of the package that a plug-in's module is in; tests are left out."""
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        return []
+    package = find_spec(spec.parent) if spec.parent else None
+    if package is None:
+        return [Path(spec.origin)]
+    folders = [Path(folder) for folder in package.submodule_search_locations or ()]
+    return [
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
+        if not path.name.startswith("test_") and "tests" not in path.parts
+    ]
+
+
+def test_doctor_lists_the_platform_as_ready(dovetail_plugin: LoadedBackend) -> None:
+    """`python -m dovetail doctor --json` finds the backend in a fresh process, and its devices."""
+    if dovetail_plugin.origin == IN_PROCESS:
+        pytest.skip("the backend was registered in this process, and no other process knows it")
+    path = os.pathsep.join(entry or os.curdir for entry in sys.path)
+    answer = subprocess.run(
+        [sys.executable, "-m", "dovetail", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert answer.stdout.startswith("{"), f"the doctor printed no JSON: {answer.stderr[-2000:]}"
+    backends = {b["platform"]: b for b in json.loads(answer.stdout)["backends"]}
+    name = dovetail_plugin.platform
+    assert name in backends, f"the doctor lists {sorted(backends)} and not {name!r}"
+    found = backends[name]
+    assert found["state"] == "ready", f"the doctor: {found['state']}: {found['reason']}"
+    assert found["devices"], f"the doctor finds no device of {name!r}"
+
+
+def test_importing_the_plugin_imports_little(
+    examination: Examination, dovetail_plugin: LoadedBackend
+) -> None:
+    """Importing the plug-in's module imports its own package, the standard library, and
+    `dovetail.extend`: no driver, no jaxlib beyond what `dovetail.extend` has loaded already."""
+    assert not examination.imported.error, examination.imported.error
+    own = _place(dovetail_plugin).partition(":")[0].partition(".")[0]
+    foreign = [
+        name
+        for name in examination.imported.modules
+        if name.partition(".")[0] not in {own, *sys.stdlib_module_names}
+        and not name.startswith(PROMISED)
+    ]
+    assert not foreign, (
+        f"importing {_place(dovetail_plugin)} also imports {', '.join(foreign)}. Every installed "
+        "backend is imported when the default platform is chosen: import what is heavy inside of "
+        "the hooks that need it"
+    )
+
+
+def test_importing_the_plugin_does_nothing_else(examination: Examination) -> None:
+    """Importing the plug-in writes nothing, starts nothing, loads no library and opens no
+    connection."""
+    assert not examination.imported.deeds, "\n".join(examination.imported.deeds)
+
+
+def test_description_is_pure(examination: Examination) -> None:
+    """`dovetail_backend_info` gives the same description each time and does nothing else."""
+    described = examination.described
+    assert not described.error, f"dovetail_backend_info raised {described.error}"
+    assert not described.deeds, "dovetail_backend_info:\n" + "\n".join(described.deeds)
+    assert not described.modules, f"dovetail_backend_info imports {described.modules}"
+    first, second = described.answers
+    assert first == second, f"dovetail_backend_info returned {first} and then {second}"
+
+
+def test_probe_is_pure(examination: Examination) -> None:
+    """`dovetail_probe` returns a sentence or an empty string, the same each time; it looks for
+    files, loads no driver, and does not wait."""
+    probed = examination.probed
+    assert not probed.error, (
+        f"dovetail_probe raised {probed.error}. That means that something which is installed is "
+        "broken; return a sentence where the hardware is not there"
+    )
+    assert not probed.deeds, "dovetail_probe:\n" + "\n".join(probed.deeds)
+    if probed.answers:
+        first, second = probed.answers
+        assert first == second, f"dovetail_probe returned {first} and then {second}"
+        kind = first.partition(":")[0]
+        assert kind in ("str", "NoneType"), f"dovetail_probe returned {first}; return a str"
+
+
+def test_description_is_complete(dovetail_plugin: LoadedBackend) -> None:
+    """Each field of the description has its type; the names are usable in an option and in a
+    list, and the platform has one line for the doctor."""
+    info = dovetail_plugin.info
+    for name in (info.platform, *info.aliases):
+        assert isinstance(name, str), f"{name!r} is no name of a platform"
+        assert name, "a name of a platform is empty"
+        assert not set(name) & set(", \t\n"), f"the name {name!r} has a space or a comma in it"
+    assert isinstance(info.aliases, tuple), f"aliases is {info.aliases!r}; give a tuple of str"
+    assert info.platform not in info.aliases, f"{info.platform!r} is an alias of itself"
+    assert type(info.priority) is int, f"priority is {info.priority!r}; give an int"
+    assert info.description, "description is empty: `python -m dovetail doctor` shows it"
+    assert "\n" not in info.description, "description has more than one line"
+    assert isinstance(info.capabilities, frozenset), (
+        f"capabilities is {info.capabilities!r}; give a frozenset of str"
+    )
+
+
+def test_capabilities_are_known(dovetail_plugin: LoadedBackend) -> None:
+    """Every capability is one of `dovetail.testing.capabilities`, or begins with ``x-``."""
+    unknown = unknown_capabilities(dovetail_plugin.info.capabilities)
+    assert not unknown, "\n".join(unknown)
+
+
+def test_plugin_imports_only_what_is_promised(dovetail_plugin: LoadedBackend) -> None:
+    """No module of the plug-in's package imports anything of dovetail but `dovetail.extend`:
+    everything else may change with any release."""
+    module = _place(dovetail_plugin).partition(":")[0]
+    found = [
+        f"{path}:{line}: imports {name}"
+        for path in _source_files(module)
+        for name, line in _imports_of_dovetail(path)
+        if name != PROMISED and not name.startswith(f"{PROMISED}.")
+    ]
+    assert not found, "\n".join(found)
+
+
+def _imports_of_dovetail(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            # `from dovetail import extend` names what is promised, too.
+            whole = node.module == "dovetail"
+            names = [f"dovetail.{a.name}" for a in node.names] if whole else [node.module]
+        else:
+            continue
+        yield from ((n, node.lineno) for n in names if n.partition(".")[0] == "dovetail")
+
+
+def test_nothing_of_the_plugin_has_failed(dovetail_plugin: LoadedBackend) -> None:
+    """Nothing that the plug-in was asked so far raised, and no other distribution offers a
+    backend of the same name."""
+    failures = [str(f) for f in manager().failures if f.name == dovetail_plugin.name]
+    assert not failures, "\n".join(failures)
+
+
+def test_a_client_can_be_made(dovetail_plugin: LoadedBackend) -> None:
+    """The hook `dovetail_make_client` is there: every backend needs it."""
+    assert callable(getattr(dovetail_plugin.plugin, "dovetail_make_client", None)), (
+        "the plug-in implements no dovetail_make_client"
+    )
+
+
+def test_lowerings_name_primitives(dovetail_plugin: LoadedBackend) -> None:
+    """Each rule of `dovetail_lowerings` is a function for a primitive that exists."""
+    known = {*defined_primitives(), *primitives()}
+    rules = manager().lowerings(dovetail_plugin.platform)
+    wrong = []
+    for name in sorted(set(rules) - known):
+        near = close_matches(name, known, 3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        wrong.append(f"a lowering rule for {name!r}, and there is no such primitive{hint}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_compile_options_are_values(dovetail_plugin: LoadedBackend) -> None:
+    """`dovetail_compile_options` maps names to bools, numbers and strings, for any level of
+    optimization, and for an empty program."""
+    for level in (None, 9, 39):
+        asked = {} if level is None else {"optimization_level": level}
+        for operations in (frozenset[str](), frozenset({"stablehlo.add"})):
+            options = manager().compile_options(dovetail_plugin.platform, asked, operations)
+            for name, value in options.items():
+                assert isinstance(name, str), f"the compile option {name!r} is no name"
+                assert isinstance(value, bool | int | float | str), (
+                    f"the compile option {name!r} is {value!r}; give a bool, a number or a string"
+                )
+
+
+def test_environment_is_text(dovetail_plugin: LoadedBackend) -> None:
+    """`dovetail_environment` maps names of variables to strings."""
+    for name, value in manager().environment(dovetail_plugin.platform).items():
+        assert isinstance(name, str), f"{name!r} is no name of a variable"
+        assert isinstance(value, str), f"the variable {name} is to be {value!r}; give a str"
+
+
+def test_unknown_options_are_refused(dovetail_backend: BackendUnderTest) -> None:
+    """A client option that the backend does not know is an error that names it."""
+    # A manager of its own, so that the failure is not remembered by the process's.
+    own = PluginManager(source=lambda group: ())
+    own.register(dovetail_backend.loaded.plugin, "under test")
+    with pytest.raises(BackendUnavailableError) as caught:
+        own.make_client(dovetail_backend.platform, {NO_OPTION: 1})
+    cause = caught.value.__cause__
+    assert NO_OPTION in str(cause), (
+        f"dovetail_make_client was given the option {NO_OPTION!r} and raised "
+        f"{type(cause).__name__}: {cause}; name the option, and list those that there are"
+    )
+
+
+def test_devices_are_numbered(dovetail_backend: BackendUnderTest) -> None:
+    """`Client.devices` lists devices with increasing ids; `local_devices` those of this process."""
+    client = dovetail_backend.device.client
+    devices = list(client.devices())
+    ids = [device.id for device in devices]
+    assert ids == sorted(set(ids)), f"the ids of the devices are {ids}; make them increase"
+    own = client.process_index()
+    local = [device.id for device in client.local_devices()]
+    addressed = [device.id for device in devices if device.process_index == own]
+    assert local == addressed, (
+        f"local_devices lists {local}, and the devices of process {own} are {addressed}"
+    )
+    assert local, "local_devices is empty"
+
+
+def test_devices_describe_themselves(dovetail_backend: BackendUnderTest) -> None:
+    """Every device has the members of `dovetail.extend.Device`, the name of its model, and
+    either counts its memory or says None."""
+    for device in dovetail_backend.devices:
+        missing = missing_members(device, Device)
+        assert not missing, f"{device!r} lacks {', '.join(missing)}"
+        kind = device.device_kind
+        assert isinstance(kind, str), f"device_kind of {device!r} is {kind!r}; give a str"
+        assert kind, f"device_kind of {device!r} is empty"
+        stats = device.memory_stats()
+        assert stats is None or isinstance(stats, Mapping), (
+            f"memory_stats of {device!r} gives {stats!r}; give a mapping or None"
+        )
+
+
+def test_the_client_says_its_version(dovetail_backend: BackendUnderTest) -> None:
+    """`platform_version` is a text that is not empty: it is part of the key of the cache on
+    disk, so that it has to change with whatever compiles."""
+    version = dovetail_backend.device.client.platform_version
+    assert isinstance(version, str), f"platform_version is {version!r}; give a str"
+    assert version, "platform_version is empty"
