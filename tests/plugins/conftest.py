@@ -82,6 +82,12 @@ class Installer:
         self(options.pop("distribution", f"acme-{platform}"), {platform: module}, {module: source})
 
 
+@pytest.fixture(scope="session")
+def installer() -> type[Installer]:
+    """`Installer`, for distributions that another process finds."""
+    return Installer
+
+
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """An `Installer` whose folder is on `sys.path` for one test."""
