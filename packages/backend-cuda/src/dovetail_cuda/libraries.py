@@ -147,7 +147,7 @@ def preload(plugin: Plugin) -> None:
     for library in reversed(LIBRARIES):  # what others need comes first
         soname = library.sonames[plugin.generation]
         files = list(files_of(soname, plugin.site))
-        if files and not any(file.is_relative_to(plugin.site) for file in files):
+        if files and not any(file.is_relative_to(plugin.site / "nvidia") for file in files):
             try:
                 ctypes.CDLL(str(files[0]), mode=ctypes.RTLD_GLOBAL)
             except OSError:
