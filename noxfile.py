@@ -193,6 +193,21 @@ def array_api(session: nox.Session) -> None:
     session.run(*pytest, *words, *strict, *left_out, *session.posargs, env=environment)
 
 
+@nox.session(name="third-party")
+def third_party(session: nox.Session) -> None:
+    """Run the conformance kit on a PJRT plug-in that others made: `-- --dovetail-level=full`.
+
+    The tests of plug-ins in `tests/plugins` use the same wheel.
+    """
+    install(session, *group("tests"))
+    session.install("xla-cpu-pjrt==0.0.1")
+    expected = ROOT / "tests" / "conformance" / "xla_cpu_pjrt_xfails.txt"
+    words = ("--dovetail-platform=xla_cpu_pjrt", f"--dovetail-xfails={expected}")
+    session.chdir(session.create_tmp())  # the kit is run as the authors of a backend run it
+    suites = ("--pyargs", "dovetail.testing.suites")
+    session.run("python", "-m", "pytest", "-q", *suites, *words, *session.posargs)
+
+
 @nox.session
 def coexistence(session: nox.Session) -> None:
     """Run the tests with jax in the environment, and in one process with jax, in both orders."""
