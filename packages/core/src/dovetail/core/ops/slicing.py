@@ -169,13 +169,13 @@ class Pad(Primitive):
             n = len(lines)
             spread = np.full((n + interior * max(n - 1, 0), *lines.shape[1:]), value, x.dtype)
             spread[:: interior + 1] = lines
-            spread = spread[max(-low, 0) :]
-            spread = spread[: len(spread) - max(-high, 0)] if high < 0 else spread
             edges = [(max(low, 0), max(high, 0))] + [(0, 0)] * (x.ndim - 1)
             inside = np.pad(np.ones(spread.shape, bool), edges)
             filled = np.full(inside.shape, value, x.dtype)
             filled[inside] = spread.reshape(-1)
-            x = np.moveaxis(filled, 0, axis)
+            # What is cut off is cut off the padded array, where more may go than there was.
+            kept = filled[max(-low, 0) : len(filled) - max(-high, 0)]
+            x = np.moveaxis(kept, 0, axis)
         return x
 
     def jvp(
