@@ -16,6 +16,7 @@ from dovetail.extend import BackendUnavailableError
 from dovetail_cuda import libraries
 from dovetail_cuda.capabilities import Plugin
 from dovetail_cuda.explanations import Situation, why_no_client, why_not_compiled
+from dovetail_cuda.topology import TARGETS, models
 
 LOCATION = (
     "\n=== Source Location Trace: ===\nexternal/xla+/xla/stream_executor/cuda/cuda_status.cc:50\n"
@@ -448,3 +449,14 @@ def test_the_compiler_s_folder_is_named_where_the_plugin_does_not_look(
     assert libraries.compiler_folder(plugin) == (None if beside else root)
     expected = {} if beside else {"xla_gpu_cuda_data_dir": str(root)}
     assert hooks.dovetail_compile_options("cuda") == expected
+
+
+# ------------------------------------------------------------------------------- descriptions
+
+
+def test_descriptions_are_shipped() -> None:
+    assert models() == ["a100", "b200", "h100", "h200"]
+    for path in TARGETS.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert 'platform_name: "CUDA"' in text
+        assert text.count("{") == text.count("}")
