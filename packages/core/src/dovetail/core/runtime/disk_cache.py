@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from dovetail.core.base import caches, config
 from dovetail.core.base.errors import CompilationCacheWarning
+from dovetail.core.plugins.manager import manager
 from dovetail.core.runtime.pjrt import library_text
 
 __all__ = ["DiskCache", "current", "default_folder", "entry_key", "host_processor"]
@@ -81,7 +82,7 @@ def _backend_fingerprint(platform: str, client: Any, device_list: Any) -> str:
         f"format {FORMAT}",
         f"dovetail {getattr(dovetail, '__version__', '')}",
         f"jaxlib {bindings_version}",
-        f"platform {platform}",
+        f"platform {platform} from {manager().origin(platform)}",
         f"version {client.platform_version}",
         f"library {library_text(client, exact=True)}",
         f"kinds {[device.device_kind for device in devices]}",

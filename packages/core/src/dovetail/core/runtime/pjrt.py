@@ -209,7 +209,10 @@ def library_text(client: Any, *, exact: bool) -> str:
     Returns:
         The text; empty for a client that was not made here.
     """
-    version, more = _made.get(client, ("", ""))
+    try:
+        version, more = _made.get(client, ("", ""))
+    except TypeError:  # a backend's own class, without weak references
+        return ""
     return f"{version} {more}".strip() if exact else version
 
 
