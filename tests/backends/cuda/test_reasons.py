@@ -79,16 +79,6 @@ NO_CLIENT: list[tuple[str, Situation, list[str]]] = [
         ["exclusive mode"],
     ),
     (
-        "INTERNAL: DNN library initialization failed. Look at the errors above for more details.",
-        Situation(),
-        ["DNN did not start", "XLA_PYTHON_CLIENT_MEM_FRACTION", ".75"],
-    ),
-    (
-        "Could not create cudnn handle: CUDNN_STATUS_NOT_INITIALIZED",
-        Situation(),
-        ["CUDNN did not start", "XLA_PYTHON_CLIENT_PREALLOCATE=false"],
-    ),
-    (
         "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 60129542144 bytes.",
         Situation(),
         [
@@ -116,6 +106,16 @@ NO_CLIENT: list[tuple[str, Situation, list[str]]] = [
 ]
 
 NOT_COMPILED: list[tuple[str, Situation, list[str]]] = [
+    (
+        "INTERNAL: DNN library initialization failed. Look at the errors above for more details.",
+        Situation(),
+        ["DNN did not start", "XLA_PYTHON_CLIENT_MEM_FRACTION", ".75"],
+    ),
+    (
+        "Could not create cudnn handle: CUDNN_STATUS_NOT_INITIALIZED",
+        Situation(),
+        ["CUDNN did not start", "XLA_PYTHON_CLIENT_PREALLOCATE=false"],
+    ),
     (
         "INTERNAL: libdevice not found at ./libdevice.10.bc" + LOCATION,
         Situation(13),

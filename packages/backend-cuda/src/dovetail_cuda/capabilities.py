@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Final
 
 CAPABILITIES: Final = frozenset(
-    {"complex", "donation", "eig", "float64", "host_callbacks", "serialization", "spmd"}
+    {
+        "complex",
+        "donation",
+        "eig",
+        "float64",
+        "host_callbacks",
+        "offload",
+        "serialization",
+        "spmd",
+    }
 )
 
 DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")

@@ -178,8 +178,6 @@ _STARTING: Final = _table(
             "nvidia-smi -c DEFAULT."
         ),
     ),
-    (r"(CUDNN|CUBLAS|CUSOLVER)_STATUS_(?:NOT_INITIALIZED|ALLOC_FAILED)", _no_room_for_library),
-    (r"(DNN) library initialization failed", _no_room_for_library),
     (
         r"RESOURCE_EXHAUSTED|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|"
         r"\bout of memory\b",
@@ -195,6 +193,8 @@ _STARTING: Final = _table(
 )
 
 _COMPILING: Final = _table(
+    (r"(CUDNN|CUBLAS|CUSOLVER)_STATUS_(?:NOT_INITIALIZED|ALLOC_FAILED)", _no_room_for_library),
+    (r"(DNN) library initialization failed", _no_room_for_library),
     (r"(libdevice) not found", _no_compiler),
     (r"No (PTX) compilation provider|suitable version of (ptxas)", _no_assembler),
     (r"ptxas too old|CUDA_ERROR_NO_BINARY_FOR_GPU|no kernel image", _old_architecture),

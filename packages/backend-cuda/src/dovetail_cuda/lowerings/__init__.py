@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cuda.lowerings import eigen, linalg, random, tridiagonal
+from dovetail_cuda.lowerings import eigen, linalg, memory, random, tridiagonal
 
 __all__ = ["LOWERINGS"]
 
-LOWERINGS: Final = LoweringTable([eigen.TABLE, linalg.TABLE, random.TABLE, tridiagonal.TABLE])
+LOWERINGS: Final = LoweringTable(
+    [eigen.TABLE, linalg.TABLE, memory.TABLE, random.TABLE, tridiagonal.TABLE]
+)
