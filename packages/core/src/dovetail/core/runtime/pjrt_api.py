@@ -48,6 +48,8 @@ class _Header(ctypes.Structure):
         ("minor", ctypes.c_int),
         ("error_destroy", ctypes.c_void_p),
         ("error_message", ctypes.c_void_p),
+        ("error_code", ctypes.c_void_p),
+        ("plugin_initialize", ctypes.c_void_p),
     )
 
 
@@ -244,6 +246,11 @@ def _checked(address: int, path: Path) -> Api:
             f"{path} claims version {version} of the PJRT C API, whose PJRT_Api has at least "
             f"{pjrt_struct_size(minor)} bytes, and gives {size}: the plug-in was built wrongly; "
             "install another version of it"
+        )
+    if not (header.error_destroy and header.error_message and header.plugin_initialize):
+        raise PjrtError(
+            f"{path}: its PJRT_Api lacks functions that every plug-in has, such as "
+            "PJRT_Plugin_Initialize; the plug-in was built wrongly: install another version of it"
         )
     return Api(address, (major, minor), str(path))
 
