@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from dovetail_cuda.capabilities import find_plugin
-from dovetail_cuda.libraries import folders_of
+from dovetail_cuda.capabilities import find_plugin, folders_of
 from dovetail_cuda.topology import models
 
 COMPILERS = [

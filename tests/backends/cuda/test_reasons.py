@@ -380,6 +380,12 @@ def test_a_missing_library_is_named_with_its_package(
     assert found == f"{library} is not installed: pip install {package}."
 
 
+def test_missing_libraries_are_named_together(plugin: Plugin) -> None:
+    assert libraries.problem(plugin, versions(cufft=None, cudnn=None)) == (
+        "cuDNN, cuFFT are not installed: pip install nvidia-cudnn-cu13 nvidia-cufft."
+    )
+
+
 def test_a_library_that_is_too_old(plugin: Plugin) -> None:
     found = libraries.problem(plugin, versions(cudnn=90800))
     assert found.startswith("cuDNN (libcudnn.so.9) is of version 90800, and the plug-in was built")

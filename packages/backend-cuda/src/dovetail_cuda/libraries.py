@@ -17,7 +17,7 @@ from typing import Any, Final
 from dovetail_cuda.capabilities import Plugin, folders_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """One library of NVIDIA's.
 
@@ -164,9 +164,24 @@ def problem(plugin: Plugin, versions: Any = None) -> str:
     if versions is None:
         versions = importlib.import_module(f"{plugin.kernels}._versions")
     wrong = _driver_problem(plugin.generation, versions)
-    for library in LIBRARIES:
-        wrong = wrong or _library_problem(library, plugin, versions)
-    return wrong
+    if wrong:
+        return wrong
+    problems = {
+        library: found
+        for library in LIBRARIES
+        if (found := _library_problem(library, plugin, versions))
+    }
+    absent = [
+        library
+        for library in problems
+        if next(files_of(library.sonames[plugin.generation], plugin.site), None) is None
+        and _called(versions, f"{library.function}_get_version") is None
+    ]
+    if len(absent) > 1:
+        names = ", ".join(library.name for library in absent)
+        packages = " ".join(library.packages[plugin.generation] for library in absent)
+        return f"{names} are not installed: pip install {packages}."
+    return next(iter(problems.values()), "")
 
 
 def _driver_problem(generation: int, versions: Any) -> str:

@@ -198,8 +198,11 @@ eigh_p: Final = Eigh()
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues of general matrices: LAPACK does, on the CPU. CUSOLVER and
-    MAGMA, for GPUs of NVIDIA, are known by name only: no platform has them."""
+    """Which library finds eigenvalues of general matrices: LAPACK does, on the CPU.
+
+    On GPUs of NVIDIA it is CUSOLVER, which finds no left eigenvectors, MAGMA, where that is there,
+    or LAPACK, which the host runs.
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
