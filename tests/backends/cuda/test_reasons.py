@@ -253,7 +253,7 @@ def test_equal_versions_are_well(site: Path) -> None:
 def test_a_plugin_of_another_version_says_what_to_install(site: Path) -> None:
     install(site, "jaxlib", "0.12.0.1", "jaxlib/__init__.py")
     install_plugin(site, "0.11.2")
-    with pytest.raises(ImportError) as caught:
+    with pytest.raises(BackendUnavailableError) as caught:
         hooks.dovetail_probe("cuda")
     assert str(caught.value) == (
         "jax-cuda13-plugin 0.11.2 does not go with jaxlib 0.12.0.1, since their versions must be "
@@ -264,7 +264,7 @@ def test_a_plugin_of_another_version_says_what_to_install(site: Path) -> None:
 def test_a_library_without_kernels_says_what_to_install(site: Path) -> None:
     install(site, "jaxlib", "0.11.2", "jaxlib/__init__.py")
     install(site, "jax-cuda13-pjrt", "0.11.2", "jax_plugins/xla_cuda13/xla_cuda_plugin.so")
-    with pytest.raises(FileNotFoundError, match=r"pip install \"jax-cuda13-plugin==0\.11\.2\""):
+    with pytest.raises(BackendUnavailableError, match=r"install \"jax-cuda13-plugin==0\.11\.2\""):
         hooks.dovetail_probe("cuda")
 
 
@@ -272,7 +272,11 @@ def test_a_gpu_without_the_wheels_is_broken(site: Path) -> None:
     manager = PluginManager()
     with pytest.raises(BackendUnavailableError) as caught:
         manager.make_client("cuda")
-    assert 'pip install "dovetail-cuda[cuda13]"' in str(caught.value)
+    assert str(caught.value).startswith(
+        "platform 'cuda' cannot be used: the PJRT library for CUDA is not installed: "
+        'pip install "dovetail-cuda[cuda13]" (or [cuda12] for a driver older than 580).\n'
+    )
+    assert "reinstall" not in str(caught.value)
     assert [failure.phase for failure in manager.failures] == ["probe"]
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from dovetail.extend import BackendUnavailableError
+
 CAPABILITIES: Final = frozenset(
     {
         "complex",
@@ -96,17 +98,17 @@ def require_plugin() -> Plugin:
     """The newest plug-in that is installed, of the version of jaxlib.
 
     Raises:
-        FileNotFoundError: none is, or the wheel with its kernels is missing.
-        ImportError: its version is not that of jaxlib.
+        BackendUnavailableError: none is, or the wheel with its kernels is missing, or its version
+            is not that of jaxlib.
     """
     plugin = find_plugin()
     if plugin is None:
-        raise FileNotFoundError(
+        raise BackendUnavailableError(
             "the PJRT library for CUDA is not installed: "
             'pip install "dovetail-cuda[cuda13]" (or [cuda12] for a driver older than 580).'
         )
     if not any(folders_of(plugin.kernels)):
-        raise FileNotFoundError(
+        raise BackendUnavailableError(
             f"the PJRT library for CUDA is installed without its kernels: pip install "
             f'"{_wheel(plugin)}=={installed_version(folders_of("jaxlib"), "jaxlib") or "VERSION"}"'
             ", with the version of jaxlib."
@@ -115,7 +117,7 @@ def require_plugin() -> Plugin:
     for name in (_wheel(plugin), f"jax-cuda{plugin.generation}-pjrt"):
         found = installed_version(folders_of(plugin.kernels), name)
         if needed and found and found != needed:
-            raise ImportError(
+            raise BackendUnavailableError(
                 f"{name} {found} does not go with jaxlib {needed}, since their versions must be "
                 f'equal: pip install "{_wheel(plugin)}[with-cuda]=={needed}".'
             )

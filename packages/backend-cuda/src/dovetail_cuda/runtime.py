@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dovetail.extend import Client
+from dovetail.extend import BackendUnavailableError, Client
 from dovetail.extend.pjrt import PjrtError, load_plugin
 from dovetail.extend.pjrt import Plugin as PjrtPlugin
 from dovetail_cuda import explanations, ffi, libraries
@@ -19,8 +19,7 @@ def load() -> tuple[Plugin, PjrtPlugin]:
     """Load the library, and register every kernel; once in a process.
 
     Raises:
-        FileNotFoundError: a wheel is missing.
-        ImportError: its version is not that of jaxlib.
+        BackendUnavailableError: a wheel is missing, or its version is not that of jaxlib.
         PjrtError: the library cannot be used.
     """
     plugin = require_plugin()
@@ -40,13 +39,15 @@ def make_client(options: Mapping[str, object]) -> Client:
         jaxlib's client on the library's C API.
 
     Raises:
-        RuntimeError: there is none, for the reason that the message states.
+        BackendUnavailableError: there is none, for the reason that the message states.
+        TypeError: an option is unknown or of the wrong type.
+        ValueError: its value, or that of an environment variable, is none that it can have.
     """
     chosen = client_options(options)
     plugin, library = load()
     problem = libraries.problem(plugin)
     if problem:
-        raise RuntimeError(problem)
+        raise BackendUnavailableError(problem)
     try:
         client: Client = library.make_client(chosen)
     except PjrtError as error:
@@ -58,5 +59,5 @@ def make_client(options: Mapping[str, object]) -> Client:
         sentence = explanations.why_no_client(str(error), situation)
         if sentence is None:
             raise
-        raise RuntimeError(sentence) from error
+        raise BackendUnavailableError(sentence) from error
     return client

@@ -491,7 +491,13 @@ class PluginManager(PluginLoader):
     def _unavailable(self, platform: str, failure: PluginFailure) -> BackendUnavailableError:
         """The error for a platform that was asked for and failed, with the plug-in's as cause."""
         source = failure.distribution
-        if source == IN_PROCESS:
+        reason = str(failure)
+        own = failure.phase in ("probe", "client")
+        if own and isinstance(failure.error, BackendUnavailableError):
+            # The plug-in knows what is wrong, and says what to do.
+            reason = str(failure.error)
+            advice = "`python -m dovetail doctor` shows every plug-in."
+        elif source == IN_PROCESS:
             advice = "Mend the plug-in that was registered in this process."
         elif source == VARIABLE:
             advice = f"Mend the environment variable {VARIABLE}, or what it names."
@@ -501,7 +507,7 @@ class PluginManager(PluginLoader):
                 "every plug-in."
             )
         error = BackendUnavailableError(
-            f"platform {platform!r} cannot be used: {failure}\n{self._installed_text()}\n{advice}"
+            f"platform {platform!r} cannot be used: {reason}\n{self._installed_text()}\n{advice}"
         )
         error.__cause__ = failure.error
         return error
