@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dovetail.extend import BackendInfo, Client, Device, hookimpl
+from dovetail.extend import BackendInfo, Client, Device, LoweringTable, hookimpl
 from dovetail_tpu.capabilities import (
     CAPABILITIES,
     ENVIRONMENT_WITHOUT_CHIPS,
@@ -52,6 +52,14 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client
     from dovetail_tpu.runtime import make_client  # deferred: loads jaxlib
 
     return make_client(options)
+
+
+@hookimpl
+def dovetail_lowerings(platform: str) -> LoweringTable:
+    """Rules for what the TPU compiler cannot compile otherwise."""
+    from dovetail_tpu.lowerings import TABLE  # deferred: needed by programs only
+
+    return TABLE
 
 
 @hookimpl

@@ -1,0 +1,109 @@
+"""Lowering rules for what XLA's TPU compiler cannot compile as StableHLO has it.
+
+It splits numbers of 64 bits into pairs of 32 bits, operation by operation, and not every operation
+is known to that pass; of others it has no form for every type.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail.extend import LoweringTable, ShapedArray
+
+TABLE: Final = LoweringTable()
+
+WIDE_INTEGERS: Final = (np.dtype(np.int64), np.dtype(np.uint64))
+
+#: What is given in place of 64 bits where only the presence of a value counts.
+NARROW: Final = {
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float32),
+}
+
+
+@TABLE.rule("clamp")
+def clamp(context: Any, low: Any, x: Any, high: Any) -> Any:
+    """Of truth values: there is no such operation, but there is "and" and "or"."""
+    (out,) = context.avals_out
+    if out.dtype != np.bool_:
+        return NotImplemented
+    low, high = (
+        value if aval.shape == out.shape else context.broadcast_in_dim(value, out, ())
+        for value, aval in ((low, context.avals_in[0]), (high, context.avals_in[2]))
+    )
+    return context.and_(context.or_(x, low, out), high, out)
+
+
+@TABLE.rule("cbrt")
+def cbrt(context: Any, x: Any, *, accuracy: Any = None) -> Any:
+    """There is one implementation, which is the most accurate; the compiler fails when asked to
+    choose."""
+    if getattr(accuracy, "name", "") != "HIGHEST":
+        return NotImplemented
+    return context.op("cbrt", (x,), context.avals_out[0])
+
+
+@TABLE.rule("dce_sink")
+def dce_sink(context: Any, x: Any, *, prevent_mlir_dce: bool) -> Any:
+    """Of numbers that the compiler splits, a part is kept."""
+    (aval,) = context.avals_in
+    if not prevent_mlir_dce or aval.dtype not in NARROW:
+        return NotImplemented
+    part = context.convert(x, aval, ShapedArray(aval.shape, NARROW[aval.dtype]))
+    return context.custom_call("dce_sink", [part], [], has_side_effect=True)
+
+
+@TABLE.rule("dot_general")
+def dot_general(context: Any, x: Any, y: Any, *, dimension_numbers: Any, **params: Any) -> Any:
+    """Of 64-bit integers, for which there are no matrix products: a sum of products, which the
+    compiler computes without writing the products to memory."""
+    (out,) = context.avals_out
+    if out.dtype not in WIDE_INTEGERS:
+        return NotImplemented
+    (contracted_x, contracted_y), (batch_x, batch_y) = dimension_numbers
+    aval_x, aval_y = context.avals_in
+    free_x = [d for d in range(aval_x.ndim) if d not in (*contracted_x, *batch_x)]
+    free_y = [d for d in range(aval_y.ndim) if d not in (*contracted_y, *batch_y)]
+    # The dimensions of the products: of the batch, of x, of y, and those to sum over.
+    products = ShapedArray((*out.shape, *(aval_x.shape[d] for d in contracted_x)), out.dtype)
+    batch = range(len(batch_x))
+    own_x = range(len(batch), len(batch) + len(free_x))
+    own_y = range(own_x.stop, out.ndim)
+    summed = range(out.ndim, products.ndim)
+    places_x = dict(zip((*batch_x, *free_x, *contracted_x), (*batch, *own_x, *summed), strict=True))
+    places_y = dict(zip((*batch_y, *free_y, *contracted_y), (*batch, *own_y, *summed), strict=True))
+    factors = []
+    for value, aval, places in ((x, aval_x, places_x), (y, aval_y, places_y)):
+        wide = context.convert(value, aval, ShapedArray(aval.shape, out.dtype))
+        order = [places[d] for d in range(aval.ndim)]
+        factors.append(context.broadcast_in_dim(wide, products, order))
+    number = ShapedArray((), out.dtype)
+    (result,) = context.reduce(
+        [context.mul(factors[0], factors[1], products)],
+        [context.constant(0, number)],
+        tuple(summed),
+        [out],
+        lambda a, b: [context.add(a, b, number)],
+    )
+    return result
+
+
+@TABLE.rule("offload")
+def offload(context: Any, x: Any, *, src: str, dst: str) -> Any:
+    """A mark, of which the compiler makes a copy that runs beside the computation."""
+    if not {src, dst} <= {"device", "pinned_host"}:
+        return NotImplemented
+    return context.custom_call(
+        "annotate_device_placement",
+        [x],
+        context.avals_out,
+        backend_config="",
+        has_side_effect=True,
+        api_version=1,
+        attributes={"mhlo.frontend_attributes": context.dictionary({"_xla_buffer_placement": dst})},
+    )

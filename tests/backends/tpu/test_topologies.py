@@ -1,0 +1,167 @@
+"""Topologies of TPUs, and what libtpu compiles for them; skipped where it is not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.numpy as jnp
+from dovetail import lax
+from dovetail.core.runtime.programs import compile_module
+from dovetail.errors import JaxRuntimeError
+from dovetail.experimental.topologies import get_topology_desc
+from dovetail.sharding import SingleDeviceSharding
+from dovetail_tpu.capabilities import find_library
+from dovetail_tpu.topologies import EXAMPLES, topology_devices
+
+try:
+    find_library()
+    MISSING = ""
+except FileNotFoundError as error:
+    MISSING = str(error)
+
+needs_libtpu = pytest.mark.skipif(bool(MISSING), reason=MISSING or "libtpu is there")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "expected"),
+    [
+        ({"slices": 2}, TypeError, "no option 'slices'; they have chips_per_host_bounds, num_sl"),
+        ({"num_slices": 0}, ValueError, "num_slices of a TPU topology must be a positive int"),
+        ({"num_slices": True}, ValueError, "must be a positive int; got True"),
+        ({"wrap": [True, True]}, ValueError, "wrap of a TPU topology must be three bools"),
+        ({"chips_per_host_bounds": (2, 2, 0)}, ValueError, "must be three positive ints"),
+    ],
+)
+def test_options_are_checked(
+    options: dict[str, Any], error: type[Exception], expected: str
+) -> None:
+    with pytest.raises(error, match=expected):
+        topology_devices("v5e:2x2", options)
+
+
+@needs_libtpu
+@pytest.mark.parametrize("name", EXAMPLES.values())
+def test_the_generations(name: str) -> None:
+    described = get_topology_desc(name, platform="tpu")
+    assert [device.id for device in described.devices] == list(range(len(described.devices)))
+    assert len(described.devices) in (4, 8)
+    assert get_topology_desc(platform="tpu").devices[0].device_kind == "TPU v5 lite"
+
+
+@needs_libtpu
+def test_the_options_reach_libtpu() -> None:
+    assert len(get_topology_desc("v5e:2x2", "tpu", num_slices=2).devices) == 8
+    one = get_topology_desc("v5e:1x1", "tpu", chips_per_host_bounds=(1, 1, 1))
+    assert len(one.devices) == 1
+    rings = get_topology_desc("v5e:4x4", "tpu", wrap=(True, True, False)).devices
+    assert {device.process_index for device in rings} == {0, 1, 2, 3}
+
+
+@needs_libtpu
+@pytest.mark.parametrize("name", ["v8:2x2", "v5e:3x3", "v5litepod:2x2", "two chips"])
+def test_unknown_topologies(name: str) -> None:
+    with pytest.raises(ValueError, match=f"no TPU topology {name!r}: write a generation.*v5e:2x2"):
+        get_topology_desc(name, platform="tpu")
+
+
+@needs_libtpu
+def test_a_program() -> None:
+    device = get_topology_desc("v5e:2x2", platform="tpu").devices[0]
+    x = dt.ShapeDtypeStruct((1024, 1024), "bfloat16", sharding=SingleDeviceSharding(device))
+    lowered = dt.jit(jnp.matmul).lower(x, x)
+    assert lowered.cost_analysis()["flops"] == 2 * 1024**3
+    compiled = lowered.compile()
+    assert compiled.cost_analysis()["flops"] == 2 * 1024**3
+    assert compiled.memory_analysis().argument_size_in_bytes == 2 * 2 * 1024**2
+    assert "T(8,128)" in compiled.as_text(), "the layout of a TPU"
+
+
+@needs_libtpu
+def test_a_program_that_needs_too_much_memory() -> None:
+    device = get_topology_desc("v5e:2x2", platform="tpu").devices[0]
+    x = dt.ShapeDtypeStruct((200_000, 200_000), "float32", sharding=SingleDeviceSharding(device))
+    with pytest.raises(JaxRuntimeError, match="exceeds available HBM") as caught:
+        dt.jit(jnp.sin).lower(x).compile()
+    assert "program jit_sin needs more memory than TpuDevice(id=0" in caught.value.__notes__[0]
+
+
+@needs_libtpu
+def test_libtpu_is_quiet_and_fast_without_a_chip() -> None:
+    """Neither questions to the cloud, which take minutes, nor lines on stderr."""
+    code = (
+        "from dovetail.experimental.topologies import get_topology_desc\n"
+        "print(len(get_topology_desc('v5e:2x2', platform='tpu').devices))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (answer.stdout, answer.stderr) == ("4\n", "")
+
+
+# ------------------------------------------------------------------------------------- lowerings
+
+
+def _for_tpu(function: Any, *arguments: Any) -> Any:
+    """What a program lowered for TPUs gives: on the CPU, which has all its operations."""
+    lowered = dt.jit(function).lower(*arguments, lowering_platforms=("tpu",))
+    program = compile_module(lowered._module, SingleDeviceSharding(dt.devices("cpu")[0]))
+    return np.asarray(program(arguments)[0])
+
+
+BIG = np.array([[2**40 + 3, -5, 7], [11, 2**33, -(2**62)]])
+
+PRODUCTS = {
+    "matrices": (lambda a, b: lax.dot(a, b), (BIG, BIG.T)),
+    "vectors": (lambda a, b: lax.dot(a, b), (BIG[0], BIG[1])),
+    "batched": (
+        lambda a, b: lax.dot_general(a, b, (((2,), (1,)), ((0,), (2,)))),
+        (np.arange(24).reshape(2, 3, 4) << 30, np.arange(40).reshape(5, 4, 2)),
+    ),
+    "two sums": (
+        lambda a, b: lax.dot_general(a, b, (((0, 2), (1, 0)), ((), ()))),
+        (np.arange(24).reshape(2, 3, 4) << 30, np.arange(40).reshape(4, 2, 5)),
+    ),
+    "nothing to sum": (
+        lambda a, b: lax.dot_general(a, b, (((), ()), ((), ()))),
+        (BIG[0], BIG[1]),
+    ),
+    "wider result": (
+        lambda a, b: lax.dot(a, b, preferred_element_type=np.int64),
+        (np.full((2, 3), 2**30, np.int32), np.full((3, 2), 2**30, np.int32)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_products_of_wide_integers(case: str) -> None:
+    function, arguments = PRODUCTS[case]
+    with dt.enable_x64(True):
+        text = dt.jit(function).lower(*arguments, lowering_platforms=("tpu",)).as_text()
+        assert "dot_general" not in text
+        np.testing.assert_array_equal(_for_tpu(function, *arguments), dt.jit(function)(*arguments))
+
+
+@pytest.mark.parametrize("scalar", [True, False])
+def test_truth_values_between_limits(scalar: bool) -> None:
+    values = [np.array(v) for v in np.ndindex(2, 2, 2)]
+    low, x, high = (np.array(column, bool) for column in zip(*values, strict=True))
+    for i in range(8):
+        limits = (low[i], high[i]) if scalar else (low, high)
+        got = _for_tpu(lambda a, b, c: lax.clamp(a, b, c), limits[0], x, limits[1])
+        np.testing.assert_array_equal(got, np.minimum(np.maximum(x, limits[0]), limits[1]))
+
+
+def test_cube_roots() -> None:
+    def text(accuracy: Any) -> str:
+        function = dt.jit(lambda x: lax.cbrt(x, accuracy=accuracy))
+        lowered = function.lower(np.float32(8), lowering_platforms=("tpu",))
+        return str(lowered.as_text())
+
+    assert "result_accuracy" not in text(lax.AccuracyMode.HIGHEST)
+    assert "result_accuracy" in text(lax.Tolerance(ulps=2)), "never given a worse one silently"
