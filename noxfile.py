@@ -208,6 +208,32 @@ def third_party(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", *suites, *words, *session.posargs)
 
 
+@nox.session(name="aot-tpu")
+def aot_tpu(session: nox.Session) -> None:
+    """Compile every primitive for TPUs that are not here; `-- -k essential` for 25 of them."""
+    install(session, *group("tests"), "-e", "packages/backend-tpu[libtpu]")
+    compile_ahead_of_time(session, "tpu")
+
+
+@nox.session(name="aot-cuda")
+def aot_cuda(session: nox.Session) -> None:
+    """Compile every primitive for GPUs that are not here; `-- -k essential` for 25 of them."""
+    install(session, *group("tests"))
+    # The plug-in's kernels are used by the jaxlib of their own version alone.
+    plugin = f"jax-cuda13-plugin=={jaxlib_version(session)}"
+    session.install("-e", "packages/backend-cuda[aot]", plugin)
+    compile_ahead_of_time(session, "cuda")
+
+
+def compile_ahead_of_time(session: nox.Session, family: str) -> None:
+    """Run the tests of a backend that need its compiler, and leave a report for docs/aot.md."""
+    report = Path(session.create_tmp()).resolve() / "report.json"
+    pytest = ("python", "-m", "pytest")
+    session.run(*pytest, f"tests/backends/{family}")
+    words = ("-m", "aot", f"tests/aot/test_{family}.py", "--durations=10")
+    session.run(*pytest, *words, *session.posargs, env={"DOVETAIL_AOT_REPORT": str(report)})
+
+
 @nox.session
 def coexistence(session: nox.Session) -> None:
     """Run the tests with jax in the environment, and in one process with jax, in both orders."""

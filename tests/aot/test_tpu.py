@@ -51,13 +51,13 @@ GAPS: Final = (
     ),
     (
         "select_and_scatter_add",
-        "window bound or window stride in a minor dimension|rewriting is not implemented",
-        "select-and-scatter with windows in the two minor dimensions, of 64 bits, or complex",
+        "rewriting is not implemented",
+        "select-and-scatter of complex numbers and 64-bit integers",
     ),
     (
         "select_and_scatter",
         "rewriting is not implemented",
-        "select-and-scatter of 64 bits, in which all samples are",
+        "select-and-scatter of float64, in which all its samples are",
     ),
 )
 

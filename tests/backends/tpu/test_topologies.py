@@ -157,6 +157,36 @@ def test_truth_values_between_limits(scalar: bool) -> None:
         np.testing.assert_array_equal(got, np.minimum(np.maximum(x, limits[0]), limits[1]))
 
 
+@pytest.mark.parametrize(
+    ("shape", "window", "strides", "padding"),
+    [
+        ((6,), (2,), (2,), "VALID"),
+        ((5, 7), (2, 3), (1, 2), "SAME"),
+        ((3, 4, 5), (1, 2, 2), (1, 1, 1), "VALID"),
+    ],
+)
+def test_windows_over_all_dimensions(
+    shape: tuple[int, ...], window: tuple[int, ...], strides: tuple[int, ...], padding: str
+) -> None:
+    def function(x: Any) -> Any:
+        y = lax.reduce_window(x, -np.inf, lax.max, window, strides, padding)
+        return (y * jnp.arange(1.0, y.size + 1).reshape(y.shape)).sum()
+
+    x = np.random.default_rng(0).permutation(np.prod(shape)).reshape(shape).astype(np.float32)
+    text = dt.jit(dt.grad(function)).lower(x, lowering_platforms=("tpu",)).as_text()
+    assert f"tensor<{'x'.join(map(str, (*shape, 1, 1)))}xf32>" in text
+    np.testing.assert_array_equal(_for_tpu(dt.grad(function), x), dt.grad(function)(x))
+
+
+def test_images_are_left_as_they_are() -> None:
+    function = dt.grad(
+        lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID").sum()
+    )
+    x = dt.ShapeDtypeStruct((2, 4, 4, 3), np.float32)
+    text = dt.jit(function).lower(x, lowering_platforms=("tpu",)).as_text()
+    assert "reshape" not in text
+
+
 def test_cube_roots() -> None:
     def text(accuracy: Any) -> str:
         function = dt.jit(lambda x: lax.cbrt(x, accuracy=accuracy))

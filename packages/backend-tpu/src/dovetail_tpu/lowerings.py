@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend import LoweringTable, ShapedArray, primitives
 
 TABLE: Final = LoweringTable()
 
@@ -107,3 +107,25 @@ def offload(context: Any, x: Any, *, src: str, dst: str) -> Any:
         api_version=1,
         attributes={"mhlo.frontend_attributes": context.dictionary({"_xla_buffer_placement": dst})},
     )
+
+
+@TABLE.rule("select_and_scatter_add")
+def select_and_scatter_add(context: Any, source: Any, operand: Any, **params: Any) -> Any:
+    """Windows must leave out two dimensions, as they leave out batch and features of images: such
+    of one element are added where they do not."""
+    given, aval = context.avals_in
+    windows = zip(
+        params["window_dimensions"], params["window_strides"], params["padding"], strict=True
+    )
+    left_out = [d for d, window in enumerate(windows) if window == (1, 1, (0, 0))]
+    if len(left_out) >= 2 or not aval.size or not given.size:
+        return NotImplemented
+    ones = (1, 1)
+    params["window_dimensions"] = (*params["window_dimensions"], *ones)
+    params["window_strides"] = (*params["window_strides"], *ones)
+    params["padding"] = (*params["padding"], (0, 0), (0, 0))
+    wide = [ShapedArray((*a.shape, *ones), a.dtype) for a in (given, aval)]
+    primitive: Any = primitives()["select_and_scatter_add"]
+    function = context.lower_function(lambda *arrays: primitive.bind(*arrays, **params), wide)
+    (result,) = function(context.reshape(source, wide[0]), context.reshape(operand, wide[1]))
+    return context.reshape(result, context.avals_out[0])
