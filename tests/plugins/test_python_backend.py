@@ -20,6 +20,8 @@ from dovetail.core.base.errors import (
     DeviceMismatchError,
     MissingRuleError,
 )
+from dovetail.core.plugins.doctor import examine
+from dovetail.core.plugins.manager import PluginManager
 from dovetail.core.plugins.new_backend import new_backend
 from dovetail.core.runtime import clients
 from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
@@ -402,3 +404,21 @@ def test_the_platform_is_never_the_default_beside_another(device):
     assert dt.default_backend() == "cpu"
     with pytest.raises(BackendUnavailableError, match=r"unknown platform 'numpi'.*Did you mean"):
         dt.devices("numpi")
+
+
+def test_the_doctor_tells_what_is_broken_about_a_backend_that_is_never_the_default():
+    class Broken:
+        @hookimpl
+        def dovetail_backend_info(self):
+            return BackendInfo("broken", api=(1, 1), priority=-1)
+
+        @hookimpl
+        def dovetail_make_client(self, platform, options):
+            raise OSError("the cable is loose")
+
+    own = PluginManager(source=lambda group: ())
+    own.register(Broken(), "broken")
+    report = examine(own)
+    (found,) = report.backends
+    assert (found.state, found.phase) == ("broken", "client")
+    assert report.exit_code == 1

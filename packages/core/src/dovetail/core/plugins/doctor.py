@@ -128,11 +128,10 @@ def examine(
     manager.primitives()
     found = versions()
     told = {failure.name for failure in manager.failures}
-    merely_found = {b.platform for b in backends if b.priority is not None and b.priority < 0}
     problems += [
         str(failure)
         for failure in manager.failures
-        if not (failure.phase == "client" and failure.name in merely_found)
+        if not (failure.phase == "client" and _is_merely_found(manager, failure.name))
     ]
     problems += [
         f"{b.platform} (from {b.origin}) failed at {b.phase}: {b.reason}"
@@ -181,13 +180,19 @@ def _examine_backend(
     except BackendUnavailableError as error:
         if _failure(manager, name, origin) is None:  # nothing is wrong with it: it is not wanted
             return _changed(report, state="left out", reason=str(error).splitlines()[0])
-        if info.priority < 0:
+        if _is_merely_found(manager, name):
             # It came with something else, and cannot say beforehand what hardware it needs.
             return _changed(_broken(manager, report), state="cannot run here", phase="")
         return _broken(manager, report)
     except Exception as error:  # a client that cannot list its devices
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _changed(report, state="broken", phase="client", reason=reason)
+
+
+def _is_merely_found(manager: PluginManager, name: str) -> bool:
+    """Whether a platform is a PJRT plug-in for other frameworks, which nobody has asked for."""
+    plugin = manager.foreign().plugins.get(name)
+    return plugin is not None and plugin.priority < 0
 
 
 def _failure(manager: PluginManager, name: str, origin: str) -> PluginFailure | None:
