@@ -464,9 +464,21 @@ class TestProgram:
         assert "optimization_barrier" in text
 
     def test_memory_that_a_backend_does_not_have(self) -> None:
-        f = dt.jit(dt.grad(total(dt.checkpoint(named, policy=POLICIES["offload y"]))))
-        with pytest.raises(NotImplementedError, match="memory 'pinned_host' instead of 'device'"):
+        policy = dt.checkpoint_policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[],
+            names_which_can_be_offloaded=["y"],
+            offload_src="device",
+            offload_dst="unpinned_host",
+        )
+        f = dt.jit(dt.grad(total(dt.checkpoint(named, policy=policy))))
+        with pytest.raises(NotImplementedError, match="memory 'unpinned_host' instead of 'device'"):
             f.lower(ARRAY, lowering_platforms=("cuda",))
+
+    def test_memory_of_the_host_of_a_gpu(self) -> None:
+        f = dt.jit(dt.grad(total(dt.checkpoint(named, policy=POLICIES["offload y"]))))
+        text = f.lower(ARRAY, lowering_platforms=("cuda",)).as_text()
+        for kind in ("pinned_host", "device"):
+            assert text.count(f'_xla_buffer_placement = "{kind}"') == 1
 
     def test_no_jaxpr_has_constants(self) -> None:
         f = dt.checkpoint(lambda x: x * np.arange(3.0, dtype=np.float32) + ARRAY)
