@@ -88,7 +88,7 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """A copy with some fields replaced."""
-        fields = {
+        fields: dict[str, Any] = {
             "shape": self.shape,
             "dtype": self.dtype,
             "sharding": self.sharding,

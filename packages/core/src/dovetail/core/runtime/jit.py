@@ -204,7 +204,9 @@ class Staged:
             start = time.perf_counter()
             lowered = self.lower((platform,))
             compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
-            found = self.compile(lowered, sharding, dict(self.options.compiler_options))
+            made = self.compile(lowered, sharding, dict(self.options.compiler_options))
+            assert isinstance(made, LoadedProgram), "the device is there"
+            found = made
             self.programs[sharding] = found
             log_compiled(
                 self.options.name,
