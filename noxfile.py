@@ -227,7 +227,7 @@ def aot_cuda(session: nox.Session) -> None:
 
 def compile_ahead_of_time(session: nox.Session, family: str) -> None:
     """Run the tests of a backend that need its compiler, and leave a report for docs/aot.md."""
-    report = Path(session.create_tmp()).resolve() / "report.json"
+    report = ROOT / ".nox" / f"aot-{family}.json"
     pytest = ("python", "-m", "pytest")
     session.run(*pytest, f"tests/backends/{family}")
     words = ("-m", "aot", f"tests/aot/test_{family}.py", "--durations=10")

@@ -1,6 +1,6 @@
 """Writes docs/aot.md from the reports of `nox -s aot-tpu` and `nox -s aot-cuda`.
 
-python tests/aot/write_table.py .nox/aot-tpu/tmp/report.json .nox/aot-cuda/tmp/report.json
+python tests/aot/write_table.py .nox/aot-tpu.json .nox/aot-cuda.json
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEAD = """# Primitives compiled ahead of time
 Every primitive that a program can contain is lowered and compiled, on a machine without an
 accelerator, for the hardware below, by `nox -s aot-tpu` and `nox -s aot-cuda`: on all samples of
 the conformance kit, in the dtypes that the platform declares, or on a program where its parameters
-are programs. Nothing is run. `python tests/aot/write_table.py REPORT...` writes this file from
+are programs. Nothing is run. `python tests/aot/write_table.py .nox/aot-*.json` writes this file from
 their reports.
 """
 

@@ -116,9 +116,9 @@ def test_what_the_user_has_set_stays(
     for name in ENVIRONMENT_WITHOUT_CHIPS:
         monkeypatch.setenv(name, "")  # so that it is put back afterwards
         monkeypatch.delenv(name)
-    monkeypatch.setenv("TPU_LOG_DIR", "/tmp/mine")
+    monkeypatch.setenv("TPU_LOG_DIR", "mine")
     manager.topology("tpu")
-    assert found == {**ENVIRONMENT_WITHOUT_CHIPS, "TPU_LOG_DIR": "/tmp/mine"}
+    assert found == {**ENVIRONMENT_WITHOUT_CHIPS, "TPU_LOG_DIR": "mine"}
 
 
 @pytest.mark.parametrize(
