@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
 
+from dovetail import device_put
+from dovetail.extend import BackendInfo
 from dovetail.testing import Sample, across_dtypes
+from dovetail.testing.capabilities import CAPABILITIES, unknown_capabilities
+from dovetail.testing.collection import SUITES
+from dovetail.testing.coverage import TESTED_BY
+from dovetail.testing.expected_failures import ExpectedFailure
 from dovetail.testing.levels import ESSENTIAL, LEVELS, in_order
 from dovetail.testing.sample import ALL_DTYPES, supported
 from dovetail.testing.samples import all_samples, defined_primitives
 
 
-def run(*options: str) -> subprocess.CompletedProcess[str]:
+def run(*options: str, suites: str = "dovetail.testing.suites") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs"]
-    return subprocess.run(
-        [*command, "dovetail.testing.suites", *options], capture_output=True, text=True
-    )
+    return subprocess.run([*command, suites, *options], capture_output=True, text=True)
 
 
 def test_report(tmp_path):
@@ -40,6 +46,127 @@ def test_report(tmp_path):
         ("neg", "abstract_agrees", "passed"),
         ("neg", "jit_is_eager", "passed"),
     }
+
+
+def test_report_of_several_processes(tmp_path):
+    report = tmp_path / "report.json"
+    answer = run(
+        "--dovetail-platform=cpu",
+        f"--dovetail-report={report}",
+        "-n2",
+        "-k=tokens_order or refused or eig-jit_is_eager or all_gather",
+    )
+    assert answer.returncode == 0, answer.stdout
+    found = json.loads(report.read_text())
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    assert found["device"].startswith("CpuDevice(id=0")
+    assert "spmd" in found["capabilities"]
+    assert {r["suite"] for r in found["results"]} == {
+        *("collectives", "contract", "control_flow", "primitives")
+    }
+    assert found["suites"]["primitives"]["tests"] == 1
+    assert set(found["versions"]) == {"dovetail", "jaxlib", "numpy", "ml_dtypes"}
+
+
+XFAILS = """
+# what is known
+test_tokens_*  # they have no order
+test_rules_agree[neg-jit*]  # never was
+crashes: test_cond?False? # ends the process
+"""
+
+
+def test_expected_failures(tmp_path):
+    file, report = tmp_path / "xfails.txt", tmp_path / "report.json"
+    file.write_text(XFAILS)
+    answer = run(
+        "--dovetail-platform=cpu",
+        f"--dovetail-xfails={file}",
+        f"--dovetail-report={report}",
+        "-k=tokens_order or neg-jit or test_cond",
+    )
+    # What is expected to fail and passes has failed; what would end the process is not run.
+    assert answer.returncode == 1, answer.stdout
+    found = {r["test"]: r for r in json.loads(report.read_text())["results"]}
+    assert {test: r["outcome"] for test, r in found.items()} == {
+        "test_tokens_order": "failed",
+        "test_rules_agree[neg-jit_is_eager]": "failed",
+        "test_cond[False]": "xfailed",
+        "test_cond[True]": "passed",
+    }
+    assert "they have no order" in found["test_tokens_order"]["message"]
+    assert "ends the process" in found["test_cond[False]"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("test_cond", "xfails.txt:1: 'test_cond' has no reason"),
+        ("test_cond #", "xfails.txt:1: 'test_cond' has no reason"),
+        ("a # b\n\na # c", "xfails.txt:3: 'a' stands in"),
+        ("test_condo*  # typing", "xfails.txt:1: no test is named test_condo*"),
+        (None, "No such file"),
+    ],
+)
+def test_wrong_files_of_expected_failures(tmp_path, text, message):
+    file = tmp_path / "xfails.txt"
+    if text is not None:
+        file.write_text(text)
+    answer = run("--dovetail-platform=cpu", f"--dovetail-xfails={file}", "-k=tokens_order")
+    assert answer.returncode == pytest.ExitCode.USAGE_ERROR, answer.stdout
+    assert message in answer.stderr
+
+
+def test_patterns():
+    failure = ExpectedFailure("test_x[a-*?]", "", False, "")
+    assert failure.matches("test_x[a-bc]")
+    assert not failure.matches("test_x[a-]")
+    assert not failure.matches("test_xa-b")
+
+
+def test_every_primitive_is_covered():
+    """A primitive has samples, or there is a test in a suite that is named here."""
+    assert device_put  # its primitive is that of the runtime
+    missing = set(defined_primitives()) - set(all_samples()) - set(TESTED_BY)
+    assert not missing, f"name the tests of {sorted(missing)} in dovetail.testing.coverage"
+    assert set(TESTED_BY) <= set(defined_primitives())
+    assert not set(TESTED_BY) & set(all_samples())
+    for name, place in TESTED_BY.items():
+        suite, _, test = place.partition("::")
+        module = import_module(f"dovetail.testing.suites.test_{suite}")
+        assert callable(getattr(module, test, None)), f"{name}: there is no {place}"
+
+
+def test_capabilities_are_documented():
+    text = BackendInfo.__doc__ or ""
+    assert [name for name in CAPABILITIES if f'"{name}"' not in text] == []
+    assert unknown_capabilities(["float64", "x-anything"]) == []
+    assert unknown_capabilities(["float46"]) == [
+        "unknown capability 'float46': did you mean 'float64'?"
+    ]
+    assert "there are " in unknown_capabilities(["zzz"])[0]
+
+
+def test_the_plugin_costs_other_projects_nothing(tmp_path):
+    """pytest imports it wherever dovetail is installed."""
+    (tmp_path / "test_nothing.py").write_text(
+        "import sys\n"
+        "def test_modules():\n"
+        "    assert 'dovetail.testing.plugin' in sys.modules\n"
+        "    heavy = {'numpy', 'jaxlib', 'ml_dtypes', 'dovetail.core'}\n"
+        "    assert not heavy & set(sys.modules)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "."]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_every_test_says_what_a_backend_must_do():
+    for path in sorted(SUITES.glob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                assert ast.get_docstring(node), f"{path.name}: {node.name} has no docstring"
 
 
 def test_unknown_platform():

@@ -6,11 +6,13 @@ from typing import Final
 
 CAPABILITIES: Final = frozenset(
     {
+        "buffer_callbacks",
         "complex",
         "donation",
         "eig",
         "float64",
         "host_callbacks",
+        "offload",
         "schur",
         "serialization",
         "spmd",

@@ -15,11 +15,13 @@ __all__ = ["CAPABILITIES", "PRIVATE", "missing_text", "unknown_capabilities"]
 
 #: What each capability means, as the second half of the sentence "the backend has ...".
 CAPABILITIES: Final[dict[str, str]] = {
+    "buffer_callbacks": "programs that give Python functions their own memory",
     "complex": "arrays of complex numbers (complex64; complex128 too where it has float64)",
     "donation": "programs that take the memory of donated arguments for their results",
     "eig": "a lowering of its own for the primitive eig, which StableHLO cannot express",
     "float64": "arrays of 64-bit floats",
     "host_callbacks": "programs that call Python functions while they run",
+    "offload": "memory of another kind, to which a checkpoint's policy moves values",
     "schur": "a lowering of its own for the primitive schur, which StableHLO cannot express",
     "serialization": "compiled programs that can be written as bytes and loaded again",
     "spmd": "programs that run on several devices at once and exchange data between them",

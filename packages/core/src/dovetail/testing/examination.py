@@ -131,9 +131,6 @@ def _called(function: Callable[..., Any], **known: Any) -> Any:
 
 
 def _examine_here(value: str, platform: str) -> Examination:
-    import dovetail.extend  # deferred: the modules that it loads are not the plug-in's doing
-
-    assert dovetail.extend
     found = Examination(Phase(), Phase(), Phase())
     watch = _Watch()
     plugin: Any = None

@@ -52,8 +52,11 @@ class BackendInfo:
             below 0 a backend also may fail to start without anything being wrong.
         aliases: further names that a user may write, such as `"gpu"`.
         description: one line for `python -m dovetail doctor`.
-        capabilities: names of optional abilities, such as `"float64"` or `"donation"`; also the
-            names `"eig"` and `"schur"` of primitives that only a platform's own rule can lower.
+        capabilities: names of optional abilities, which `dovetail.testing.capabilities` explains:
+            `"buffer_callbacks"`, `"complex"`, `"donation"`, `"float64"`, `"host_callbacks"`,
+            `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and `"schur"` of primitives that only a platform's
+            own rule can lower. The conformance kit tests what is declared. Names of one's own begin
+            with `"x-"`.
         programs: what its compiler takes: `"stablehlo"`, or `"jaxpr"` for a backend that reads the
             program as equations of primitives, and so needs no lowerings.
     """

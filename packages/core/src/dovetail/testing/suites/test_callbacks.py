@@ -10,6 +10,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail.experimental import io_callback
+from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.testing.backend import BackendUnderTest, read
 
 Backend = BackendUnderTest
@@ -256,3 +257,14 @@ def test_checks_in_programs(dovetail_backend: Backend) -> None:
         failing()
     assert read(f(np.float32(1))).item() == 0
     dt.effects_barrier()
+
+
+@pytest.mark.dovetail_needs("buffer_callbacks")
+def test_buffer_callback(dovetail_backend: Backend) -> None:
+    """A callback that gets the program's memory reads arguments there, and writes results."""
+
+    def double(context: Any, out: Any, given: Any) -> None:
+        np.asarray(out)[...] = np.asarray(given) * 2
+
+    got = dt.jit(lambda x: lax.neg(buffer_callback(double, VECTOR)(x)))(X)
+    np.testing.assert_array_equal(read(got), -2 * X)

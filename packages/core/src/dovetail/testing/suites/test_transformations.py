@@ -17,6 +17,9 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail.core.transform.derived import reference_of
+from dovetail.custom_batching import custom_vmap
+from dovetail.custom_derivatives import linear_call
+from dovetail.experimental import checkify
 from dovetail.testing.backend import BackendUnderTest, read
 from dovetail.testing.capabilities import missing_text
 from dovetail.testing.numerics import directional_derivative, far
@@ -331,6 +334,7 @@ def test_donation_in_a_training_loop(dovetail_backend: Backend) -> None:
 
 def test_references_change_in_programs(dovetail_backend: Backend) -> None:
     """A mutable reference that a compiled function writes to holds the new value afterwards."""
+    pytest.importorskip("dovetail.numpy", reason="writing to references takes dovetail-numpy")
     ref = dt.new_ref(dovetail_backend.put(np.zeros(3, np.float32)))
 
     @dt.jit
@@ -341,3 +345,64 @@ def test_references_change_in_programs(dovetail_backend: Backend) -> None:
     for turn in range(1, 4):
         out = add(np.ones(3, np.float32))
         assert read(out).tolist() == read(ref[...]).tolist() == [turn] * 3
+
+
+def _composite() -> Function:
+    return lax.composite(lambda x: lax.mul(lax.sin(x), 2.0), "dovetail.kit", version=1)
+
+
+def _linear() -> Function:
+    return lambda x: linear_call(
+        lambda d, x: lax.mul(x, d), lambda d, ct: lax.mul(ct, d), np.float32(2), lax.sin(x)
+    )
+
+
+def _batched_by_hand() -> Function:
+    doubled = custom_vmap(lambda x: lax.mul(lax.sin(x), 2.0))
+
+    def rule(size: int, batched: Any, x: Any) -> Any:
+        return lax.mul(lax.sin(x), 2.0), batched[0]
+
+    doubled.def_vmap(rule)
+    return doubled
+
+
+def _saved_by_hand() -> Function:
+    f = dt.custom_vjp(lambda x: lax.mul(lax.sin(x), 2.0))
+    f.defvjp(
+        lambda x: (lax.mul(lax.sin(x), 2.0), x),
+        lambda x, ct: (lax.mul(lax.mul(lax.cos(x), 2.0), ct),),
+        optimize_remat=True,
+    )
+    return f
+
+
+@pytest.mark.parametrize("kind", [_composite, _linear, _batched_by_hand, _saved_by_hand])
+def test_calls_of_every_kind(dovetail_backend: Backend, kind: Callable[[], Function]) -> None:
+    """Calls that hold a program and rules for it: named ones, linear ones, ones with a batching
+    rule, and ones with a forward pass that may be left out."""
+    function = kind()
+    x = np.array([0.25, -1.5, 3.0], np.float32)
+    for name, transformed, want in (
+        ("the call", function, 2 * np.sin(x)),
+        ("its vmap", dt.vmap(function), 2 * np.sin(x)),
+        ("its grad", dt.vmap(dt.grad(function)), 2 * np.cos(x)),
+        ("its checkpointed grad", dt.vmap(dt.grad(dt.checkpoint(function))), 2 * np.cos(x)),
+    ):
+        np.testing.assert_allclose(
+            read(dt.jit(transformed)(x)), want, rtol=1e-5, atol=1e-6, err_msg=name
+        )
+
+
+def test_checks_are_values(dovetail_backend: Backend) -> None:
+    """A function through `checkify` returns its error beside its results."""
+
+    def f(x: Any) -> Any:
+        checkify.check(lax.gt(x, 0.0), "x is {x}", x=x)
+        return lax.log(x)
+
+    compiled = dt.jit(checkify.checkify(f))
+    error, value = compiled(np.float32(1))
+    assert (error.get(), read(value).item()) == (None, 0)
+    error, _ = compiled(np.float32(-2))
+    assert "x is -2.0" in str(error.get())

@@ -1,0 +1,265 @@
+"""The kit finds what is broken: backends with one fault each fail the tests that are about it.
+
+They are copies of the example that computes with NumPy, and of the CPU backend, under another
+name. What a broken lowering has to fail is stated for the tests ``lowering_agrees``, which run one
+primitive alone: exactly that of the primitive. Programs of the other checks, and of other suites,
+contain derivatives and sums, and so may fail as well where they use it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy" / "src"
+
+#: A plug-in whose faults come from the environment: names of primitives, or of a function below.
+NUMPY = """
+import os
+from dovetail.extend import BackendInfo, hookimpl
+
+FAULTS = os.environ["FAULTS"].split(",")
+CAPABILITIES = {"complex", "donation", "eig", "float64", "host_callbacks", "schur"}
+
+if "imports" in FAULTS:
+    import email.message, dovetail_backend_numpy
+if "writes" in FAULTS:
+    open(__file__ + ".log", "w").close()
+if "capability" in FAULTS:
+    CAPABILITIES.add("donations")
+if "private" in FAULTS:
+    CAPABILITIES.add("x-own")
+calls = []
+
+@hookimpl
+def dovetail_backend_info():
+    calls.append(1)
+    if "environment" in FAULTS:
+        os.environ["DOVETAIL_CHANGED"] = "1"
+    description = f"broken {len(calls) if 'changing' in FAULTS else ''}"
+    capabilities = frozenset(CAPABILITIES)
+    return BackendInfo("broken", (1, 0), -5, (), description, capabilities, programs="jaxpr")
+
+@hookimpl
+def dovetail_probe(platform):
+    if "program" in FAULTS:
+        import subprocess
+        subprocess.run(["true"])
+    return ""
+
+@hookimpl
+def dovetail_make_client(platform, options):
+    import numpy as np
+    from dovetail.extend import primitives
+    from dovetail_backend_numpy import rules, runtime
+
+    def spoiled(x):
+        x = np.asarray(x)
+        return ~x if x.dtype == bool else x + np.ones((), x.dtype)
+
+    def broken(name):
+        def rule(*operands, **params):
+            primitive = primitives()[name]
+            results = primitive.reference(*operands, **params)
+            several = primitive.multiple_results
+            return [spoiled(r) for r in results] if several else spoiled(results)
+        return rule
+
+    for name in FAULTS:
+        rules.RULES[name] = broken(name)
+    if "any option" in FAULTS:
+        options = {}
+    if "silent callbacks" in FAULTS:
+        def silent(*operands, callback, result_avals, **params):
+            try:
+                return list(primitives()["pure_callback"].reference(
+                    *operands, callback=callback, result_avals=result_avals, **params))
+            except Exception:
+                return [np.zeros(a.shape, a.dtype) for a in result_avals]
+        rules.RULES["pure_callback"] = silent
+    if "text for bits" in FAULTS:
+        put = runtime.Client.put
+        def rounded(self, value, device):
+            value = np.asarray(value)
+            return put(self, value + 0 if value.dtype.kind == "f" else value, device)
+        runtime.Client.put = rounded
+    if "shares memory" in FAULTS:
+        def keeps(self, value, device):
+            buffer = runtime.Buffer(np.zeros(0))
+            buffer.value = value
+            return buffer
+        runtime.Client.put = keeps
+    client = runtime.Client({k: v for k, v in options.items() if k != "num_devices"})
+    if "devices" in FAULTS:
+        second = runtime.Device(0, client)
+        client._devices.append(second)
+    return client
+"""
+
+CPU = """
+import os
+from dovetail.extend import BackendInfo, LoweringTable, hookimpl, primitives
+from dovetail_cpu import plugin as original
+
+FAULTS = os.environ["FAULTS"].split(",")
+
+@hookimpl
+def dovetail_backend_info():
+    info = original.dovetail_backend_info()
+    return BackendInfo("broken", (1, 0), -5, (), "broken", info.capabilities)
+
+@hookimpl
+def dovetail_make_client(platform, options):
+    return original.dovetail_make_client(platform, {**options, "num_devices": 2})
+
+def spoiled(context, x, aval):
+    if aval.dtype == bool:
+        return context.op("not", (x,), aval)
+    return context.op("add", (x, context.constant(1, aval)), aval)
+
+def broken(name, own):
+    def rule(context, *values, **params):
+        outs = NotImplemented if own is None else own(context, *values, **params)
+        if outs is NotImplemented:
+            outs = primitives()[name].lower(context, *values, **params)
+        avals = context.avals_out
+        if isinstance(outs, (list, tuple)):
+            return [spoiled(context, x, a) for x, a in zip(outs, avals)]
+        return spoiled(context, outs, avals[0])
+    return rule
+
+@hookimpl
+def dovetail_lowerings(platform):
+    table = dict(original.dovetail_lowerings("cpu"))
+    if "unknown primitive" in FAULTS:
+        table["cosinus"] = table["cos"]
+    for name in FAULTS:
+        if name in primitives():
+            table[name] = broken(name, table.get(name))
+    return table
+
+@hookimpl
+def dovetail_compile(request):
+    if "collectives" in FAULTS and isinstance(request.module, str):
+        text = request.module.replace("stablehlo.add", "stablehlo.multiply")
+        return request.client.compile_and_load(text, request.devices, request.options)
+"""
+
+SOURCES = {"cpu": CPU, "numpy": NUMPY}
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Any:
+    """Runs suites on a backend with faults; gives the outcomes by test."""
+
+    def run(base: str, faults: str, *words: str, ok: bool = False) -> dict[str, str]:
+        site = tmp_path / "site"
+        metadata = site / "broken_backend-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (site / "broken_backend.py").write_text(SOURCES[base])
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-backend\n")
+        entry = "[dovetail.backends]\nbroken = broken_backend\n"
+        (metadata / "entry_points.txt").write_text(entry)
+        report = tmp_path / "report.json"
+        # The repository's own tests lie elsewhere: neither its options nor its fixtures count.
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs"]
+        options = ["--dovetail-platform=broken", f"--dovetail-report={report}"]
+        path = os.pathsep.join([str(site), str(EXAMPLE), os.environ.get("PYTHONPATH", "")])
+        answer = subprocess.run(
+            [*command, *words, *options],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "FAULTS": faults},
+        )
+        assert answer.returncode == (0 if ok else 1), answer.stdout[-5000:] + answer.stderr
+        return {r["test"]: r["outcome"] for r in json.loads(report.read_text())["results"]}
+
+    return run
+
+
+def failed(outcomes: dict[str, str]) -> set[str]:
+    return {test for test, outcome in outcomes.items() if outcome == "failed"}
+
+
+def suite(name: str) -> str:
+    return f"dovetail.testing.suites.test_{name}"
+
+
+@pytest.mark.parametrize(
+    ("base", "broken"),
+    [
+        ("numpy", "sin"),
+        ("numpy", "concatenate,lt,dot_general,tanh,iota"),
+        # What no other primitive of the level is lowered by.
+        ("cpu", "reduce_sum,dot_general,transpose"),
+    ],
+)
+def test_a_broken_lowering_fails_its_own_test(kit: Any, base: str, broken: str) -> None:
+    outcomes = kit(base, broken, suite("primitives"), "--dovetail-level=essential", "-k=lowering")
+    assert len(outcomes) == 25
+    assert failed(outcomes) == {f"test_rules_agree[{n}-lowering_agrees]" for n in broken.split(",")}
+
+
+def test_a_broken_lowering_among_all(kit: Any) -> None:
+    """All primitives; a few broken at once, of every kind: each fails its own test alone."""
+    broken = "sort,cumsum,erf,gather,fft,lu,argmax,is_finite,population_count,cond"
+    outcomes = kit("numpy", broken, suite("primitives"), "-k=lowering_agrees")
+    assert len(outcomes) > 150
+    assert failed(outcomes) == {f"test_rules_agree[{n}-lowering_agrees]" for n in broken.split(",")}
+
+
+def test_a_contract_that_is_kept(kit: Any) -> None:
+    outcomes = kit("numpy", "private", suite("contract"), ok=True)
+    assert set(outcomes.values()) == {"passed"}
+
+
+def test_a_contract_that_is_broken(kit: Any) -> None:
+    """Each fault fails the test that is about it, and no other."""
+    tests = {
+        "imports": "test_importing_the_plugin_imports_little",
+        "writes": "test_importing_the_plugin_does_nothing_else",
+        "capability": "test_capabilities_are_known",
+        "changing": "test_description_is_pure",
+        "program": "test_probe_is_pure",
+        "any option": "test_unknown_options_are_refused",
+        "devices": "test_devices_are_numbered",
+    }
+    assert failed(kit("numpy", ",".join(tests), suite("contract"))) == set(tests.values())
+
+
+#: By the backend that is copied and the faults: the suite, and patterns of tests that fail.
+FAULTS = {
+    ("cpu", "unknown primitive"): ("contract", ["test_lowerings_name_primitives"]),
+    ("numpy", "environment"): ("contract", ["test_description_is_pure"]),
+    ("numpy", "text for bits,rev"): (
+        "device",
+        ["test_transfers_keep_every_bit?float*", "test_programs_pass_every_bit_on*"],
+    ),
+    ("numpy", "while,cond,scan"): (
+        "control_flow",
+        ["test_while_loop*", "test_cond*", "test_switch*", "test_scan?*", "test_map"],
+    ),
+    ("numpy", "tanh"): ("transformations", ["test_transformed_programs?network*"]),
+    ("numpy", "silent callbacks"): (
+        "callbacks",
+        ["test_exceptions_arrive_as_they_are?pure?", "test_wrong_results"],
+    ),
+    ("cpu", "collectives"): ("collectives", ["test_all_reduce?add*", "test_reduce_scatter"]),
+}
+
+
+@pytest.mark.parametrize(("base", "faults"), FAULTS)
+def test_faults_are_found(kit: Any, base: str, faults: str) -> None:
+    name, patterns = FAULTS[base, faults]
+    outcomes = kit(base, faults, suite(name), "--dovetail-level=essential")
+    found = failed(outcomes)
+    for pattern in patterns:
+        assert fnmatch.filter(found, pattern), f"{pattern} does not fail, but {sorted(found)}"

@@ -1,0 +1,10 @@
+"""The suites of the conformance kit on the CPU, of which `tests/property` has the primitives."""
+
+from __future__ import annotations
+
+from dovetail.testing.suites.test_callbacks import *  # noqa: F403 - every test of the suite
+from dovetail.testing.suites.test_collectives import *  # noqa: F403 - every test of the suite
+from dovetail.testing.suites.test_contract import *  # noqa: F403 - every test of the suite
+from dovetail.testing.suites.test_control_flow import *  # noqa: F403 - every test of the suite
+from dovetail.testing.suites.test_device import *  # noqa: F403 - every test of the suite
+from dovetail.testing.suites.test_transformations import *  # noqa: F403 - every test of the suite
