@@ -21,6 +21,8 @@ from dovetail.core.plugins.manager import manager
 from dovetail.extend import ShapedArray, primitives
 from dovetail_cuda.lowerings import LOWERINGS, eigen, kernels, linalg, random, tridiagonal
 
+pytestmark = pytest.mark.tables
+
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 TOLERANCES = {"float32": 2e-4, "float64": 1e-11, "complex64": 2e-4, "complex128": 1e-11}
 BAD = 96.0  # the first element of a matrix that an iteration fails for, and the last one is 3
@@ -441,11 +443,11 @@ def test_what_fails_is_nan(function: Callable[..., Any], bad: float) -> None:
         assert np.isfinite(found[[0, 2]]).all()
 
 
-ALGORITHMS = [None, "DEFAULT", "QR", "JACOBI", "POLAR"]
+ALGORITHMS = [None, "QR", "JACOBI", "POLAR"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
-@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5), (40, 33), (2, 33, 40), (40, 2)])
+@pytest.mark.parametrize("shape", [(2, 5, 3), (3, 5), (2, 33, 40), (40, 2)])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_svd(shape: tuple[int, ...], dtype: str, algorithm: str | None) -> None:
     a = matrices(shape, dtype)
@@ -481,8 +483,9 @@ def test_a_part_of_the_singular_values() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SQUARE)
-@pytest.mark.parametrize("scale", [1.0, 1e20])
+@pytest.mark.parametrize(
+    ("shape", "scale"), [((1, 1), 1.0), ((4, 4), 1e20), ((2, 4, 4), 1e-20), ((2, 1, 5, 5), 1.0)]
+)
 @pytest.mark.parametrize("left", [False, True])
 def test_eig(shape: tuple[int, ...], dtype: str, scale: float, left: bool) -> None:
     a = matrices(shape, dtype, 3)
