@@ -271,6 +271,9 @@ class MissingRuleError(NotImplementedError):
 class BackendUnavailableError(RuntimeError):
     """A platform was asked for that is not installed or did not start.
 
+    A backend raises it where its probe or its client fails for a reason that it knows: the text is
+    then shown as it is, without other advice.
+
     Args:
         message: The text of the error, with the reason.
     """
