@@ -212,7 +212,7 @@ def third_party(session: nox.Session) -> None:
 def aot_tpu(session: nox.Session) -> None:
     """Compile every primitive for TPUs that are not here; `-- -k essential` for 25 of them."""
     install(session, *group("tests"), "-e", "packages/backend-tpu[libtpu]")
-    compile_ahead_of_time(session, "tpu")
+    compile_ahead_of_time(session, "tpu", "tests/backends/tpu/test_topologies.py")
 
 
 @nox.session(name="aot-cuda")
@@ -222,14 +222,14 @@ def aot_cuda(session: nox.Session) -> None:
     # The plug-in's kernels are used by the jaxlib of their own version alone.
     plugin = f"jax-cuda13-plugin=={jaxlib_version(session)}"
     session.install("-e", "packages/backend-cuda[aot]", plugin)
-    compile_ahead_of_time(session, "cuda")
+    compile_ahead_of_time(session, "cuda", "tests/backends/cuda/test_ahead_of_time.py")
 
 
-def compile_ahead_of_time(session: nox.Session, family: str) -> None:
-    """Run the tests of a backend that need its compiler, and leave a report for docs/aot.md."""
+def compile_ahead_of_time(session: nox.Session, family: str, more: str) -> None:
+    """Run the tests that need a compiler for hardware; leave a report for docs/aot.md."""
     report = ROOT / ".nox" / f"aot-{family}.json"
     pytest = ("python", "-m", "pytest")
-    session.run(*pytest, f"tests/backends/{family}")
+    session.run(*pytest, more)
     words = ("-m", "aot", f"tests/aot/test_{family}.py", "--durations=10")
     session.run(*pytest, *words, *session.posargs, env={"DOVETAIL_AOT_REPORT": str(report)})
 

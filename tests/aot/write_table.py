@@ -18,8 +18,8 @@ HEAD = """# Primitives compiled ahead of time
 Every primitive that a program can contain is lowered and compiled, on a machine without an
 accelerator, for the hardware below, by `nox -s aot-tpu` and `nox -s aot-cuda`: on all samples of
 the conformance kit, in the dtypes that the platform declares, or on a program where its parameters
-are programs. Nothing is run. `python tests/aot/write_table.py .nox/aot-*.json` writes this file from
-their reports.
+are programs. Nothing is run. `python tests/aot/write_table.py .nox/aot-*.json` writes this file
+from their reports.
 """
 
 
