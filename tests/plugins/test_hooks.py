@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
-from types import ModuleType
 from unittest.mock import Mock
 
 import pytest
@@ -71,18 +69,6 @@ def test_the_api_version_changes_with_the_hooks():
             "dovetail_array_methods": (),
         },
     )
-
-
-def test_the_backend_in_contributing_is_one():
-    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    (code,) = [block for block in blocks if "hookimpl" in block]
-    module = ModuleType("dovetail_acme")
-    exec(code, vars(module))
-    manager = PluginManager(lambda group: [])
-    manager.register(module, "acme plug-in")
-    assert manager.load("acme").info.description == "Acme accelerators"
-    assert manager.probe("acme") == "there is no Acme board (no /dev/acme0)."
 
 
 def test_what_is_promised_can_be_imported():

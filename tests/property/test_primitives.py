@@ -46,11 +46,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
 # Why a primitive lacks a rule, where its attribute `no_derivative` does not say it.
 ABSENT_RULES: dict[tuple[str, str], str] = {
     ("after_all", "batch"): "its operands are tokens, which cannot be batched",
-    ("after_all", "reference"): "NumPy has no tokens",
     ("create_token", "batch"): "it has no operand that could be batched",
-    ("create_token", "reference"): "NumPy has no tokens",
     ("platform_index", "batch"): "it has no operand that could be batched",
-    ("rng_uniform", "reference"): "it gives other numbers each time",
     ("rng_uniform", "batch"): "a backend's generator takes one pair of bounds; keys are for this",
 }
 

@@ -159,6 +159,14 @@ class RngUniform(Primitive):
             raise TypeError(f"{self.name} does not make numbers of dtype {dtype_name(low.dtype)}")
         return make_aval(shape, low.dtype)
 
+    def reference(self, low: Any, high: Any, *, shape: Shape) -> Any:
+        generator, dtype = np.random.default_rng(), np.asarray(low).dtype
+        if dtype_kind(dtype) != "f":
+            return generator.integers(int(low), int(high), shape, dtype)
+        numbers = generator.uniform(float(low), float(high), shape).astype(dtype)
+        # A number just below the bound may be rounded to it.
+        return np.asarray(np.where(numbers < high, numbers, low))
+
     def lower(self, context: Builder, low: Any, high: Any, *, shape: Shape) -> Any:
         (scalar, _), (out,) = context.avals_in, context.avals_out
         made = out

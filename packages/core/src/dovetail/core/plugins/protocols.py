@@ -7,7 +7,7 @@ protocols; nothing here is inherited.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Device(Protocol):
-    """One unit of a platform that holds data and runs programs.
-
-    It may also have a method ``memory_stats()``, which gives bytes by name.
-    """
+    """One unit of a platform that holds data and runs programs."""
 
     @property
     def id(self) -> int:
@@ -42,6 +39,9 @@ class Device(Protocol):
     @property
     def client(self) -> Any:
         """The `Client` that owns the device."""
+
+    def memory_stats(self) -> Mapping[str, int] | None:
+        """Bytes in use and limits, by name; None where nothing is counted."""
 
 
 @runtime_checkable

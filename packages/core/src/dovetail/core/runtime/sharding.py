@@ -16,7 +16,7 @@ from dovetail.core.base.config import default_device
 from dovetail.core.plugins.protocols import is_pjrt
 from dovetail.core.runtime import clients
 
-__all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding"]
+__all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding", "memory_kinds"]
 
 Index = tuple[slice, ...]
 
@@ -143,7 +143,7 @@ class SingleDeviceSharding(_SingleDevice):
     @property
     def memory_kind(self) -> str | None:
         """The kind of memory that holds the data."""
-        return self._memory_kind or _memory_kinds(self._device)[0]
+        return self._memory_kind or memory_kinds(self._device)[0]
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The same device with another of its memories."""
@@ -154,7 +154,7 @@ class SingleDeviceSharding(_SingleDevice):
 
     def __repr__(self) -> str:
         kind = self.memory_kind
-        memory = "" if kind == _memory_kinds(self._device)[0] else f", memory_kind={kind!r}"
+        memory = "" if kind == memory_kinds(self._device)[0] else f", memory_kind={kind!r}"
         return f"SingleDeviceSharding({self._device!r}{memory})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -172,7 +172,7 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
         raise TypeError(
             f"SingleDeviceSharding takes a device, such as dovetail.devices()[0]; got {device!r}"
         )
-    kinds = _memory_kinds(device)
+    kinds = memory_kinds(device)
     default = kinds[0]
     kind = default if memory_kind is None else memory_kind
     if kind not in kinds:
@@ -194,7 +194,7 @@ def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceShar
     return sharding
 
 
-def _memory_kinds(device: Any) -> list[str]:
+def memory_kinds(device: Any) -> list[str]:
     """The kinds of memory that a device has, the default one first."""
     if not is_pjrt(device.client):
         return ["device"]

@@ -16,6 +16,8 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
+from dovetail.core.plugins.protocols import is_pjrt
+from dovetail.core.runtime.sharding import memory_kinds
 from dovetail.errors import DeletedArrayError
 from dovetail.experimental import serialize_executable
 from dovetail.sharding import SingleDeviceSharding
@@ -145,7 +147,8 @@ def test_programs_pass_every_bit_on(dovetail_backend: Backend, dtype: np.dtype[A
     that a NaN may become another one."""
     value = values(dtype, (6,))
     if dtype.kind in "fcV":
-        value = np.where(value == value, value, np.ones((), dtype))
+        with np.errstate(invalid="ignore"):
+            value = np.where(value == value, value, np.ones((), dtype))
     kept, turned = dt.jit(lambda x: (x, lax.rev(x, (0,))))(dovetail_backend.put(value))
     same(kept, value, f"an argument of {dtype} as the result")
     same(turned, value[::-1], f"a reversed argument of {dtype}")
@@ -274,11 +277,13 @@ def test_devices_do_not_mix(dovetail_backend: Backend) -> None:
 def test_memory_kinds(dovetail_backend: Backend) -> None:
     """An array can be put into each memory that a device lists, and read back from there."""
     device = dovetail_backend.device
-    kinds = [memory.kind for memory in device.addressable_memories()]
-    assert device.default_memory().kind in kinds, (
-        f"the default memory {device.default_memory().kind!r} of {device!r} is not among "
-        f"addressable_memories: {kinds}"
-    )
+    kinds = memory_kinds(device)
+    if is_pjrt(device.client):
+        listed = [memory.kind for memory in device.addressable_memories()]
+        assert sorted(listed) == sorted(kinds), (
+            f"the default memory {kinds[0]!r} of {device!r} is not among addressable_memories: "
+            f"{listed}"
+        )
     value = values(np.dtype(np.float32), (4, 3))
     for kind in kinds:
         array = dt.device_put(value, SingleDeviceSharding(device, kind))

@@ -1,0 +1,106 @@
+"""Every command and every piece of code in docs/write-a-backend.md, done in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "write-a-backend.md"
+
+pytestmark = pytest.mark.packaging
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code in the guide.
+
+    Attributes:
+        language: `sh`, `python` or `text`.
+        words: what stands behind the language.
+        text: what is in it.
+        line: its first line.
+    """
+
+    language: str
+    words: tuple[str, ...]
+    text: str
+    line: int
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks with a language, in order."""
+    found = []
+    for match in re.finditer(r"^```(\w+)([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        line = text[: match.start()].count("\n") + 2
+        found.append(Block(match[1], tuple(match[2].split()), match[3], line))
+    return found
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """An environment of its own that also sees what is installed beside these tests."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    beside = sysconfig.get_paths()["purelib"]
+    (site / "beside.pth").write_text(f"import site; site.addsitedir({beside!r})\n")
+    # The command `pytest` is in the environment of these tests, for another Python.
+    script = folder / "bin" / "pytest"
+    script.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m pytest -p no:cacheprovider "$@"\n')
+    script.chmod(0o755)
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "DOVETAIL_"))}
+    return {**variables, "PATH": f"{folder}/bin{os.pathsep}{os.environ['PATH']}"}
+
+
+def shows(block: Block, output: str) -> None:
+    """The lines of a block are in an output, in order; `...` stands for anything in a line."""
+    rest = output
+    for line in block.text.splitlines():
+        pattern = r"\s+".join(
+            ".*?" if word == "..." else re.escape(word) for word in line.split()
+        ).replace(r"\s+.*?\s+", r"\s.*?\s*")
+        found = re.search(rf"^.*{pattern}.*$", rest, re.MULTILINE)
+        assert found, f"{GUIDE.name}:{block.line}: the output has no line {line!r}:\n{output}"
+        rest = rest[found.end() :]
+
+
+def test_the_guide(tmp_path):
+    variables = environment(tmp_path / "environment")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    originals: dict[Path, str] = {}
+    output = ""
+    done = {"sh": 0, "python": 0, "text": 0}
+    for block in blocks(GUIDE.read_text(encoding="utf-8")):
+        done[block.language] += 1
+        where = f"{GUIDE.name}:{block.line}"
+        verb, _, name = (block.words[0] if block.words else "").partition("=")
+        if block.language == "sh":
+            command = ["bash", "-euo", "pipefail", "-c", block.text]
+            ran = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
+            output = ran.stdout + ran.stderr
+            assert (ran.returncode != 0) == (verb == "fails"), f"{where}:\n{output}"
+        elif verb in ("output", "doctor"):
+            shows(block, output)
+        elif verb == "file":
+            (folder / name).write_text(block.text, encoding="utf-8")
+        else:
+            assert verb in ("append", "replace"), f"{where}: what is to be done with it?"
+            path = folder / name
+            before = originals.setdefault(path, path.read_text(encoding="utf-8"))
+            path.write_text(f"{before}\n\n{block.text}", encoding="utf-8")
+    assert all(done.values()), done
+
+
+def test_a_line_that_is_not_there_is_noticed():
+    block = Block("text", ("output",), "a ... c\n  d\n", 1)
+    shows(block, "x\na b b c\nd e\n")
+    for output in ("a b\nd\n", "d\na b c\n", ""):
+        with pytest.raises(AssertionError, match="the output has no line"):
+            shows(block, output)
