@@ -27,17 +27,8 @@ def outcomes() -> Iterator[list[dict[str, Any]]]:
     yield found
     path = os.environ.get(REPORT)
     if path and found:
-        libraries = [
-            ("jaxlib", "jaxlib"),
-            ("libtpu", "libtpu"),
-            ("jax-cuda13-pjrt", "CUDA plug-in"),
-        ]
-        versions = {}
-        for distribution, name in libraries:
-            try:
-                versions[name] = version(distribution)
-            except ImportError:
-                continue
+        library = "libtpu" if found[0]["target"].startswith("v") else "jax-cuda13-pjrt"
+        versions = {name: version(name) for name in ("jaxlib", library)}
         Path(path).write_text(json.dumps({"versions": versions, "outcomes": found}, indent=1))
 
 
