@@ -148,7 +148,6 @@ def test_programs_pass_every_bit_on(dovetail_backend: Backend, dtype: np.dtype[A
     value = values(dtype, (6,))
     if dtype.kind in "fcV":
         with np.errstate(invalid="ignore"):
-            with np.errstate(invalid="ignore"):
             value = np.where(value == value, value, np.ones((), dtype))
     kept, turned = dt.jit(lambda x: (x, lax.rev(x, (0,))))(dovetail_backend.put(value))
     same(kept, value, f"an argument of {dtype} as the result")
