@@ -1,4 +1,4 @@
-"""The suites of the conformance kit on the CPU, of which `tests/property` has the primitives."""
+"""The suites of the conformance kit on the CPU, but for those that hold laws."""
 
 from __future__ import annotations
 
@@ -7,4 +7,3 @@ from dovetail.testing.suites.test_collectives import *  # noqa: F403 - every tes
 from dovetail.testing.suites.test_contract import *  # noqa: F403 - every test of the suite
 from dovetail.testing.suites.test_control_flow import *  # noqa: F403 - every test of the suite
 from dovetail.testing.suites.test_device import *  # noqa: F403 - every test of the suite
-from dovetail.testing.suites.test_transformations import *  # noqa: F403 - every test of the suite

@@ -111,9 +111,8 @@ class DceSink(Primitive):
         return self.bind(*args, prevent_mlir_dce=prevent_mlir_dce), []
 
     def lower(self, context: Builder, x: Any, *, prevent_mlir_dce: bool) -> Any:
-        if not prevent_mlir_dce:
-            return []
-        return context.custom_call("dce_sink", [x], [], has_side_effect=True)
+        # StableHLO has no operation for it, and many compilers refuse calls that they do not know.
+        return []
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
         return frozenset({self.name})
@@ -188,7 +187,8 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
     Args:
         val: an array, or a tree of arrays.
-        prevent_mlir_dce: whether the compiler, too, must not remove it.
+        prevent_mlir_dce: whether the compiler, too, must not remove it; those of the CPU, of GPUs
+            and of TPUs can be told so.
 
     Raises:
         TypeError: a leaf is no array.
