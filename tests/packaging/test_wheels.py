@@ -19,7 +19,10 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("backend-cpu", "backend-cuda", "backend-tpu", "core", "numpy-api")
 ENTRY_POINTS = {
     "backend-cpu": {"dovetail.backends": {"cpu": "dovetail_cpu.plugin"}},
-    "backend-cuda": {"dovetail.backends": {"cuda": "dovetail_cuda.plugin"}},
+    "backend-cuda": {
+        "dovetail.backends": {"cuda": "dovetail_cuda.plugin"},
+        "dovetail.handles": {"xla_cuda12": "cuda", "xla_cuda13": "cuda"},
+    },
     "backend-tpu": {"dovetail.backends": {"tpu": "dovetail_tpu.plugin"}},
     "core": {"pytest11": {"dovetail": "dovetail.testing.plugin"}},
     "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.plugin"}},

@@ -199,9 +199,7 @@ def test_it_may_compute() -> None:
         (lambda: dt.vmap(buffer_callback(double, like(X)))(X), NotImplementedError, "vmap_method"),
         (
             lambda: (
-                dt.jit(buffer_callback(double, like(X)))
-                .trace(X)
-                .lower(lowering_platforms=("tpu",))
+                dt.jit(buffer_callback(double, like(X))).trace(X).lower(lowering_platforms=("tpu",))
             ),
             NotImplementedError,
             "programs for tpu cannot give Python their memory.*pure_callback",

@@ -54,9 +54,9 @@ class BackendInfo:
         description: one line for `python -m dovetail doctor`.
         capabilities: names of optional abilities, which `dovetail.testing.capabilities` explains:
             `"buffer_callbacks"`, `"complex"`, `"donation"`, `"float64"`, `"host_callbacks"`,
-            `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and `"schur"` of primitives that only a platform's
-            own rule can lower. The conformance kit tests what is declared. Names of one's own begin
-            with `"x-"`.
+            `"serialization"`, `"spmd"`; and the names `"eig"`, `"offload"` and `"schur"` of
+            primitives that only a platform's own rule can lower. The conformance kit tests what is
+            declared. Names of one's own begin with `"x-"`.
         programs: what its compiler takes: `"stablehlo"`, or `"jaxpr"` for a backend that reads the
             program as equations of primitives, and so needs no lowerings.
     """
