@@ -180,11 +180,17 @@ def test_the_life_of_a_buffer(device):
 
 
 def test_what_shares_memory_is_deleted_together(device):
-    x = dt.device_put(np.ones(2), device)
+    with dt.default_device(device):
+        x = jnp.ones(2) + 1
     same = dt.device_put(x, device)
-    assert not same.is_deleted()
+    assert same.tolist() == [2, 2]
     x.delete()
     assert x.is_deleted()
+    assert same.is_deleted()
+    uses = [np.asarray, lambda x: x + 1, dt.jit(lambda x: x), dt.block_until_ready]
+    for use in (*uses, lambda x: x.is_ready(), lambda x: x.on_device_size_in_bytes()):
+        with pytest.raises(DeletedArrayError):
+            use(same)
 
 
 def test_devices_and_sharding(devices):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.base.errors import DeletedArrayError
+from dovetail.core.base.bindings import JaxRuntimeError
 from dovetail.core.plugins.protocols import Buffer, Executable, missing_members
 
 __all__ = ["PluginBuffer", "PluginProgram", "live_plugin_buffers"]
@@ -48,7 +48,13 @@ class PluginBuffer:
 
     @property
     def data(self) -> Any:
-        """The backend's buffer; None once that is gone."""
+        """The backend's buffer.
+
+        Raises:
+            JaxRuntimeError: it is gone; jaxlib's buffers say so in the same way.
+        """
+        if self.cell[0] is None:
+            raise JaxRuntimeError("INVALID_ARGUMENT: the buffer has been deleted or donated")
         return self.cell[0]
 
     def platform(self) -> str:
@@ -57,7 +63,7 @@ class PluginBuffer:
 
     def is_deleted(self) -> bool:
         """Whether the elements are gone."""
-        return self.data is None
+        return self.cell[0] is None
 
     def delete(self) -> None:
         """Free the memory."""
@@ -155,7 +161,8 @@ class PluginProgram:
         """Run the program.
 
         Raises:
-            DeletedArrayError: an argument is deleted, or donated and given twice.
+            JaxRuntimeError: an argument is deleted.
+            ValueError: one is donated and given twice.
             TypeError: the backend gave another number of results, or something else than buffers.
         """
         for number in self.donated:
@@ -164,9 +171,9 @@ class PluginProgram:
                 raise ValueError("a buffer was previously donated in the same call")
         data = []
         for number, buffer in enumerate(arguments):
-            if buffer.data is None:
-                raise DeletedArrayError(f"argument {number} of {self.name} is deleted")
-            data.append(buffer.give() if number in self.donated else buffer.data)
+            data.append(buffer.data)
+            if number in self.donated:
+                buffer.give()
         results = list(self.executable.execute(data))
         if len(results) != self.results:
             raise TypeError(
