@@ -67,3 +67,18 @@ def test_a_backend_of_a_third_party(install):
     assert found["on acme"] == found["eager on acme"] == 1.0
     assert abs(found["left to core"] - 0.877582) < 1e-5
     assert found["stayed"] == 1
+
+
+def test_a_program_on_the_cpu_loads_nothing_for_other_backends():
+    """What only some backends need costs the start of no process."""
+    code = (
+        "import sys\n"
+        "import dovetail.numpy as jnp\n"
+        "(jnp.ones(3) + 1).block_until_ready()\n"
+        "print(*sorted(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "dovetail_cpu.runtime" in loaded
+    unwanted = ("dovetail.core.lower.equations", "dovetail.core.runtime.pjrt", "json")
+    assert not loaded & {*unwanted, "dovetail_cuda.runtime", "dovetail_tpu.runtime"}

@@ -16,10 +16,10 @@ from dovetail.core.base import pytree
 from dovetail.core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from dovetail.core.runtime import clients
+from dovetail.core.runtime.client_libraries import library_text
 from dovetail.core.runtime.compilation import compile_options
 from dovetail.core.runtime.disk_cache import host_processor
 from dovetail.core.runtime.jit import JitOptions, Staged
-from dovetail.core.runtime.pjrt import library_text
 from dovetail.core.runtime.programs import LoadedProgram
 from dovetail.core.runtime.sharding import as_sharding
 from dovetail.core.transform.referencing import Uses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.core.base import config
 from dovetail.core.base.limits import deeper
@@ -21,10 +21,12 @@ from dovetail.core.ir.avals import outer_aval
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
 from dovetail.core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
 from dovetail.core.lower.donation import Donation, match_donations
-from dovetail.core.lower.equations import EquationProgram, equation_program
 from dovetail.core.lower.program import Program
 from dovetail.core.lower.rules import Rule
 from dovetail.core.plugins.manager import manager
+
+if TYPE_CHECKING:
+    from dovetail.core.lower.equations import EquationProgram
 
 __all__ = ["LoweredModule", "lower_jaxpr"]
 
@@ -187,6 +189,8 @@ def lower_jaxpr(
         _select(donated, used, False),
     )
     if equations:
+        from dovetail.core.lower.equations import equation_program  # deferred: seldom needed
+
         return equation_program(
             closed,
             name=fit_for_symbols("jit_" + name),

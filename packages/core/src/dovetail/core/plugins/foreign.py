@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import glob
 import importlib.util
-import json
-import mmap
 import os
 import struct
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.core.plugins.discovery import FOREIGN, HANDLES, FoundPlugin, PluginSource
 from dovetail.core.plugins.failures import PluginFailure
+
+if TYPE_CHECKING:
+    import mmap
 
 VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
 """Names and libraries, ``name:path,name:path``; a path that ends in ``.json`` describes one."""
@@ -201,6 +202,8 @@ def is_pjrt_library(path: str) -> bool:
 
     Of a large library for Linux a few pages are read.
     """
+    import mmap  # deferred: most processes look at no library
+
     try:
         with (
             open(path, "rb") as file,
@@ -264,6 +267,8 @@ def _of_variable(name: str, path: str, **fields: Any) -> ForeignPlugin:
 
 def _described(name: str, path: str) -> ForeignPlugin:
     """A plug-in as a JSON file describes it."""
+    import json  # deferred: seldom needed
+
     try:
         with open(path, encoding="utf-8") as file:
             description = json.load(file)

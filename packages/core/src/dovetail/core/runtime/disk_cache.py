@@ -26,7 +26,7 @@ from typing import Any, Final
 from dovetail.core.base import caches, config
 from dovetail.core.base.errors import CompilationCacheWarning
 from dovetail.core.plugins.manager import manager
-from dovetail.core.runtime.pjrt import library_text
+from dovetail.core.runtime.client_libraries import library_text
 
 __all__ = ["DiskCache", "current", "default_folder", "entry_key", "host_processor"]
 

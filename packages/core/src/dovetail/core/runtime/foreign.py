@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dovetail.core.plugins.foreign import ForeignPlugin
 from dovetail.core.plugins.hookspecs import PLUGIN_API, BackendInfo, hookimpl
-from dovetail.core.runtime.pjrt import PjrtError, Plugin, load_plugin
+
+if TYPE_CHECKING:
+    from dovetail.core.runtime.pjrt import Plugin
 
 __all__ = ["ForeignBackend"]
 
@@ -45,6 +47,11 @@ class ForeignBackend:
         return self._plugin().topology_devices(name, **options)
 
     def _plugin(self) -> Plugin:
+        from dovetail.core.runtime.pjrt import (  # deferred: only if it is used
+            PjrtError,
+            load_plugin,
+        )
+
         library, *others = self._found.libraries
         if others:
             raise PjrtError(

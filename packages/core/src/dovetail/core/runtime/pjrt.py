@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from dovetail.core.base.bindings import JaxRuntimeError, load_pjrt_plugin, xla_client
+from dovetail.core.runtime.client_libraries import note_library
 from dovetail.core.runtime.pjrt_api import (
     STAGES,
     Api,
@@ -24,12 +24,11 @@ from dovetail.core.runtime.pjrt_api import (
     register_handler,
 )
 
-__all__ = ["PjrtError", "Plugin", "library_text", "load_plugin"]
+__all__ = ["PjrtError", "Plugin", "load_plugin"]
 
 _NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
 _lock: Final = threading.Lock()
 _plugins: Final[dict[str, Plugin]] = {}
-_made: Final[weakref.WeakKeyDictionary[Any, tuple[str, str]]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Plugin:
         self._check_stablehlo(client)
         file = self.library.stat()
         version = f"{self.library.name} {file.st_size} {_dotted(self.api_version)}"
-        _made[client] = (version, f"{file.st_mtime_ns} {sorted(options.items())}")
+        note_library(client, version, f"{file.st_mtime_ns} {sorted(options.items())}")
         return client
 
     def _check_stablehlo(self, client: Any) -> None:
@@ -194,26 +193,6 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> Plugin:
         plugin = Plugin(name.lower(), path, api.version, capsule, api)
         _plugins[name.lower()] = plugin
         return plugin
-
-
-def library_text(client: Any, *, exact: bool) -> str:
-    """Which file a client's library is: part of what programs are known by.
-
-    Two versions of a plug-in may give their clients the same version text.
-
-    Args:
-        client: One of jaxlib's.
-        exact: Whether to tell also what differs from machine to machine: the file's time and the
-            client's options.
-
-    Returns:
-        The text; empty for a client that was not made here.
-    """
-    try:
-        version, more = _made.get(client, ("", ""))
-    except TypeError:  # a backend's own class, without weak references
-        return ""
-    return f"{version} {more}".strip() if exact else version
 
 
 def _is_option(value: object) -> bool:
