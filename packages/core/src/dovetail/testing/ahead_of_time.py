@@ -137,6 +137,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "custom_vmap_call": (_custom_vmap, (X,)),
     "debug_callback": (_called, (X,)),
     "debug_print": (_printed, (X,)),
+    "device_put": (lambda x: dt.device_put(x, dt.devices("cpu")[0]) * 2.0, (X,)),
     "io_callback": (lambda x: io_callback(_host, X, x), (X,)),
     "jit": (lambda x: dt.jit(lax.sin)(x), (X,)),
     "linear_call": (_linear_call, (X,)),
