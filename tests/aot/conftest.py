@@ -12,12 +12,31 @@ from typing import Any
 
 import pytest
 
-from dovetail.testing.ahead_of_time import compile_primitive
+from dovetail.experimental.topologies import TopologyDescription
+from dovetail.extend import manager
+from dovetail.testing.ahead_of_time import compile_primitive, compiled_primitives
+from dovetail.testing.levels import ESSENTIAL
 
 REPORT = "DOVETAIL_AOT_REPORT"
 """The variable that names a file for the results."""
 
 Gaps = Sequence[tuple[str, str, str]]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every primitive for each of the `TARGETS` of a module."""
+    if {"target", "name"} <= set(metafunc.fixturenames):
+        level = {
+            name: "essential" if name in ESSENTIAL else "full" for name in compiled_primitives()
+        }
+        metafunc.parametrize(
+            ("target", "name"),
+            [
+                pytest.param(target, name, id=f"{target}-{level[name]}-{name}")
+                for target in metafunc.module.TARGETS
+                for name in level
+            ],
+        )
 
 
 @pytest.fixture(scope="session")
@@ -39,12 +58,13 @@ def check(outcomes: list[dict[str, Any]]) -> Callable[..., None]:
     def run(
         target: str,
         name: str,
-        device: Any,
-        capabilities: frozenset[str],
+        topology: TopologyDescription,
         gaps: Gaps,
         most: int | None = None,
     ) -> None:
-        found = compile_primitive(name, device, capabilities, most)
+        loaded = manager().load(topology.platform)
+        assert loaded is not None
+        found = compile_primitive(name, topology.devices[0], loaded.info.capabilities, most)
         own = [gap for gap in gaps if re.fullmatch(gap[0], name)]
         unknown, reasons = [], []
         for what, error in found.failures.items():

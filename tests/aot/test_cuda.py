@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.experimental import topologies
-from dovetail.extend import manager
-from dovetail.testing.ahead_of_time import compiled_primitives
-from dovetail.testing.levels import ESSENTIAL
 
 pytestmark = pytest.mark.aot
 
@@ -31,32 +28,12 @@ GAPS: Final = (
 
 
 @functools.cache
-def device_of(model: str) -> Any:
+def topology(model: str) -> topologies.TopologyDescription:
     try:
-        return topologies.get_topology_desc(model, platform="cuda").devices[0]
+        return topologies.get_topology_desc(model, platform="cuda")
     except BackendUnavailableError as error:
-        return str(error)
+        pytest.skip(f"{error}; or run `nox -s aot-cuda`")
 
 
-@functools.cache
-def capabilities() -> frozenset[str]:
-    loaded = manager().load("cuda")
-    assert loaded is not None
-    return loaded.info.capabilities
-
-
-@pytest.mark.parametrize(
-    ("target", "name"),
-    [
-        pytest.param(
-            target, name, id=f"{target}-{'essential' if name in ESSENTIAL else 'full'}-{name}"
-        )
-        for target in TARGETS
-        for name in compiled_primitives()
-    ],
-)
 def test_a_primitive_compiles(target: str, name: str, check: Callable[..., None]) -> None:
-    device = device_of(TARGETS[target])
-    if isinstance(device, str):
-        pytest.skip(f"{device}; or run `nox -s aot-cuda`")
-    check(target, name, device, capabilities(), GAPS)
+    check(target, name, topology(TARGETS[target]), GAPS)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from dovetail.core.ops.interior_functions import InteriorFunction
 from dovetail.experimental import topologies
-from dovetail.extend import manager
-from dovetail.testing.ahead_of_time import PROGRAMS, compiled_primitives, contains
-from dovetail.testing.levels import ESSENTIAL
+from dovetail.testing.ahead_of_time import PROGRAMS, contains
 from dovetail.testing.samples import defined_primitives
 from dovetail_tpu.capabilities import find_library
 
@@ -63,33 +61,16 @@ GAPS: Final = (
 
 
 @functools.cache
-def device_of(topology: str) -> Any:
-    return topologies.get_topology_desc(topology, platform="tpu").devices[0]
-
-
-@functools.cache
-def capabilities() -> frozenset[str]:
-    loaded = manager().load("tpu")
-    assert loaded is not None
-    return loaded.info.capabilities
+def topology(name: str) -> topologies.TopologyDescription:
+    return topologies.get_topology_desc(name, platform="tpu")
 
 
 def test_the_programs_contain_their_primitives() -> None:
     assert [name for name, program in PROGRAMS.items() if not contains(name, program)] == []
 
 
-@pytest.mark.parametrize(
-    ("target", "name"),
-    [
-        pytest.param(
-            target, name, id=f"{target}-{'essential' if name in ESSENTIAL else 'full'}-{name}"
-        )
-        for target in TARGETS
-        for name in compiled_primitives()
-    ],
-)
 def test_a_primitive_compiles(target: str, name: str, check: Callable[..., None]) -> None:
     # Those that are computed in float64, which is emulated, take half a minute for each sample.
     emulated = isinstance(defined_primitives()[name], InteriorFunction) or name == "polygamma"
     most = 1 if emulated else None
-    check(target, name, device_of(TARGETS[target]), capabilities(), GAPS, most)
+    check(target, name, topology(TARGETS[target]), GAPS, most)

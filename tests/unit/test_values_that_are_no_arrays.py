@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -35,6 +36,13 @@ VALUES: dict[str, Any] = {
     "Decimal": Decimal(1),
     "ellipsis": ...,
 }
+
+#: Every dtype of ml_dtypes, of which XLA computes with most.
+ML_DTYPES = sorted(
+    name
+    for name, value in vars(ml_dtypes).items()
+    if isinstance(value, type) and issubclass(value, np.generic)
+)
 
 USES: dict[str, Callable[[Any], Any]] = {
     "jit": lambda v: dt.jit(lambda x: x)(v),
@@ -120,3 +128,25 @@ def test_numbers_of_all_kinds_are_arrays() -> None:
 def test_shapes_that_arrays_cannot_have(shape: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="ShapeDtypeStruct: "):
         dt.ShapeDtypeStruct(shape, "float32")
+
+
+@pytest.mark.parametrize("name", ML_DTYPES)
+def test_numbers_of_ml_dtypes_are_computed_with_or_refused(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    value = np.ones(2, dtype)
+    calls: list[Callable[[], Any]] = [
+        lambda: jnp.asarray(value),
+        lambda: jnp.ones(2, dtype),
+        lambda: jnp.ones(2).astype(dtype),
+        lambda: dt.jit(lambda x: x)(value),
+    ]
+    if name in ("int1", "uint1") or name.startswith(("float6", "complex32", "bcomplex32")):
+        struct = dt.ShapeDtypeStruct((2,), dtype)
+        for call in (*calls, lambda: dt.eval_shape(lambda x: x, struct)):
+            with pytest.raises((NonArrayArgumentError, TypeError), match=name):
+                call()
+    else:
+        for call in calls:
+            result = call()
+            assert result.dtype == dtype
+            np.testing.assert_array_equal(np.asarray(result).astype(np.float32), [1, 1])

@@ -11,8 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray, primitives
+from dovetail.extend.lowering import copy_to_memory, keep_alive
 
 TABLE: Final = LoweringTable()
+TABLE.rule("offload")(copy_to_memory)
 
 WIDE_INTEGERS: Final = (np.dtype(np.int64), np.dtype(np.uint64))
 
@@ -52,11 +54,9 @@ def cbrt(context: Any, x: Any, *, accuracy: Any = None) -> Any:
 def dce_sink(context: Any, x: Any, *, prevent_mlir_dce: bool) -> Any:
     """A call that the compiler knows; of numbers that it splits, a part is kept."""
     (aval,) = context.avals_in
-    if not prevent_mlir_dce:
-        return []
-    if aval.dtype in NARROW:
+    if prevent_mlir_dce and aval.dtype in NARROW:
         x = context.convert(x, aval, ShapedArray(aval.shape, NARROW[aval.dtype]))
-    return context.custom_call("dce_sink", [x], [], has_side_effect=True)
+    return keep_alive(context, x, prevent_mlir_dce=prevent_mlir_dce)
 
 
 @TABLE.rule("dot_general")
@@ -92,22 +92,6 @@ def dot_general(context: Any, x: Any, y: Any, *, dimension_numbers: Any, **param
         lambda a, b: [context.add(a, b, number)],
     )
     return result
-
-
-@TABLE.rule("offload")
-def offload(context: Any, x: Any, *, src: str, dst: str) -> Any:
-    """A mark, of which the compiler makes a copy that runs beside the computation."""
-    if not {src, dst} <= {"device", "pinned_host"}:
-        return NotImplemented
-    return context.custom_call(
-        "annotate_device_placement",
-        [x],
-        context.avals_out,
-        backend_config="",
-        has_side_effect=True,
-        api_version=1,
-        attributes={"mhlo.frontend_attributes": context.dictionary({"_xla_buffer_placement": dst})},
-    )
 
 
 @TABLE.rule("select_and_scatter_add")

@@ -6,7 +6,6 @@ from typing import Final
 
 from dovetail.extend import LoweringTable
 from dovetail_cpu.lowerings import (
-    barriers,
     convolution,
     cumulative,
     eigen,
@@ -23,7 +22,6 @@ __all__ = ["LOWERINGS"]
 
 LOWERINGS: Final = LoweringTable(
     [
-        barriers.TABLE,
         convolution.TABLE,
         cumulative.TABLE,
         eigen.TABLE,

@@ -12,31 +12,24 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
-from dovetail_cpu.lowerings.lapack import (
-    lapack_call,
+from dovetail.extend.lowering import (
+    columns_from,
+    divided_by_power_of_two,
+    multiplied_by_power_of_two,
+    real_dtype,
+    report_of,
+    rows_from,
     transpose,
     transposed,
     triangle,
     where_succeeded,
+    with_finite,
 )
+from dovetail_cpu.lowerings.lapack import lapack_call
 
 TABLE: Final = LoweringTable()
 
-BOOL: Final = np.dtype(bool)
 INT32: Final = np.dtype(np.int32)
-
-
-def _info(aval: Any) -> Any:
-    """The aval of what LAPACK reports for each of the matrices of `aval`."""
-    return aval.update(shape=aval.shape[:-2], dtype=INT32)
-
-
-def _parts(context: Any, x: Any, aval: Any) -> tuple[list[Any], Any]:
-    """Real and imaginary parts, and their aval; of a real array itself alone."""
-    if aval.dtype.kind != "c":
-        return [x], aval
-    single = aval.update(dtype=np.dtype(np.finfo(aval.dtype).dtype))
-    return [context.real(x, single), context.imag(x, single)], single
 
 
 def _iterated(
@@ -60,27 +53,8 @@ def _iterated(
     Returns:
         The results that are no integers.
     """
-    rank = aval.ndim
-    info = _info(aval)
-    parts, single = _parts(context, x, aval)
-    # Zero times a number is zero unless it is NaN or infinite: a sum that vectorises.
-    zero, none = context.constant(0.0, single), context.constant(0, info)
-    scalar = single.update(shape=())
-    totals = single.update(shape=aval.shape[:-2])
-    broken = none
-    for part in parts:
-        (total,) = context.reduce(
-            [context.mul(part, zero, single)],
-            [context.constant(0.0, scalar)],
-            (rank - 2, rank - 1),
-            [totals],
-            lambda a, b: [context.add(a, b, scalar)],
-        )
-        odd = context.compare(total, total, "NE", totals)
-        broken = context.select(odd, context.constant(1, info), broken, info)
-    whole = context.compare(broken, none, "EQ", info)
-    mask = context.broadcast_in_dim(whole, aval.update(dtype=BOOL), tuple(range(rank - 2)))
-    x = context.select(mask, x, context.constant(0, aval), aval)
+    info = report_of(aval)
+    x, broken = with_finite(context, x, aval)
     aliases = {0: 0} if outs[0] == aval else {}
     *found, report = lapack_call(
         context, routine, [x], [*outs, info], aliases=aliases, **attributes
@@ -88,12 +62,6 @@ def _iterated(
     kept = [i for i, out in enumerate(outs) if out.dtype != INT32]
     report = context.or_(report, broken, info)
     return where_succeeded(context, report, info, [found[i] for i in kept], [outs[i] for i in kept])
-
-
-def _columns(context: Any, x: Any, out: Any, start: int) -> Any:
-    """The part of vectors, or of the columns of matrices, that starts at `start`."""
-    first = (*[0] * (out.ndim - 1), start)
-    return context.slice(x, out, first, [n + i for n, i in zip(out.shape, first, strict=True)])
 
 
 @TABLE.rule("eigh")
@@ -121,7 +89,8 @@ def eigh(
     )
     if subset_by_index is None:
         return found
-    return [_columns(context, f, o, subset_by_index[0]) for f, o in zip(found, outs, strict=True)]
+    start = subset_by_index[0]
+    return [columns_from(context, f, o, start) for f, o in zip(found, outs, strict=True)]
 
 
 @TABLE.rule("svd")
@@ -165,12 +134,10 @@ def svd(
         found = [found[0], transpose(context, found[2], vh), transpose(context, found[1], u)]
     if subset_by_index is None:
         return found
-    start, stop = subset_by_index
-    parts = [_columns(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    start = subset_by_index[0]
+    parts = [columns_from(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
     if compute_uv:
-        low, high = [0] * aval.ndim, list(outs[2].shape)
-        low[-2], high[-2] = start, stop
-        parts.append(context.slice(found[2], outs[2], low, high))
+        parts.append(rows_from(context, found[2], outs[2], start))
     return parts
 
 
@@ -194,56 +161,25 @@ def eig(
         return NotImplemented
     values = outs[0]
     vectors = aval.update(dtype=values.dtype)
-    parts, single = _parts(context, x, aval)
-    lengths = single.update(shape=values.shape)
-    scale, factors = _power_of_two(context, parts, single)
-    over_all = context.broadcast_in_dim(scale, single, tuple(range(factors.ndim)))
-    parts = [context.div(part, over_all, single) for part in parts]
+    is_real = aval.dtype.kind != "c"
+    lengths = values.update(dtype=real_dtype(values.dtype))
+    x, power = divided_by_power_of_two(context, x, aval)
     *found, left, right = _iterated(
         context,
         "geev",
-        parts[0] if len(parts) == 1 else context.complex(*parts, aval),
+        x,
         aval,
-        [*([values] if len(parts) == 2 else [lengths, lengths]), vectors, vectors],
+        [*([lengths, lengths] if is_real else [values]), vectors, vectors],
         compute_left="V" if compute_left_eigenvectors else "N",
         compute_right="V" if compute_right_eigenvectors else "N",
     )
-    if len(found) == 1:
-        found, _ = _parts(context, found[0], values)
-    over_all = context.broadcast_in_dim(scale, lengths, tuple(range(factors.ndim)))
-    found = [context.mul(part, over_all, lengths) for part in found]
-    results = [context.complex(*found, values)]
+    eigenvalues = context.complex(*found, values) if is_real else found[0]
+    results = [multiplied_by_power_of_two(context, eigenvalues, values, power)]
     if compute_left_eigenvectors:
         results.append(left)
     if compute_right_eigenvectors:
         results.append(right)
     return results
-
-
-def _power_of_two(context: Any, parts: Sequence[Any], single: Any) -> tuple[Any, Any]:
-    """For each matrix the power of two of its largest element, or one; and the aval of these."""
-    rank = single.ndim
-    scalar, largest = single.update(shape=()), single.update(shape=single.shape[:-2])
-    found = None
-    for part in parts:
-        (size,) = context.reduce(
-            [context.op("abs", [part], single)],
-            [context.constant(0.0, scalar)],
-            (rank - 2, rank - 1),
-            [largest],
-            lambda a, b: [context.max(a, b, scalar)],
-        )
-        found = size if found is None else context.max(found, size, largest)
-    # The exponent's bits alone.
-    width = single.dtype.itemsize * 8
-    bits = largest.update(dtype=np.dtype(f"int{width}"))
-    exponent = np.array(np.inf, single.dtype).view(bits.dtype)
-    kept = context.and_(
-        context.bitcast_convert(found, bits), context.constant(exponent, bits), bits
-    )
-    power = context.bitcast_convert(kept, largest)
-    none = context.compare(power, context.constant(0.0, largest), "EQ", largest)
-    return context.select(none, context.constant(1.0, largest), power, largest), largest
 
 
 @TABLE.rule("schur")
@@ -265,7 +201,7 @@ def schur(
         "gees",
         x,
         aval,
-        [aval, aval, *[values] * (1 if aval.dtype.kind == "c" else 2), _info(aval)],
+        [aval, aval, *[values] * (1 if aval.dtype.kind == "c" else 2), report_of(aval)],
         mode="V" if compute_schur_vectors else "N",
         sort="N",
     )
@@ -278,7 +214,7 @@ def hessenberg(context: Any, a: Any) -> Any:
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[1].size:
         return NotImplemented
-    info = _info(aval)
+    info = report_of(aval)
     *found, report = lapack_call(
         context, "gehrd", [a], [*outs, info], aliases={0: 0}, low=1, high=aval.shape[-1]
     )
@@ -291,7 +227,7 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[2].size:
         return NotImplemented
-    info = _info(aval)
+    info = report_of(aval)
     *found, report = lapack_call(
         context,
         "hetrd" if aval.dtype.kind == "c" else "sytrd",

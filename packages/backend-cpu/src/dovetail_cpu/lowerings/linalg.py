@@ -8,29 +8,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
-from dovetail.extend import LoweringTable, primitives
-from dovetail_cpu.lowerings.lapack import (
-    PREFIXES,
-    kernel_call,
-    lapack_call,
+from dovetail.extend import LoweringTable
+from dovetail.extend.lowering import (
+    conjugate,
+    pivots_from_one,
+    report_of,
     transpose,
     transposed,
     triangle,
     where_succeeded,
 )
+from dovetail_cpu.lowerings.lapack import PREFIXES, kernel_call, lapack_call
 
 TABLE: Final = LoweringTable()
-
-BOOL: Final = np.dtype(bool)
-INT32: Final = np.dtype(np.int32)
-
-
-def _conjugate(context: Any, x: Any, aval: Any) -> Any:
-    part = aval.update(dtype=np.dtype(f"float{aval.dtype.itemsize * 4}"))
-    negative = context.neg(context.imag(x, part), part)
-    return context.complex(context.real(x, part), negative, aval)
 
 
 @TABLE.rule("triangular_solve")
@@ -49,8 +39,8 @@ def triangular_solve(
     matrix, out = context.avals_in
     if out.dtype.name not in PREFIXES or not out.size:
         return NotImplemented
-    if conjugate_a and not transpose_a and out.dtype.kind == "c":
-        a = _conjugate(context, a, matrix)
+    if conjugate_a and not transpose_a:
+        a = conjugate(context, a, matrix)
     (x,) = lapack_call(
         context,
         "trsm",
@@ -71,7 +61,7 @@ def cholesky(context: Any, x: Any) -> Any:
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
-    info = aval.update(shape=aval.shape[:-2], dtype=INT32)
+    info = report_of(aval)
     root, failed = lapack_call(
         context, "potrf", [transpose(context, x, aval)], [aval, info], aliases={0: 0}, uplo="U"
     )
@@ -85,16 +75,9 @@ def lu(context: Any, x: Any) -> Any:
     out, pivots, permutation = context.avals_out
     if not out.size:
         return NotImplemented
-    info = pivots.update(shape=pivots.shape[:-1])
+    info = report_of(out)
     packed, rows, _ = lapack_call(context, "getrf", [x], [out, pivots, info], aliases={0: 0})
-    rows = context.sub(rows, context.constant(1, pivots), pivots)
-    (order,) = context.lower_function(
-        lambda rows: primitives()["lu_pivots_to_permutation"].bind(
-            rows, permutation_size=permutation.shape[-1]
-        ),
-        [pivots],
-    )(rows)
-    return [packed, rows, order]
+    return [packed, *pivots_from_one(context, rows, pivots, permutation)]
 
 
 @TABLE.rule("geqrf")
@@ -150,7 +133,7 @@ def tridiagonal_solve(
         return NotImplemented
     if perturb_singular:
         return kernel_call(context, "tridiagonal_solve_perturbed_ffi", [dl, d, du, b], [out])
-    info = vector.update(shape=vector.shape[:-1], dtype=INT32)
+    info = report_of(out)
     *_, x, failed = lapack_call(
         context,
         "gtsv",

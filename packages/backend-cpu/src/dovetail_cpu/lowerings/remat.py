@@ -1,10 +1,11 @@
-"""Rematerialization that XLA's CPU compiler does not undo, and memories of the host."""
+"""What XLA's CPU compiler must not undo or remove, and memories of the host."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.lowering import keep_alive
 
 TABLE: Final = LoweringTable()
 
@@ -41,3 +42,7 @@ def remat(
 def offload(context: Any, x: Any, *, src: str, dst: str) -> Any:
     """All memory of this platform is the host's."""
     return x
+
+
+# jaxlib brings the kernel.
+TABLE.rule("dce_sink")(keep_alive)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cuda.lowerings import barriers, eigen, linalg, memory, random, tridiagonal
+from dovetail_cuda.lowerings import eigen, linalg, memory, random, tridiagonal
 
 __all__ = ["LOWERINGS"]
 
 LOWERINGS: Final = LoweringTable(
     [
-        barriers.TABLE,
         eigen.TABLE,
         linalg.TABLE,
         memory.TABLE,

@@ -12,24 +12,25 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
-from dovetail_cuda.capabilities import find_plugin
-from dovetail_cuda.lowerings.kernels import (
-    BOOL,
-    INT32,
+from dovetail.extend.lowering import (
     adjoint,
-    columns_of,
-    info_of,
-    kernel_call,
-    parts_of,
-    prepare_lapack,
+    columns_from,
+    divided_by_power_of_two,
+    multiplied_by_power_of_two,
     real_dtype,
-    rows_of,
+    report_of,
+    rows_from,
     triangle,
     where_succeeded,
-    whole,
+    with_finite,
 )
+from dovetail_cuda.capabilities import find_plugin
+from dovetail_cuda.lowerings.kernels import kernel_call, prepare_lapack
 
 TABLE: Final = LoweringTable()
+
+BOOL: Final = np.dtype(bool)
+INT32: Final = np.dtype(np.int32)
 
 # How `syevd` is told which algorithm it shall use; 0 leaves it to the kernel, by size and batch.
 _EIGH_ALGORITHMS: Final = {None: np.uint8(0), "QR": np.uint8(1), "JACOBI": np.uint8(2)}
@@ -70,8 +71,8 @@ def _iterated(
     Returns:
         The results, and for each matrix 0 where they are good.
     """
-    info = info_of(aval)
-    x, broken = whole(context, x, aval)
+    info = report_of(aval)
+    x, broken = with_finite(context, x, aval)
     *found, report = kernel_call(
         context,
         target,
@@ -111,11 +112,11 @@ def eigh(
         lower=lower,
         algorithm=_EIGH_ALGORITHMS[name],
     )
-    found = where_succeeded(context, report, info_of(aval), found, results)
+    found = where_succeeded(context, report, report_of(aval), found, results)
     if subset_by_index is None:
         return found
     start = subset_by_index[0]
-    return [columns_of(context, f, o, start) for f, o in zip(found, outs, strict=True)]
+    return [columns_from(context, f, o, start) for f, o in zip(found, outs, strict=True)]
 
 
 @TABLE.rule("svd")
@@ -144,10 +145,10 @@ def svd(
         square = full_matrices or (name == "JACOBI" and min(rows, columns) <= _LARGEST_FOR_BATCHES)
         found, report = _svd_by_rotations(context, target, x, aval, square, compute_uv)
     start = 0 if subset_by_index is None else subset_by_index[0]
-    parts = [columns_of(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
+    parts = [columns_from(context, f, o, start) for f, o in zip(found[:2], outs[:2], strict=True)]
     if compute_uv:
-        parts.append(rows_of(context, found[2], outs[2], start))
-    return where_succeeded(context, report, info_of(aval), parts, outs)
+        parts.append(rows_from(context, found[2], outs[2], start))
+    return where_succeeded(context, report, report_of(aval), parts, outs)
 
 
 def _svd_by_qr(
@@ -233,11 +234,7 @@ def eig(
     if name is None and by_cusolver:
         plugin = find_plugin()
         by_cusolver = plugin is None or plugin.has_geev()
-    parts, single = parts_of(context, x, aval)
-    scale, factors = _power_of_two(context, parts, single)
-    over_all = context.broadcast_in_dim(scale, single, tuple(range(factors.ndim)))
-    parts = [context.div(part, over_all, single) for part in parts]
-    x = parts[0] if len(parts) == 1 else context.complex(*parts, aval)
+    x, power = divided_by_power_of_two(context, x, aval)
     find = _eig_by_cusolver if by_cusolver else _eig_by_host
     found, report = find(
         context,
@@ -248,10 +245,8 @@ def eig(
         compute_right_eigenvectors,
         {"MAGMA": "on", "LAPACK": "off"}.get(name or "", "auto"),
     )
-    halves, lengths = parts_of(context, found[0], outs[0])
-    over_all = context.broadcast_in_dim(scale, lengths, tuple(range(factors.ndim)))
-    found[0] = context.complex(*[context.mul(h, over_all, lengths) for h in halves], outs[0])
-    return where_succeeded(context, report, info_of(aval), found, outs)
+    found[0] = multiplied_by_power_of_two(context, found[0], outs[0], power)
+    return where_succeeded(context, report, report_of(aval), found, outs)
 
 
 def _eig_by_cusolver(
@@ -358,29 +353,3 @@ def _counted(context: Any, mask: Any, out: Any) -> Any:
         lambda a, b: [context.add(a, b, scalar)],
     )
     return counts
-
-
-def _power_of_two(context: Any, parts: Sequence[Any], single: Any) -> tuple[Any, Any]:
-    """For each matrix the power of two of its largest element, or one; and the aval of these."""
-    rank = single.ndim
-    scalar, largest = single.update(shape=()), single.update(shape=single.shape[:-2])
-    found = None
-    for part in parts:
-        (size,) = context.reduce(
-            [context.op("abs", [part], single)],
-            [context.constant(0.0, scalar)],
-            (rank - 2, rank - 1),
-            [largest],
-            lambda a, b: [context.max(a, b, scalar)],
-        )
-        found = size if found is None else context.max(found, size, largest)
-    # The exponent's bits alone.
-    width = single.dtype.itemsize * 8
-    bits = largest.update(dtype=np.dtype(f"int{width}"))
-    exponent = np.array(np.inf, single.dtype).view(bits.dtype)
-    kept = context.and_(
-        context.bitcast_convert(found, bits), context.constant(exponent, bits), bits
-    )
-    power = context.bitcast_convert(kept, largest)
-    none = context.compare(power, context.constant(0.0, largest), "EQ", largest)
-    return context.select(none, context.constant(1.0, largest), power, largest), largest

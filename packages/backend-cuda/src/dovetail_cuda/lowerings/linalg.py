@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dovetail.extend import LoweringTable, primitives
-from dovetail_cuda.lowerings.kernels import (
-    info_of,
-    kernel_call,
-    prepare_lapack,
-    triangle,
-    where_succeeded,
-)
+from dovetail.extend import LoweringTable
+from dovetail.extend.lowering import pivots_from_one, report_of, triangle, where_succeeded
+from dovetail_cuda.lowerings.kernels import kernel_call, prepare_lapack
 
 TABLE: Final = LoweringTable()
 
@@ -22,7 +17,7 @@ def cholesky(context: Any, x: Any) -> Any:
     (aval,) = context.avals_out
     if not aval.size:
         return NotImplemented
-    info = info_of(aval)
+    info = report_of(aval)
     root, failed = kernel_call(
         context,
         "cusolver_potrf_ffi",
@@ -42,7 +37,7 @@ def lu(context: Any, x: Any) -> Any:
     out, pivots, permutation = context.avals_out
     if not out.size:
         return NotImplemented
-    info = info_of(out)
+    info = report_of(out)
     packed, rows, _ = kernel_call(
         context,
         "cusolver_getrf_ffi",
@@ -51,14 +46,7 @@ def lu(context: Any, x: Any) -> Any:
         matrices=out.ndim,
         aliases={0: 0},
     )
-    rows = context.sub(rows, context.constant(1, pivots), pivots)
-    (order,) = context.lower_function(
-        lambda rows: primitives()["lu_pivots_to_permutation"].bind(
-            rows, permutation_size=permutation.shape[-1]
-        ),
-        [pivots],
-    )(rows)
-    return [packed, rows, order]
+    return [packed, *pivots_from_one(context, rows, pivots, permutation)]
 
 
 @TABLE.rule("lu_pivots_to_permutation")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dovetail.extend import LoweringTable
-from dovetail_cuda.lowerings.kernels import info_of, kernel_call, triangle, where_succeeded
+from dovetail.extend.lowering import report_of, triangle, where_succeeded
+from dovetail_cuda.lowerings.kernels import kernel_call
 
 TABLE: Final = LoweringTable()
 
@@ -19,7 +20,7 @@ def tridiagonal(context: Any, a: Any, *, lower: bool) -> Any:
     (aval,), outs = context.avals_in, context.avals_out
     if not outs[2].size:
         return NotImplemented
-    info = info_of(aval)
+    info = report_of(aval)
     *found, report = kernel_call(
         context,
         "cusolver_sytrd_ffi",

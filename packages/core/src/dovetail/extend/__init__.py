@@ -3,7 +3,7 @@
 They change only with `PLUGIN_API`; everything under `dovetail.core` may change with any release.
 Each name is loaded, with the module that it is in, when it is first used, so that a backend can
 describe itself without loading jaxlib. `dovetail.extend.pjrt` is for backends that bring a PJRT
-library.
+library, `dovetail.extend.lowering` has building blocks for lowering rules.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name 
 # A primitive that is made of functions, not of a class.
 _ENTRIES["Primitive"] = ("dovetail.core.trace.primitive", "RuntimePrimitive")
 
-_SUBMODULES = ("pjrt",)
+_SUBMODULES = ("lowering", "pjrt")
 
 __all__ = sorted((*_ENTRIES, *_SUBMODULES))
 

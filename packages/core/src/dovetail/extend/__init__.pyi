@@ -25,4 +25,5 @@ from dovetail.core.trace.explanation import explain as explain
 from dovetail.core.trace.primitive import RuntimePrimitive as Primitive
 from dovetail.core.trace.primitive import primitives as primitives
 from dovetail.core.transform.derived import evaluate as evaluate
+from dovetail.extend import lowering as lowering
 from dovetail.extend import pjrt as pjrt

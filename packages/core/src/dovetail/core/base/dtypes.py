@@ -36,6 +36,7 @@ __all__ = [
     "result_type",
     "scalar_type_of",
     "short_name",
+    "why_not_of_arrays",
 ]
 
 DType = np.dtype[Any]
@@ -201,9 +202,7 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     if isinstance(asked, ExtendedDType) or asked == float0:
         return asked
     if promotion.kind_of(asked) is None:
-        raise TypeError(
-            f"{function_name}: arrays hold numbers and booleans; the dtype {asked} is neither"
-        )
+        raise TypeError(f"{function_name}: {why_not_of_arrays(asked)}")
     canonical = canonicalize_dtype(asked)
     if canonical != asked and not (isinstance(dtype, type) and dtype in _PYTHON_KINDS):
         source.warn(
@@ -212,6 +211,13 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
             'dovetail.config.update("enable_x64", True) or DOVETAIL_ENABLE_X64=1.'
         )
     return canonical
+
+
+def why_not_of_arrays(dtype: Any) -> str:
+    """What is said of a dtype of NumPy or ml_dtypes that arrays cannot have."""
+    if hasattr(ml_dtypes, np.dtype(dtype).name):
+        return f"XLA computes with no numbers of dtype {dtype}; convert them on the host"
+    return f"arrays hold numbers and booleans; the dtype {dtype} is neither"
 
 
 def dtype_of(value: Any) -> Any:
@@ -257,9 +263,7 @@ def dtype_of(value: Any) -> Any:
         return dtype
     canonical = canonicalize_dtype(dtype)
     if promotion.kind_of(canonical) is None and canonical != float0:
-        raise NonArrayArgumentError(
-            f"arrays hold numbers and booleans; the dtype {dtype} is neither: {_short(value)}"
-        )
+        raise NonArrayArgumentError(f"{why_not_of_arrays(dtype)}: {_short(value)}")
     return canonical
 
 

@@ -38,12 +38,9 @@ def _dtypes(*names: str) -> tuple[np.dtype[Any], ...]:
 
 
 BOOL = np.dtype(np.bool_)
+# XLA computes neither with integers of one bit nor with floats of six, which ml_dtypes has.
 NARROW_INTS = _dtypes(
-    *(
-        name
-        for name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")
-        if hasattr(ml_dtypes, name)
-    )
+    *(name for name in ("int2", "int4", "uint2", "uint4") if hasattr(ml_dtypes, name))
 )
 SIGNED = _dtypes("int8", "int16", "int32", "int64")
 UNSIGNED = _dtypes("uint8", "uint16", "uint32", "uint64")
@@ -60,8 +57,6 @@ NARROW_FLOATS = _dtypes(
             "float8_e5m2",
             "float8_e5m2fnuz",
             "float8_e8m0fnu",
-            "float6_e2m3fn",
-            "float6_e3m2fn",
             "float4_e2m1fn",
         )
         if hasattr(ml_dtypes, name)

@@ -37,7 +37,7 @@ def _makers() -> dict[np.dtype[Any], Callable[[], Type]]:
     for bits in (8, 16, 32, 64):
         makers[f"int{bits}"] = _signless(bits)
         makers[f"uint{bits}"] = _unsigned(bits)
-    for bits in (1, 2, 4):
+    for bits in (2, 4):
         for prefix, make in (("int", _signless), ("uint", _unsigned)):
             narrow = getattr(ml_dtypes, f"{prefix}{bits}", None)
             if narrow is not None:

@@ -222,7 +222,7 @@ def numpy_refusal(value: Any, what: str) -> str:
         "m": "convert it to numbers first, such as value.astype('int64')",
         "f": "convert it first, with value.astype('float64')",
         "c": "convert it first, with value.astype('complex128')",
-    }.get(dtype.kind, "take a field of it, or convert it to numbers")
+    }.get(dtype.kind, "take a field of it" if dtype.names else "convert it to another dtype first")
     return (
         f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans, of "
         f"dtypes that devices have; {advice}"

@@ -204,7 +204,7 @@ def address(buffer: Any) -> int:
         raise BufferError(f"arrays of the platform {buffer.platform()!r} have no address")
     platform = clients.platform_of(buffer._sharding._device)
     if platform == "cpu":
-        if buffer.aval.dtype.name not in ("int2", "int4", "uint2", "uint4", "int1", "uint1"):
+        if buffer.aval.dtype.name not in ("int2", "int4", "uint2", "uint4"):
             location: int = buffers.read(buffer).__array_interface__["data"][0]
             return location
     elif platform in _PLATFORM_CODES and is_supported_dtype(buffer.aval.dtype):

@@ -200,9 +200,7 @@ def abstract(x: Any) -> Any:
         return aval_of(x)
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
     if not (dtypes.is_extended(dtype) or dtypes.kind_of(dtype) or dtype == dtypes.float0):
-        raise NonArrayArgumentError(
-            f"arrays hold numbers and booleans; the dtype {dtype} is neither: {x!r:.80}"
-        )
+        raise NonArrayArgumentError(f"{dtypes.why_not_of_arrays(dtype)}: {x!r:.80}")
     aval = ShapedArray(x.shape, dtype, getattr(x, "weak_type", False))
     return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
 

@@ -1,0 +1,58 @@
+"""Building blocks for lowering rules, of which more than one backend has use.
+
+They are what stands around calls of a library for stacks of matrices, and rules that only some of
+XLA's compilers can take. A rule for Cholesky decompositions by a library that reports failures:
+
+    from dovetail.extend import LoweringTable
+    from dovetail.extend.lowering import keep_alive, report_of, triangle, where_succeeded
+
+    TABLE = LoweringTable()
+
+    @TABLE.rule("cholesky")
+    def cholesky(context, x):
+        (aval,) = context.avals_out
+        report = report_of(aval)
+        root, failed = context.custom_call("acme_potrf", [x], [aval, report])
+        (root,) = where_succeeded(context, failed, report, [root], [aval])
+        return triangle(context, root, aval)
+
+    TABLE.rule("dce_sink")(keep_alive)
+"""
+
+from __future__ import annotations
+
+from dovetail.core.lower.annotations import copy_to_memory as copy_to_memory
+from dovetail.core.lower.annotations import keep_alive as keep_alive
+from dovetail.core.lower.matrices import adjoint as adjoint
+from dovetail.core.lower.matrices import columns_from as columns_from
+from dovetail.core.lower.matrices import conjugate as conjugate
+from dovetail.core.lower.matrices import divided_by_power_of_two as divided_by_power_of_two
+from dovetail.core.lower.matrices import multiplied_by_power_of_two as multiplied_by_power_of_two
+from dovetail.core.lower.matrices import pivots_from_one as pivots_from_one
+from dovetail.core.lower.matrices import real_dtype as real_dtype
+from dovetail.core.lower.matrices import report_of as report_of
+from dovetail.core.lower.matrices import rows_from as rows_from
+from dovetail.core.lower.matrices import transpose as transpose
+from dovetail.core.lower.matrices import transposed as transposed
+from dovetail.core.lower.matrices import triangle as triangle
+from dovetail.core.lower.matrices import where_succeeded as where_succeeded
+from dovetail.core.lower.matrices import with_finite as with_finite
+
+__all__ = [
+    "adjoint",
+    "columns_from",
+    "conjugate",
+    "copy_to_memory",
+    "divided_by_power_of_two",
+    "keep_alive",
+    "multiplied_by_power_of_two",
+    "pivots_from_one",
+    "real_dtype",
+    "report_of",
+    "rows_from",
+    "transpose",
+    "transposed",
+    "triangle",
+    "where_succeeded",
+    "with_finite",
+]
