@@ -70,7 +70,16 @@ def test_a_stray_folder_of_the_same_name_does_not_join(tmp_path, file):
     assert answer.stdout.strip() == "2", answer.stderr
 
 
-def test_core_alone():
-    code = "import dovetail\ntry: dovetail.numpy\nexcept AttributeError as error: print(error)\n"
+@pytest.mark.parametrize(
+    "use",
+    [
+        "dovetail.numpy",
+        "dovetail.make_jaxpr(lambda x: x + 1)(1.0)",
+        "dovetail.make_jaxpr(lambda x: x.sum())(1.0)",
+        "dovetail.make_jaxpr(lambda x: x.T)(1.0)",
+    ],
+)
+def test_core_alone(use):
+    code = f"import dovetail\ntry: {use}\nexcept Exception as error: print(error)\n"
     answer = _run(code, CORE)
     assert "pip install dovetail-numpy" in answer.stdout, answer.stderr

@@ -55,9 +55,14 @@ class ArrayClass:
     aval: Any
 
     def __getattr__(self, name: str) -> Any:
-        if not (name.startswith("__") and name.endswith("__")) and load_array_methods():
-            return object.__getattribute__(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not (name.startswith("__") and name.endswith("__")):
+            load_array_methods()
+            if "__getattr__" not in ArrayClass.__dict__:
+                return object.__getattribute__(self, name)
+            text += "; methods of arrays are in the distribution dovetail-numpy, which is not "
+            text += "installed: pip install dovetail-numpy"
+        raise AttributeError(text)
 
     def __dir__(self) -> list[str]:
         load_array_methods()
@@ -148,8 +153,9 @@ def load_array_methods() -> bool:
 
     methods = manager().array_methods()
     _loaded = True
-    # A class with __getattr__ pays for it on every access to every attribute.
-    del ArrayClass.__getattr__
+    if methods.methods:
+        # A class with __getattr__ pays for it on every access to every attribute.
+        del ArrayClass.__getattr__
     for cls, adapt in _classes:
         _install(cls, adapt, methods)
     return True
