@@ -117,6 +117,7 @@ def test_a_request_that_cannot_be_met(asked):
     assert answer.returncode == 1
     assert "Default platform: none" in answer.stdout
     assert f"no default platform: DOVETAIL_PLATFORMS={asked}" in answer.stdout
+    assert "cpu: not started: there is no default platform\n" in answer.stdout
 
 
 def test_an_option_that_cannot_be_read():

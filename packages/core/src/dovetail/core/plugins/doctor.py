@@ -121,7 +121,7 @@ def examine(
     backends = tuple(
         BackendReport(name, "left out", manager.origin(name), reason=left_out[name])
         if name in left_out
-        else _examine_backend(manager, name, connect or manager.make_client)
+        else _examine_backend(manager, name, connect or manager.make_client, bool(default))
         for name in manager.backend_names()
     )
     manager.array_methods()
@@ -152,9 +152,9 @@ def examine(
 
 
 def _examine_backend(
-    manager: PluginManager, name: str, connect: Callable[[str], Client]
+    manager: PluginManager, name: str, connect: Callable[[str], Client], has_default: bool
 ) -> BackendReport:
-    """Load, probe and start one backend."""
+    """Load, probe and start one backend; none starts where there is no default platform."""
     origin = manager.origin(name)
     backend = manager.load(name)
     if backend is None:
@@ -179,7 +179,8 @@ def _examine_backend(
         return _changed(report, devices=devices, platform_version=str(client.platform_version))
     except BackendUnavailableError as error:
         if _failure(manager, name, origin) is None:  # nothing is wrong with it: it is not wanted
-            return _changed(report, state="left out", reason=str(error).splitlines()[0])
+            reason = str(error) if has_default else "not started: there is no default platform"
+            return _changed(report, state="left out", reason=reason.splitlines()[0])
         if _is_merely_found(manager, name):
             # It came with something else, and cannot say beforehand what hardware it needs.
             return _changed(_broken(manager, report), state="cannot run here", phase="")
