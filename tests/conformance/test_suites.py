@@ -117,6 +117,25 @@ def test_wrong_files_of_expected_failures(tmp_path, text, message):
     assert message in answer.stderr
 
 
+def test_a_report_into_a_folder_that_is_not_there(tmp_path):
+    path = tmp_path / "none" / "report.json"
+    answer = run("--dovetail-platform=cpu", f"--dovetail-report={path}", "-k=tokens_order")
+    assert answer.returncode == pytest.ExitCode.USAGE_ERROR, answer.stdout
+    assert f"there is no folder {path.parent}" in answer.stderr
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n2"])
+def test_without_devices_the_contract_alone_is_tested(tmp_path, monkeypatch, processes):
+    library = tmp_path / "library.so"
+    library.write_text("no library")
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", f"widget:{library}")
+    answer = run("--dovetail-platform=widget", processes)
+    assert answer.returncode != 0
+    assert f"{library} is no shared library" in answer.stdout
+    assert " passed" in answer.stdout
+    assert answer.stdout.count("ERROR ") <= 4, answer.stdout
+
+
 def test_patterns():
     failure = ExpectedFailure("test_x[a-*?]", "", False, "")
     assert failure.matches("test_x[a-bc]")

@@ -53,9 +53,15 @@ def prepare(config: pytest.Config, items: list[pytest.Item], suites: Mapping[int
     for item in items:
         if id(item) in suites:
             item.user_properties.append(("suite", suites[id(item)]))
-    # Its messages say most about what is wrong with a plug-in; and the doctor, who starts in a
-    # process of its own, may find the device taken once this process has made a client.
-    items.sort(key=lambda item: suites.get(id(item)) != "contract")
+    # Its messages say most about what is wrong with a plug-in. Of its tests those come first that
+    # need no client: without one all others stop, and the doctor, who starts in a process of its
+    # own, may find the device taken once this process has made one.
+    items.sort(
+        key=lambda item: (
+            suites.get(id(item)) != "contract",
+            "dovetail_backend" in getattr(item, "fixturenames", ()),
+        )
+    )
 
 
 def _mark_expected_failures(

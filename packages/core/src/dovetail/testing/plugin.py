@@ -68,6 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if path is not None:
         from dovetail.testing.report import Report  # deferred: most runs of pytest need no report
 
+        if not path.parent.is_dir():
+            raise pytest.UsageError(f"--dovetail-report={path}: there is no folder {path.parent}")
         config.pluginmanager.register(Report(path, config), "dovetail-report")
 
 
@@ -102,7 +104,12 @@ def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTes
     """The backend under test; its first device computes everything meanwhile, in 64 bits."""
     from dovetail.testing.collection import connected, missing_capability  # deferred: like above
 
-    backend = connected(request.config)
+    try:
+        backend = connected(request.config)
+    except pytest.fail.Exception as error:
+        # The other tests would say the same, each of them.
+        request.session.shouldfail = str(error)
+        raise
     reason = missing_capability(request.node, backend)
     if reason:
         pytest.skip(reason)
