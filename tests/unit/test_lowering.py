@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dovetail
+import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.core.base import config
 from dovetail.core.base.bindings import get_traceback
@@ -655,3 +656,28 @@ def test_literals_of_many_kinds_are_exact(values: Sequence[int]) -> None:
     assert "4294967295" in text
     assert "dense<-3> : tensor<i8>" in text
     assert "dense<true> : tensor<i1>" in text
+
+
+HUGE = 1 << 40
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.zeros((HUGE, HUGE)),
+        lambda: jnp.zeros(1 << 64, jnp.int8),
+        lambda: jnp.broadcast_to(jnp.float32(1), (HUGE, HUGE)),
+        lambda: dovetail.jit(lambda: jnp.zeros((HUGE, HUGE)).sum())(),
+        lambda: dovetail.jit(lambda x: x).lower(dovetail.ShapeDtypeStruct((HUGE, HUGE), jnp.int8)),
+        lambda: dovetail.jit(jnp.fft.fft).lower(dovetail.ShapeDtypeStruct((1 << 59,), jnp.float32)),
+        lambda: lax.pad(jnp.ones(3), 0.0, [(1 << 62, 1 << 62, 0)]),
+        lambda: lax.scan(lambda c, _: (c, c), jnp.zeros(1 << 20), None, length=1 << 50),
+    ],
+)
+def test_arrays_that_no_machine_holds_do_not_end_the_process(call):
+    with pytest.raises(ValueError, match=r"would take \S+ bytes"):
+        call()
+
+
+def test_shapes_of_arrays_that_no_machine_holds():
+    assert dovetail.eval_shape(lambda: jnp.zeros((HUGE, HUGE)) + 1).shape == (HUGE, HUGE)

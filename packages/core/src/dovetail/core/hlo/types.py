@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -60,6 +61,9 @@ def _makers() -> dict[np.dtype[Any], Callable[[], Type]]:
 
 _element_makers: Final = _makers()
 
+#: Forty times the memory of the largest TPU pods.
+_MOST_BYTES: Final = 1 << 56
+
 
 def physical_aval(aval: Any) -> Any:
     """The aval of the data of a value: other than `aval` for extended dtypes only."""
@@ -67,6 +71,17 @@ def physical_aval(aval: Any) -> Any:
     if isinstance(dtype, dtypes.ExtendedDType):
         return make_aval(*dtype.physical(aval.shape))
     return aval
+
+
+def _check_size(aval: ShapedArray) -> None:
+    """Refuse what no machine holds: XLA ends the process when the sizes of the arrays in a program
+    add up to more than a signed number of 64 bits."""
+    size = math.prod(n or 1 for n in aval.shape) * aval.dtype.itemsize
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"an array {aval.short_name()} would take {size:.1e} bytes, and the arrays of a "
+            f"compiled program have at most {_MOST_BYTES:.1e}; make its shape smaller"
+        )
 
 
 def physical_dimensions(aval: Any) -> tuple[int, ...]:
@@ -103,6 +118,7 @@ class TypeTable(dict[Any, Any]):
     def __missing__(self, aval: Any) -> Any:
         if isinstance(aval, ShapedArray):
             physical = physical_aval(aval)
+            _check_size(physical)
             made = ir.RankedTensorType.get(physical.shape, self.element(physical.dtype))
         elif isinstance(aval, AbstractToken):
             made = stablehlo.TokenType.get()
