@@ -76,6 +76,15 @@ def test_transformations(device):
     np.testing.assert_allclose(there, program(w, batch), rtol=1e-5)
 
 
+def test_devices_that_look_alike_are_told_apart(device):
+    """The library calls its devices as that of `cpu` does."""
+    x = dt.device_put(np.ones(3, np.float32), device)
+    compiled = dt.jit(jnp.sin).lower(np.ones(3, np.float32)).compile()
+    for call in (lambda: x + dt.device_put(np.ones(3), dt.devices("cpu")[0]), lambda: compiled(x)):
+        with pytest.raises(ValueError, match=r"CpuDevice.* of the platform 'xla_cpu_pjrt'"):
+            call()
+
+
 def test_donation(device):
     program = dt.jit(lambda x: x + 1, donate_argnums=0)
     x = dt.device_put(np.ones(1000, np.float32), device)

@@ -17,6 +17,7 @@ from dovetail import lax, stages
 from dovetail.core.api import serialization
 from dovetail.experimental import serialize_executable
 from dovetail.experimental.serialize_executable import deserialize_and_load, serialize
+from dovetail.sharding import SingleDeviceSharding
 
 F = np.float32
 W, Y = np.ones((2, 3), F), np.arange(3, dtype=F)
@@ -267,3 +268,11 @@ def test_misuse(compiled: Any) -> None:
     with pytest.raises(TypeError, match=r"argument parameters\['w'\], got"):
         loaded({"w": Y}, Y)
     assert serialize_executable.__all__ == ["deserialize_and_load", "serialize"]
+
+
+def test_arguments_in_another_memory_of_the_device() -> None:
+    device = dt.devices("cpu")[0]
+    program = dt.jit(jnp.sin).lower(struct(3)).compile()
+    other = dt.device_put(Y, SingleDeviceSharding(device, memory_kind="pinned_host"))
+    with pytest.raises(ValueError, match=r"in its memory 'device'.* in its memory 'pinned_host'"):
+        program(other)

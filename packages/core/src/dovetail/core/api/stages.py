@@ -348,9 +348,14 @@ class Compiled(Stage):
         operands = staged.uses.operands(leaves, references)
         place, committed = resolve_device(operands, name, lambda i: staged.names[i])
         if committed and place is not self._program.sharding:
+            own, other = (
+                f"{clients.described(sharding._device)} with data in its memory "
+                f"{sharding.memory_kind!r}"
+                for sharding in (self._program.sharding, place)
+            )
             raise ValueError(
-                f"the compiled program of {name} runs on {self._program.device!r}, but it got "
-                f"arguments that are committed to {place._device!r}"
+                f"the compiled program of {name} runs on {own}, but it got arguments that are "
+                f"committed to {other}"
             )
         outs = self._program(staged.own(operands, references), committed, lambda i: staged.names[i])
         return staged.result(outs, references)

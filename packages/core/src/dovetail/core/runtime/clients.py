@@ -207,9 +207,13 @@ def is_compile_only(owner: Device | Client) -> bool:
 
 
 def described(device: Device) -> str:
-    """A device for messages: those of different topologies can look alike."""
+    """A device for messages: those of different topologies and platforms can look alike."""
     topology = _topologies.get(id(device.client))
-    return repr(device) + (f" of the topology {topology.text}" if topology else "")
+    if topology is not None:
+        return f"{device!r} of the topology {topology.text}"
+    platform = platform_of(device)
+    # Two platforms may use clients of one kind: each then has a CpuDevice(id=0), for one.
+    return repr(device) + ("" if platform == device.platform else f" of the platform {platform!r}")
 
 
 def check_runs(device: Device, what: str, advice: str = "") -> None:
