@@ -28,19 +28,6 @@ NARROW: Final = {
 }
 
 
-@TABLE.rule("clamp")
-def clamp(context: Any, low: Any, x: Any, high: Any) -> Any:
-    """Of truth values: there is no such operation, but there is "and" and "or"."""
-    (out,) = context.avals_out
-    if out.dtype != np.bool_:
-        return NotImplemented
-    low, high = (
-        value if aval.shape == out.shape else context.broadcast_in_dim(value, out, ())
-        for value, aval in ((low, context.avals_in[0]), (high, context.avals_in[2]))
-    )
-    return context.and_(context.or_(x, low, out), high, out)
-
-
 @TABLE.rule("cbrt")
 def cbrt(context: Any, x: Any, *, accuracy: Any = None) -> Any:
     """There is one implementation, which is the most accurate; the compiler fails when asked to

@@ -136,7 +136,8 @@ class Clamp(Elementwise):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         low, x, high = values
-        if dtype_kind(out.dtype) == "c":
+        if dtype_kind(out.dtype) in ("b", "c"):
+            # For these some compilers have no such operation.
             return min_p.emit(context, max_p.emit(context, low, x, out=out), high, out=out)
         return context.clamp(low, x, high, out)
 
