@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from dovetail import lax, stages
 from dovetail.core.api import serialization
 from dovetail.experimental import serialize_executable
 from dovetail.experimental.serialize_executable import deserialize_and_load, serialize
+from dovetail.extend import Primitive
 from dovetail.sharding import SingleDeviceSharding
 
 F = np.float32
@@ -150,6 +151,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "bfloat16": (lambda x: x + x, (jnp.ones(3, jnp.bfloat16),)),
     "complex": (lambda x: x * 1j, (Y,)),
     "LAPACK": (lambda x: lax.linalg.cholesky(x), (np.eye(3, dtype=F) * 4,)),
+    "eigenvalues": (lambda x: jnp.linalg.eig(x), (np.diag(Y),)),
+    "keys": (lambda x: dt.random.key_data(dt.random.split(dt.random.key(3))), (Y,)),
 }
 
 
@@ -198,20 +201,29 @@ def test_donation_survives() -> None:
 
 
 def test_another_process(tmp_path: Any) -> None:
-    program = dt.jit(lambda x: {"y": jnp.sin(x)}).lower(struct(3)).compile()
-    file = tmp_path / "program"
-    file.write_bytes(serialize(program)[0])
+    """It has lowered nothing: what the rules did for this process has to be done for it."""
+    programs = {
+        name: (
+            *serialize(dt.jit(function).lower(*arguments).compile()),
+            dt.tree.map(np.asarray, arguments),
+        )
+        for name, (function, arguments) in CASES.items()
+    }
+    file = tmp_path / "programs"
+    file.write_bytes(pickle.dumps(programs))
     code = (
-        "import sys, dovetail as dt, numpy as np\n"
+        "import pickle, sys, dovetail as dt, numpy as np\n"
         "from dovetail.experimental.serialize_executable import deserialize_and_load\n"
-        "trees = dt.tree.structure(((0,), {})), dt.tree.structure({'y': 0})\n"
-        "loaded = deserialize_and_load(open(sys.argv[1], 'rb').read(), *trees)\n"
-        "print(np.asarray(loaded(np.arange(3, dtype='f4'))['y']).tolist())"
+        "found = {}\n"
+        "for name, (*parts, arguments) in pickle.load(open(sys.argv[1], 'rb')).items():\n"
+        "    result = deserialize_and_load(*parts)(*arguments)\n"
+        "    found[name] = dt.tree.map(np.asarray, result)\n"
+        "pickle.dump(found, open(sys.argv[1], 'wb'))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
-    )
-    np.testing.assert_allclose(json.loads(done.stdout), np.sin(Y), rtol=1e-6)
+    subprocess.run([sys.executable, "-c", code, str(file)], check=True)
+    for name, found in pickle.loads(file.read_bytes()).items():
+        function, arguments = CASES[name]
+        dt.tree.map(np.testing.assert_array_equal, found, dt.jit(function)(*arguments))
 
 
 DAMAGE: dict[str, tuple[Callable[[bytes], Any], type[Exception], str]] = {
@@ -276,3 +288,17 @@ def test_arguments_in_another_memory_of_the_device() -> None:
     other = dt.device_put(Y, SingleDeviceSharding(device, memory_kind="pinned_host"))
     with pytest.raises(ValueError, match=r"in its memory 'device'.* in its memory 'pinned_host'"):
         program(other)
+
+
+def test_a_rule_that_prepares_by_a_function_which_others_cannot_find() -> None:
+    primitive = Primitive("prepared_by_a_lambda")
+    primitive.define("abstract")(lambda x: x)
+
+    @primitive.define("lower")
+    def lower(context: Any, x: Any) -> Any:
+        context.prepare(lambda: None)
+        return x
+
+    program = dt.jit(lambda x: primitive.bind(x)).lower(struct(3)).compile()
+    with pytest.raises(ValueError, match="define it at the top level"):
+        serialize(program)

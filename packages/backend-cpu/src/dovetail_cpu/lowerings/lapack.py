@@ -18,8 +18,7 @@ _prepared = False
 def prepare() -> None:
     """Make LAPACK callable from programs of this process.
 
-    A program that calls it before that crashes the process. Lowering rules do this, which are run
-    also for a program that is then found in the cache on disk.
+    A program that calls it before that crashes the process.
     """
     global _prepared
     with _lock:
@@ -76,7 +75,7 @@ def kernel_call(
     **attributes: str | bool | int,
 ) -> list[Any]:
     """`lapack_call` by the full name of a target."""
-    prepare()
+    context.prepare(prepare)
     ranks = [value.type.rank for value in operands]
     rank = max(ranks)
     return context.custom_call(  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import pickle
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
@@ -15,9 +15,10 @@ from dovetail.core.api.stages import Compiled
 from dovetail.core.base import pytree
 from dovetail.core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
 from dovetail.core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from dovetail.core.lower.donation import Donation
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.client_libraries import library_text
-from dovetail.core.runtime.compilation import compile_options
+from dovetail.core.runtime.compilation import deserialized
 from dovetail.core.runtime.disk_cache import host_processor
 from dovetail.core.runtime.jit import JitOptions, Staged
 from dovetail.core.runtime.programs import LoadedProgram
@@ -45,6 +46,7 @@ class _Interface:
     taken: tuple[int, ...]
     effects: frozenset[Any]
     constants: tuple[Any, ...]
+    preparations: tuple[Callable[[], object], ...]
     executable: bytes
 
 
@@ -85,7 +87,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         f"the program of {staged.options.name} cannot be written down for another process",
         "compile and serialize it where the hardware is",
     )
-    if program.calls_host:
+    if compiled._lowered.calls_host:
         raise ValueError(
             f"the program of {staged.options.name} calls Python functions, which are objects of "
             "this process and cannot be written down; leave callbacks out of what is serialized"
@@ -101,6 +103,14 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         raise ValueError(
             f"the program of {staged.options.name} cannot be written down: {error}"
         ) from error
+    preparations = compiled._lowered.preparations
+    for function in preparations:
+        if "." in function.__qualname__:
+            raise ValueError(
+                f"the program of {staged.options.name} cannot be written down: a lowering rule "
+                f"gave context.prepare the function {function.__qualname__}, which other processes "
+                "cannot find; define it at the top level of its module"
+            )
     body = pickle.dumps(
         _Interface(
             name=program.name,
@@ -112,7 +122,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             results=tuple(staged.closed.out_avals),
             taken=tuple(program.donated),
             effects=frozenset(program.effects),
-            constants=tuple(compiled._constants),
+            constants=tuple(compiled._lowered.hoisted),
+            preparations=preparations,
             executable=executable,
         )
     )
@@ -173,14 +184,7 @@ def deserialize_and_load(
                 f"{interface.function} has {count}; pass what serialize returned with it"
             )
     sharding = as_sharding(device)
-    devices = sharding._internal_device_list
-    options, _ = compile_options(platform, tuple(devices))
-    try:
-        executable = device.client.deserialize_executable(interface.executable, devices, options)
-    except (JaxRuntimeError, RuntimeError) as error:
-        raise ValueError(
-            f"the backend cannot load the serialized program of {interface.function}: {error}"
-        ) from error
+    donation = Donation({}, interface.taken)
     lowered: Any = SimpleNamespace(
         name=interface.name,
         in_avals=tuple(
@@ -190,9 +194,20 @@ def deserialize_and_load(
         out_avals=interface.results,
         effects=interface.effects,
         host_callbacks=(),
+        calls_host=False,
         hoisted=interface.constants,
-        donation=SimpleNamespace(aliases=interface.taken, donors=()),
+        preparations=interface.preparations,
+        donated=donation.positions(interface.kept, len(interface.constants)),
+        donation=donation,
     )
+    for prepare in interface.preparations:
+        prepare()
+    try:
+        executable = deserialized(interface.executable, lowered, sharding)
+    except (JaxRuntimeError, RuntimeError) as error:
+        raise ValueError(
+            f"the backend cannot load the serialized program of {interface.function}: {error}"
+        ) from error
     # Of the jaxpr only the types are left.
     types = Jaxpr(
         [], [Var(a) for a in interface.arguments], [Var(a) for a in interface.results], []
@@ -207,7 +222,7 @@ def deserialize_and_load(
         Uses(),
     )
     program = LoadedProgram(lowered, executable, sharding)
-    return Compiled(staged, program, interface.constants, lambda: interface.executable)
+    return Compiled(staged, program, lowered, lambda: interface.executable)
 
 
 def _parts(serialized: bytes) -> tuple[dict[str, Any], bytes]:
@@ -251,7 +266,7 @@ def _facts(device: Any) -> dict[str, Any]:
         "runtime": device.client.platform_version,
         "library": library_text(device.client, exact=False),
         "device": device.device_kind,
-        "processor": host_processor() if "cpu" in (platform, device.client.platform) else "",
+        "processor": host_processor() if "cpu" in (platform, device.platform) else "",
     }
 
 

@@ -242,7 +242,7 @@ class Lowered(Stage):
         options = dict(staged.options.compiler_options) | dict(compiler_options or {})
         program = staged.compile(module, place, options)
         write = partial(serialized, program.executable, module, place, options)
-        return Compiled(staged, program, module.hoisted, write)
+        return Compiled(staged, program, module, write)
 
 
 def _device_of(platform: str) -> Any:
@@ -261,12 +261,12 @@ class Compiled(Stage):
     function, unless it is for hardware that is not there."""
 
     def __init__(
-        self, staged: Staged, program: Any, constants: Sequence[Any], write: Callable[[], bytes]
+        self, staged: Staged, program: Any, lowered: Any, write: Callable[[], bytes]
     ) -> None:
         super().__init__(staged)
         self._program = program
-        # For `serialize_executable`: what the program takes first, and its executable as bytes.
-        self._constants = constants
+        # For `serialize_executable`: what is known of the program, and its executable as bytes.
+        self._lowered = lowered
         self._write = write
 
     def as_text(self) -> str:

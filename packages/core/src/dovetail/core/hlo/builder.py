@@ -84,6 +84,8 @@ class Builder(CallBuilder):
         self.host_callbacks: list[Any] = []
         #: What is called with the sharding of the program's values when it is compiled.
         self.inspections: list[Callable[[Any], object]] = []
+        #: What is called before the program is loaded, in the order of the first requests.
+        self.preparations: dict[Callable[[], object], None] = {}
 
     # Jaxprs
 
@@ -167,7 +169,7 @@ class Builder(CallBuilder):
         jaxpr = self.lowering.trace(function, avals)
         return lambda *values: self.inline_jaxpr(jaxpr, values)
 
-    # Names, callbacks
+    # Names, callbacks, what programs need of their process
 
     def option(self, name: str) -> Any:
         """The value of an option of the framework, for rules of backends.
@@ -203,3 +205,16 @@ class Builder(CallBuilder):
         """
         self.host_callbacks.append(function)
         return len(self.host_callbacks) - 1
+
+    def prepare(self, function: Callable[[], object]) -> None:
+        """Have a function called before the program is loaded, now and in every other process.
+
+        For what a program needs of its process, such as custom calls that have to be registered.
+
+        Args:
+            function: takes no arguments, and is cheap when it is called again. It is found by name
+                where a serialized program is loaded, and is therefore defined at the top level of
+                a module.
+        """
+        self.preparations[function] = None
+        function()

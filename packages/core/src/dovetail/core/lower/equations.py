@@ -16,6 +16,7 @@ from dovetail.core.ir.walk import eval_jaxpr, jaxprs_in_params
 from dovetail.core.lower.donation import Donation
 from dovetail.core.ops.random import KeyDType, unwrap, wrap
 from dovetail.core.ops.tokens import create_token_p
+from dovetail.core.trace.primitive import Primitive
 from dovetail.core.transform.stage import stage
 
 __all__ = ["EquationProgram", "equation_program"]
@@ -70,6 +71,16 @@ class EquationProgram:
         return ()
 
     @property
+    def preparations(self) -> tuple[Callable[[], object], ...]:
+        """What was called for the process: nothing."""
+        return ()
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether it calls Python functions, which are objects of this process."""
+        return any(primitive.calls_host for primitive in self._primitives())
+
+    @property
     def cacheable(self) -> bool:
         """Whether a key describes it: it holds functions of the user's."""
         return False
@@ -93,7 +104,10 @@ class EquationProgram:
 
     def operations(self) -> frozenset[str]:
         """The names of the primitives in the program."""
-        names: set[str] = set()
+        return frozenset(primitive.name for primitive in self._primitives())
+
+    def _primitives(self) -> set[Primitive]:
+        found: set[Primitive] = set()
         todo, seen = [self.equations.jaxpr], set()
         while todo:
             jaxpr = todo.pop()
@@ -101,9 +115,9 @@ class EquationProgram:
                 continue
             seen.add(id(jaxpr))
             for eqn in jaxpr.eqns:
-                names.add(eqn.primitive.name)
+                found.add(eqn.primitive)
                 todo.extend(jaxprs_in_params(eqn.params))
-        return frozenset(names)
+        return found
 
 
 def equation_program(

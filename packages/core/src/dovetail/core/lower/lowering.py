@@ -58,6 +58,8 @@ class LoweredModule:
         host_callbacks: what the program calls in Python: functions of NumPy arrays, or calls that
             the runtime knows how to make.
         inspections: what is called with the sharding of the program's values when it is compiled.
+        preparations: what was called for the process, as every process has to that loads the
+            program.
     """
 
     name: str
@@ -71,12 +73,18 @@ class LoweredModule:
     donation: Donation
     host_callbacks: tuple[Any, ...]
     inspections: tuple[Callable[[Any], object], ...] = ()
+    preparations: tuple[Callable[[], object], ...] = ()
     _keys: list[bytes] = field(default_factory=list, repr=False)
 
     @property
     def equations(self) -> None:
         """The program as a jaxpr, for backends that read that: not this one."""
         return None
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether it calls Python functions, which are objects of this process."""
+        return bool(self.host_callbacks)
 
     @property
     def donated(self) -> tuple[int, ...]:
@@ -87,7 +95,7 @@ class LoweredModule:
     def cacheable(self) -> bool:
         """Whether `key` tells the program from others: host callbacks are objects of this
         process."""
-        return not self.host_callbacks
+        return not self.calls_host
 
     def text(self, debug_info: bool = False) -> str:
         """The module as text.
@@ -237,6 +245,7 @@ def lower_jaxpr(
         donation=donation.renumbered(used, donated),
         host_callbacks=tuple(program.builder.host_callbacks),
         inspections=tuple(program.builder.inspections),
+        preparations=tuple(program.builder.preparations),
     )
 
 

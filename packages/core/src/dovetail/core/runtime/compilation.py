@@ -37,6 +37,7 @@ __all__ = [
     "clear",
     "compile_executable",
     "compile_options",
+    "deserialized",
     "log_duration",
     "serialized",
     "statistics",
@@ -375,11 +376,7 @@ def _compile(
     )
     try:
         executable = manager().compile(request)
-        if is_pjrt(client) or not load:
-            return executable
-        tokens = bool(host_effects(lowered.effects))
-        count = len(lowered.out_avals) + tokens
-        return PluginProgram(executable, lowered.name, platform, lowered.donated, count)
+        return executable if not load else _callable(executable, lowered, platform, client)
     except JaxRuntimeError as error:
         if "No such compile option" in str(error) or "compile option" in str(error).lower():
             raise ValueError(
@@ -392,6 +389,14 @@ def _compile(
                 "(donate_argnums), or keep fewer values for the backward pass (checkpoint)"
             )
         raise
+
+
+def _callable(executable: Any, lowered: Any, platform: str, client: Any) -> Any:
+    """An executable under the interface of jaxlib's."""
+    if is_pjrt(client):
+        return executable
+    count = len(lowered.out_avals) + bool(host_effects(lowered.effects))
+    return PluginProgram(executable, lowered.name, platform, lowered.donated, count)
 
 
 def _module(lowered: Any, load: bool) -> Any:
@@ -431,6 +436,31 @@ def serialized(
         executable = _compile(lowered, platform, client, device_list, options, compiler_options)
     written: bytes = executable.serialize()
     return written
+
+
+def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:
+    """The executable of which `serialized` gave the bytes, perhaps in another process.
+
+    Args:
+        payload: The bytes.
+        lowered: What is known of the program, under the names of a `LoweredModule`.
+        sharding: Where it is to run.
+
+    Raises:
+        JaxRuntimeError: The backend cannot load it.
+        NotImplementedError: The backend loads no executables.
+    """
+    device_list = sharding._internal_device_list
+    client = sharding._device.client
+    platform = clients.platform_of(client)
+    options, _ = compile_options(platform, tuple(device_list))
+    load = getattr(client, "deserialize_executable", None)
+    if load is None:
+        raise NotImplementedError(
+            f"the client of the platform {platform!r} has no deserialize_executable(): its "
+            "backend does not offer it"
+        )
+    return _callable(load(payload, device_list, options), lowered, platform, client)
 
 
 def _load(
