@@ -74,13 +74,17 @@ def physical_aval(aval: Any) -> Any:
 
 
 def _check_size(aval: ShapedArray) -> None:
-    """Refuse what no machine holds: XLA ends the process when the sizes of the arrays in a program
-    add up to more than a signed number of 64 bits."""
+    """Refuse an array that no machine holds.
+
+    XLA ends the process where a product of dimensions, those of empty arrays too, or the sum of the
+    sizes of a few arrays is more than a signed number of 64 bits.
+    """
     size = math.prod(n or 1 for n in aval.shape) * aval.dtype.itemsize
-    if size > _MOST_BYTES:
+    most = (1 << 63) - 1 if 0 in aval.shape else _MOST_BYTES
+    if size > most:
         raise ValueError(
-            f"an array {aval.short_name()} would take {size:.1e} bytes, and the arrays of a "
-            f"compiled program have at most {_MOST_BYTES:.1e}; make its shape smaller"
+            f"an array {aval.short_name()} would take {size:.1e} bytes (dimensions of size 0 count "
+            f"as 1), and the compiler takes arrays of {most:.1e} at most; make its shape smaller"
         )
 
 
