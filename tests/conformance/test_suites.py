@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -66,6 +67,39 @@ def test_report_of_several_processes(tmp_path):
     }
     assert found["suites"]["primitives"]["tests"] == 1
     assert set(found["versions"]) == {"dovetail", "jaxlib", "numpy", "ml_dtypes"}
+
+
+KILLER = """
+import os
+
+def pytest_runtest_call(item):
+    if item.name == "test_tokens_order":
+        os._exit(3)
+"""
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n1"])
+def test_report_of_a_process_that_ends(tmp_path, monkeypatch, processes):
+    """What ends a worker has failed; what ends the process itself leaves no report of old."""
+    (tmp_path / "killer.py").write_text(KILLER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    report = tmp_path / "report.json"
+    report.write_text("{}")
+    answer = run(
+        *("-p", "killer", processes, "--dovetail-platform=cpu", "-k=tokens_order or neg-jit"),
+        f"--dovetail-report={report}",
+    )
+    if processes == "-n0":
+        assert answer.returncode == 3, answer.stdout
+        assert not report.exists()
+        return
+    assert answer.returncode == 1, answer.stdout
+    found = {r["test"]: r for r in json.loads(report.read_text())["results"]}
+    assert {test: (r["suite"], r["outcome"]) for test, r in found.items()} == {
+        "test_tokens_order": ("control_flow", "failed"),
+        "test_rules_agree[neg-jit_is_eager]": ("primitives", "passed"),
+    }
+    assert "crashed" in found["test_tokens_order"]["message"]
 
 
 XFAILS = """

@@ -17,6 +17,7 @@ OUTCOMES: Final = ("passed", "failed", "skipped", "xfailed")
 """How a test can end. One that is expected to fail and passes has failed."""
 
 _KEY: Final = "dovetail_backend"
+_SUITES: Final = (Path(__file__).parent / "suites").resolve()
 _DISTRIBUTIONS: Final = ("dovetail", "jaxlib", "numpy", "ml_dtypes")
 
 
@@ -24,7 +25,8 @@ class Report:
     """Collects the outcomes of the suites' tests, and writes them when all have run.
 
     With pytest-xdist the tests run in other processes. Those say what they know of the backend, so
-    that the process which writes the report needs no client of its own.
+    that the process which writes the report needs no client of its own. A test that ends one of
+    them has failed.
 
     Args:
         path: where to write.
@@ -37,9 +39,17 @@ class Report:
         self.results: dict[str, dict[str, Any]] = {}
         self.backend: dict[str, Any] = {}
 
+    def pytest_sessionstart(self) -> None:
+        """Remove an old report: where a test ends this process, there is none."""
+        if not hasattr(self.config, "workerinput"):
+            self.path.unlink(missing_ok=True)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the outcome of a test, or of a step before or after it that failed."""
         properties = dict(report.user_properties)
+        if "suite" not in properties and report.outcome == "failed":
+            # It ended its process, and so could not say what it belongs to.
+            properties.update(self._suite_of(report.nodeid))
         if "suite" not in properties:
             return
         if report.when != "call" and report.outcome == "passed":
@@ -65,6 +75,13 @@ class Report:
             "message": message,
         }
 
+    def _suite_of(self, nodeid: str) -> dict[str, str]:
+        """The suite of a test that is in the file of a suite; nothing of any other."""
+        path = (self.config.rootpath / nodeid.partition("::")[0]).resolve()
+        if path.parent != _SUITES:
+            return {}
+        return {"suite": path.stem.removeprefix("test_")}
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the report; in a worker of pytest-xdist, say what is known of the backend."""
         output = getattr(self.config, "workeroutput", None)
@@ -86,7 +103,7 @@ class Report:
             "suites": suites,
             "results": list(self.results.values()),
         }
-        # Whoever reads the file meanwhile sees the old one or the new one, never half of one.
+        # Whoever reads the file meanwhile sees none or all of it, never half.
         unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         os.replace(unfinished, self.path)
