@@ -185,21 +185,34 @@ def _mismatch(
     describe: Callable[[int], str] | None,
 ) -> DeviceMismatchError:
     names = [f"argument {n}" if describe is None else describe(n) for n in numbers]
-    devices = [_committed_place(leaves[n])._device for n in numbers]
-    lines = [
-        f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) is on "
-        f"{clients.described(device)}"
-        for name, n, device in zip(names, numbers, devices, strict=True)
-    ]
-    advice = (
-        "Move one of them with dovetail.device_put(x, device), or make it without a device, so "
-        "that it follows the others"
-    )
-    if any(map(clients.is_compile_only, devices)):
+    places = [_committed_place(leaves[n]) for n in numbers]
+    devices = [place._device for place in places]
+    texts = list(map(clients.described, devices))
+    compiled_for = any(map(clients.is_compile_only, devices))
+    if devices[0] is devices[1]:
+        what = "different memories of one device"
+        texts = [f"{text}, memory {p.memory_kind!r}" for text, p in zip(texts, places, strict=True)]
+        advice = (
+            "Move one of them with dovetail.device_put(x, x.sharding.with_memory_kind(kind))"
+            if not compiled_for
+            else "Give all of them shardings with one memory kind"
+        )
+    elif compiled_for:
+        what = "different devices"
         advice = "Give all of them shardings on one device, or leave out those of all but one"
+    else:
+        what = "different devices"
+        advice = (
+            "Move one of them with dovetail.device_put(x, device), or make it without a device, so "
+            "that it follows the others"
+        )
+    lines = [
+        f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) is on {text}"
+        for name, n, text in zip(names, numbers, texts, strict=True)
+    ]
     return DeviceMismatchError(
-        f"{function} got arguments that are committed to different devices: {lines[0]}, and "
-        f"{lines[1]}. {advice}"
+        f"{function} got arguments that are committed to {what}: {lines[0]}, and {lines[1]}. "
+        f"{advice}"
     )
 
 
