@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import update_wrapper
-from typing import Any
+from typing import Any, Final
 
 from dovetail.core.base import pytree
 from dovetail.core.base.bindings import JaxRuntimeError, get_traceback
@@ -12,6 +12,12 @@ from dovetail.core.base.errors import DeletedArrayError
 from dovetail.core.runtime.array import Array, KeyArray, retire
 
 __all__ = ["donating", "retire_donated"]
+
+# XLA's words where the first of the two arguments is donated, and where the second is.
+_GIVEN_TWICE: Final = (
+    "previously donated in the same call",
+    "Attempt to donate a buffer which is also used by the same call",
+)
 
 
 def retire_donated(values: Iterable[Any], name: str) -> None:
@@ -59,12 +65,12 @@ def donating(
         try:
             result = compiled(*args, **kwargs)
         except (JaxRuntimeError, ValueError) as error:
-            if "previously donated in the same call" not in str(error):
+            if not any(words in str(error) for words in _GIVEN_TWICE):
                 raise
             raise JaxRuntimeError(
-                f"{name} was given one array twice, and donates it: a donated array must not be "
-                "used for another argument of the same call. Pass a copy for one of the two, with "
-                "dovetail.numpy.copy(x)"
+                f"{name} was given one array twice, or two that share memory, and donates it: a "
+                "donated array must not be used for another argument of the same call. Pass a copy "
+                "for one of the two, with dovetail.numpy.copy(x)"
             ) from None
         retire_donated([args[n] for n in numbers if n < len(args)], name)
         if names and kwargs:
