@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail.core.base.config import enable_x64
 from dovetail.core.base.limits import deeper
 from dovetail.core.base.source import describe
 from dovetail.core.basis.structural import instantiate
@@ -132,10 +133,13 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
 
 @dataclass(slots=True)
 class _Evaluation:
-    """How the equations of jaxprs, nested ones included, are computed at the moment."""
+    """How the equations of jaxprs, nested ones included, are computed at the moment; and what
+    `enable_x64` and NumPy's handling of errors are outside, where Python functions are called."""
 
     compute: Compute | None
     platform: str
+    enable_x64: bool
+    errors: Any
     place: Any = None
 
     def results(self, eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
@@ -146,8 +150,9 @@ class _Evaluation:
             self.place = eqn.traceback
             out = self.compute(primitive, operands, params)
         if out is NotImplemented and primitive.calls_host:
-            evaluated: Any = primitive.evaluate(*operands, **params)  # type: ignore[attr-defined]
-            return list(map(np.asarray, evaluated))
+            with enable_x64(self.enable_x64), np.errstate(**self.errors):
+                evaluated: Any = primitive.evaluate(*operands, **params)  # type: ignore[attr-defined]
+                return list(map(np.asarray, evaluated))
         return primitive.reference(*operands, **params) if out is NotImplemented else out
 
 
@@ -178,19 +183,21 @@ def evaluate(
     """Compute a jaxpr equation by equation, by the references of its primitives: an interpreter.
 
     A backend without a compiler runs programs by it. Callbacks and printing are done, in order,
-    before it returns. Calls, branches and loops compute their bodies in the same way.
+    before it returns. Calls, branches and loops compute their bodies in the same way. It may run in
+    any thread: dtypes are those of the program. NumPy warns of no infinities and NaNs: they are
+    results.
 
     Args:
         closed: the program.
         args: its arguments, NumPy arrays.
         platform: the platform that it is run for, by which `lax.platform_dependent` chooses.
         compute: computes an equation in place of its reference: a function of the primitive, its
-            arguments (a sequence of NumPy arrays) and its parameters (a mapping). It returns what
-            the reference would, one array or, where ``primitive.multiple_results``, a sequence; or
-            `NotImplemented` to leave the equation to the reference.
+            arguments (a sequence of NumPy arrays or scalars) and its parameters (a mapping). It
+            returns what the reference would, one array or, where ``primitive.multiple_results``, a
+            sequence; or `NotImplemented` to leave the equation to the reference.
 
     Returns:
-        The results, NumPy arrays.
+        The results, NumPy arrays or scalars.
 
     Raises:
         MissingRuleError: a primitive has no reference, and `compute` does not compute it. As with
@@ -203,9 +210,12 @@ def evaluate(
         >>> evaluate(dt.make_jaxpr(lambda x: 2 * x)(1.0), [np.float32(3)], platform="toy")
         [np.float32(6.0)]
     """
-    token = _evaluation.set(_Evaluation(compute, platform))
+    evaluation = _Evaluation(compute, platform, enable_x64.value, np.geterr())
+    token = _evaluation.set(evaluation)
     try:
-        return reference_of(closed, args)
+        # The program's dtypes are settled, whatever this thread's option says of new ones.
+        with enable_x64(True), np.errstate(all="ignore"):
+            return reference_of(closed, args)
     finally:
         _evaluation.reset(token)
 
