@@ -138,19 +138,20 @@ def normalization(x: Any, scale: Any) -> Any:
 
 def likelihood(half: Any, x: Any) -> Any:
     """The logarithm of a Gaussian density, by a Cholesky factor."""
-    covariance = lax.add(lax.dot(half, lax.transpose(half, (1, 0))), np.eye(half.shape[0]))
+    identity = np.eye(half.shape[0], dtype=half.dtype)
+    covariance = lax.add(lax.dot(half, lax.transpose(half, (1, 0))), identity)
     factor = lax.linalg.cholesky(covariance)
     solved = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
-    diagonal = _sum(lax.mul(lax.log(lax.add(lax.abs(factor), 1e-3)), np.eye(half.shape[0])), 1)
+    diagonal = _sum(lax.mul(lax.log(lax.add(lax.abs(factor), 1e-3)), identity), 1)
     return lax.add(_sum(lax.square(solved), 1), diagonal)
 
 
 def factorizations(x: Any) -> Any:
     """QR, LU, singular values and eigenvalues of matrices that have none twice."""
-    q, r = lax.linalg.qr(lax.add(x, _BALL), full_matrices=False)
-    lu, _, _ = lax.linalg.lu(lax.add(x, 2 * np.eye(4)))
+    q, r = lax.linalg.qr(lax.add(x, _BALL.astype(x.dtype)), full_matrices=False)
+    lu, _, _ = lax.linalg.lu(lax.add(x, 2 * np.eye(4, dtype=x.dtype)))
     symmetric = lax.add(x, lax.transpose(x, (1, 0)))
-    spread = lax.add(symmetric, np.diag([1.0, 3.0, 5.0, 8.0]))
+    spread = lax.add(symmetric, np.diag(np.array([1, 3, 5, 8], x.dtype)))
     return {
         "qr": lax.mul(lax.dot(q, lax.abs(r)), 0.5),
         "lu": lu,
@@ -205,7 +206,7 @@ def newton(x: Any) -> Any:
         y, turn = state
         return lax.mul(0.5, lax.add(y, lax.div(x, y))), lax.add(turn, 1)
 
-    return lax.while_loop(unfinished, step, (x, 0))[0]
+    return lax.while_loop(unfinished, step, (x, np.int32(0)))[0]
 
 
 def branches(x: Any) -> Any:
@@ -220,7 +221,7 @@ def branches(x: Any) -> Any:
 
 def indexing(x: Any, updates: Any) -> Any:
     """Gathers, scatters, and slices at positions that are computed."""
-    rows = np.array([2, 0, 2, 1])
+    rows = np.array([2, 0, 2, 1], np.int32)
     taken = lax.index_take(x, (rows,), (0,))
     numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
     gathered = lax.gather(x, rows[:, None], numbers, (1, x.shape[1]))
@@ -266,7 +267,7 @@ def special(x: Any) -> Any:
 def spectrum(x: Any) -> Any:
     """A Fourier transform, filtered, and back."""
     there = lax.fft(lax.complex(x, lax.sin(x)), "fft", (x.shape[-1],))
-    filtered = lax.mul(there, np.exp(1j * np.arange(x.shape[-1])))
+    filtered = lax.mul(there, np.exp(1j * np.arange(x.shape[-1])).astype(there.dtype))
     back = lax.fft(filtered, "ifft", (x.shape[-1],))
     return lax.add(lax.real(back), lax.square(lax.imag(back))), lax.abs(there)
 
@@ -318,7 +319,7 @@ def saved_little(x: Any) -> Any:
     for number in range(3):
 
         def layer(y: Any, number: int = number) -> Any:
-            return lax.tanh(lax.add(lax.dot(_BALL, lax.sin(y)), 0.1 * number))
+            return lax.tanh(lax.add(lax.dot(_BALL.astype(y.dtype), lax.sin(y)), 0.1 * number))
 
         x = dt.checkpoint(layer, policy=policy if number % 2 else None)(x)
     return x
@@ -326,7 +327,8 @@ def saved_little(x: Any) -> Any:
 
 def implicit(x: Any) -> Any:
     """A linear system and an equation that are solved, with derivatives of their own."""
-    matrix = lax.add(np.diag([2.0, 3.0, 4.0, 5.0]), lax.mul(_BALL, lax.sin(_sum(x, 0))))
+    diagonal = np.diag(np.array([2, 3, 4, 5], x.dtype))
+    matrix = lax.add(diagonal, lax.mul(_BALL.astype(x.dtype), lax.sin(_sum(x, 0))))
 
     def solve(matvec: Callable[[Any], Any], b: Any) -> Any:
         y = lax.full_like(b, 0.0)
