@@ -55,6 +55,13 @@ class BackendUnderTest:
         """How far results of a short computation in `widest` may be from those on the host."""
         return 1e-10 if "float64" in self.capabilities else 2e-4
 
+    def within(self, tolerance: float) -> float:
+        """How far results may be off where a multiple of `precision` is allowed.
+
+        In few bits a multiple of thousands would allow everything, so that there is a bound.
+        """
+        return min(self.precision * tolerance, 2e-3)
+
     def fitted(self, tree: Any) -> Any:
         """NumPy arrays of float64 and complex128 in a tree, in the widest dtype there is."""
         if "float64" in self.capabilities:
@@ -71,8 +78,13 @@ class BackendUnderTest:
     def refuses(self, dtype: Any) -> str | None:
         """The capability that arrays of a dtype need and the backend does not declare."""
         name = np.dtype(dtype).name
-        needed = {"float64": ["float64"], "complex64": ["complex"]}
-        needed["complex128"] = ["complex", "float64"]
+        needed = {
+            "float64": ["float64"],
+            "int64": ["float64"],
+            "uint64": ["float64"],
+            "complex64": ["complex"],
+            "complex128": ["complex", "float64"],
+        }
         missing = [n for n in needed.get(name, ()) if n not in self.capabilities]
         return missing[0] if missing else None
 

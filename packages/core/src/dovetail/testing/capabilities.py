@@ -19,7 +19,7 @@ CAPABILITIES: Final[dict[str, str]] = {
     "complex": "arrays of complex numbers (complex64; complex128 too where it has float64)",
     "donation": "programs that take the memory of donated arguments for their results",
     "eig": "a lowering of its own for the primitive eig, which StableHLO cannot express",
-    "float64": "arrays of 64-bit floats",
+    "float64": "numbers of 64 bits, which `enable_x64` turns on: float64, and int64 and uint64",
     "host_callbacks": "programs that call Python functions while they run",
     "offload": "memory of another kind, to which a checkpoint's policy moves values",
     "schur": "a lowering of its own for the primitive schur, which StableHLO cannot express",

@@ -101,7 +101,10 @@ def dovetail_plugin(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTest]:
-    """The backend under test; its first device computes everything meanwhile, in 64 bits."""
+    """The backend under test; its first device computes everything meanwhile.
+
+    Types of 64 bits are kept where the backend has them, and products are multiplied exactly.
+    """
     from dovetail.testing.collection import connected, missing_capability  # deferred: like above
 
     try:
@@ -116,10 +119,12 @@ def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTes
     import dovetail  # deferred: like above
     from dovetail.core.base.config import enable_compilation_cache  # deferred: like above
 
-    # A program out of the cache on disk would test a compiler that is no longer there.
+    # A program out of the cache on disk would test a compiler that is no longer there. Without
+    # `enable_x64` Python's numbers are arrays of 32 bits, which every backend has.
     with (
         dovetail.default_device(backend.device),
-        dovetail.enable_x64(True),
+        dovetail.enable_x64("float64" in backend.capabilities),
+        dovetail.default_matmul_precision("highest"),
         enable_compilation_cache(False),
     ):
         yield backend

@@ -52,7 +52,7 @@ def agree(
     assert len(results) == len(want), f"{what}: {len(results)} results instead of {len(want)}"
     for number, (a, b) in enumerate(zip(results, want, strict=True)):
         assert a.dtype == b.dtype, f"{what}: result {number} is {a.dtype} instead of {b.dtype}"
-        wrong = far(a, b, backend.precision * tolerance)
+        wrong = far(a, b, backend.within(tolerance))
         assert not wrong, f"{what}: result {number}: {wrong}"
 
 
@@ -257,8 +257,8 @@ def test_reverse_mode_is_the_adjoint(dovetail_backend: Backend, program: Program
     np.testing.assert_allclose(
         left,
         right,
-        rtol=dovetail_backend.precision * 10 * program.tolerance,
-        atol=dovetail_backend.precision * 10 * program.tolerance,
+        rtol=dovetail_backend.within(10 * program.tolerance),
+        atol=dovetail_backend.within(10 * program.tolerance),
         err_msg=f"vjp of {program.function.__name__} is not the adjoint of its jvp",
     )
 
