@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from dovetail.core.plugins.doctor import examine
 from dovetail.core.plugins.manager import PluginManager
 from dovetail.core.plugins.new_backend import new_backend
 from dovetail.core.runtime import clients
+from dovetail.core.runtime.plugin_buffers import PluginBuffer
 from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy"
@@ -153,8 +156,56 @@ def test_donation(device):
         x + 1
     assert first.tolist() == [2, 2, 2]
     assert second.tolist() == kept.tolist() == [1, 1, 1]
-    with pytest.raises(dt.errors.JaxRuntimeError, match="given one array twice"):
-        step(first, first)
+
+
+@pytest.mark.parametrize("donated", [0, 1])
+@pytest.mark.parametrize("platform", ["numpy", "cpu"])
+def test_memory_that_is_given_twice_is_not_donated(device, platform, donated):
+    """XLA refuses such a call and leaves both arrays alone, and so does a backend in Python."""
+    place = dt.devices(platform)[0]
+    with dt.default_device(place):
+        x = jnp.arange(3.0)
+    y = dt.device_put(x, place)
+    assert x is not y
+    add = dt.jit(lambda x, y: x + y, donate_argnums=donated)
+    for pair in ((y, y), (x, y), (y, x)):
+        with pytest.raises(dt.errors.JaxRuntimeError, match="or two that share memory"):
+            add(*pair)
+        assert [a.tolist() for a in pair] == [[0, 1, 2]] * 2
+    kept = dt.device_put(np.ones(3, np.float32), place)
+    y.delete()
+    for pair in ((kept, y), (y, kept)):
+        with pytest.raises(DeletedArrayError):
+            add(*pair)
+    assert kept.tolist() == [1, 1, 1], "nothing is given away before all arguments are known"
+
+
+def test_results_that_are_arguments(example, register):
+    """A backend may give a buffer back: what has it is deleted together, and donated once."""
+    client = example[1].Client({})
+
+    class Program:
+        def execute(self, arguments):
+            return [arguments[0], arguments[0]]
+
+    client.compile = lambda request: Program()
+    register(backend("mirror", client), "mirror")
+    place = dt.devices("mirror")[0]
+
+    def made(donated):
+        x = dt.device_put(np.ones(3, np.float32), place)
+        return [x, *dt.jit(lambda x: (x + 1, x * 2), donate_argnums=donated)(x)]
+
+    for number in range(3):
+        arrays = made(())
+        arrays[number].delete()
+        assert [a.is_deleted() for a in arrays] == [True] * 3
+    arrays = made(())
+    with pytest.raises(dt.errors.JaxRuntimeError, match="or two that share memory"):
+        dt.jit(lambda x, y: (x, y), donate_argnums=0)(arrays[0], arrays[1])
+    gone, *results = made(0)
+    assert gone.is_deleted()
+    assert [a.tolist() for a in results] == [[1, 1, 1]] * 2
 
 
 def test_the_life_of_a_buffer(device):
@@ -177,6 +228,32 @@ def test_the_life_of_a_buffer(device):
         copied.__dlpack__(copy=False)
     with pytest.raises(BufferError, match="have no address"):
         copied.unsafe_buffer_pointer()
+
+
+def test_threads_make_buffers_while_another_counts_them(device):
+    x = dt.device_put(1.0, device)
+    done = threading.Event()
+
+    def make():
+        kept = []
+        while not done.is_set():
+            kept[:] = [PluginBuffer([object()], None, x.sharding, False) for _ in range(50)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    try:
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            assert dt.live_arrays("numpy")
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert len(dt.live_arrays("numpy")) < 50, "the threads' buffers are forgotten"
 
 
 def test_what_shares_memory_is_deleted_together(device):
@@ -349,6 +426,53 @@ def test_a_backend_s_wrong_answers(example, register, name):
     with pytest.raises(TypeError) as caught:
         np.asarray(dt.jit(lambda x: x + 1)(x))
     assert WRONG[name] in str(caught.value)
+
+
+GIVING = {
+    "Client.put": lambda first, second, x: dt.device_put(np.ones(3), first),
+    "Client.copy": lambda first, second, x: x.copy(),
+    "Client.copy to another device": lambda first, second, x: dt.device_put(x, second),
+    "Executable.execute": lambda first, second, x: dt.jit(lambda x: x + 1)(x),
+}
+
+
+@pytest.mark.parametrize("name", GIVING)
+def test_what_a_backend_gives_is_a_buffer(example, register, name):
+    client = example[1].Client({"num_devices": 2})
+    register(backend("pair", client), "pair")
+    first, second = dt.devices("pair")
+    x = dt.device_put(np.ones(3, np.float32), first)
+
+    class Program:
+        def execute(self, arguments):
+            return ["no buffer"]
+
+    client.put = client.copy = lambda value, device: "no buffer"
+    client.compile = lambda request: Program()
+    with pytest.raises(TypeError) as caught:
+        GIVING[name](first, second, x)
+    method = " ".join(name.split()[:1])
+    assert f"{method} of the platform 'pair' gave 'no buffer', which is no Buffer: it lacks" in (
+        str(caught.value)
+    )
+
+
+def test_whether_a_buffer_is_one_is_seen_without_waiting_for_it(example, register):
+    asked = []
+
+    class Lazy(example[1].Buffer):
+        @property
+        def nbytes(self):
+            asked.append(self)
+            return super().nbytes
+
+    client = example[1].Client({})
+    client.put = client.copy = lambda value, device: Lazy(value)
+    register(backend("waiting", client), "waiting")
+    x = dt.device_put(np.ones(3, np.float32), dt.devices("waiting")[0])
+    assert asked == []
+    assert x.nbytes == x.on_device_size_in_bytes() == 12
+    assert len(asked) == 1
 
 
 def test_a_client_that_reads_stablehlo(example, register):

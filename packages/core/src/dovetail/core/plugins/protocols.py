@@ -8,6 +8,7 @@ protocols; nothing here is inherited.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Device(Protocol):
-    """One unit of a platform that holds data and runs programs."""
+    """One unit of a platform that holds data and runs programs.
+
+    There is one object for each unit. Core compares devices by identity and keeps them in tables
+    and sets, so that they must be hashable, as objects of plain classes are: a dataclass needs
+    ``eq=False``.
+    """
 
     @property
     def id(self) -> int:
@@ -90,7 +96,8 @@ class Executable(Protocol):
             arguments: one `Buffer` for each parameter of the program, on its device.
 
         Returns:
-            One `Buffer` for each result. A result may be an argument that is not donated.
+            One `Buffer` for each result. A result may be an argument that is not donated, or
+            another result: such arrays are deleted together.
 
         Raises:
             Exception: what made the program fail; the user gets it as it is.
@@ -99,14 +106,21 @@ class Executable(Protocol):
 
 @runtime_checkable
 class Client(Protocol):
-    """The connection of one process to one platform."""
+    """The connection of one process to one platform.
+
+    Core compares clients by identity, hashes them and refers to them weakly, which objects of plain
+    classes allow: a dataclass needs ``eq=False``, and one with slots ``weakref_slot=True``.
+    """
 
     @property
     def platform_version(self) -> str:
         """Version text, for the doctor."""
 
     def devices(self) -> Sequence[Device]:
-        """Every device of the platform, those of other processes included, by increasing id."""
+        """Every device of the platform, those of other processes included, by increasing id.
+
+        They are the same objects each time.
+        """
 
     def local_devices(self) -> Sequence[Device]:
         """The devices that this process can address."""
@@ -153,5 +167,12 @@ def missing_members(value: object, protocol: type) -> list[str]:
     Returns:
         The missing names, sorted; empty when `value` satisfies the protocol by name.
     """
-    names = [name for name in vars(protocol) if not name.startswith("_")]
-    return sorted(name for name in names if not hasattr(value, name))
+    # The class is asked first: a property may wait for a computation.
+    kind = type(value)
+    return [n for n in _members(protocol) if not hasattr(kind, n) and not hasattr(value, n)]
+
+
+@cache
+def _members(protocol: type) -> list[str]:
+    """Public names of a protocol, sorted."""
+    return sorted(name for name in vars(protocol) if not name.startswith("_"))

@@ -21,6 +21,7 @@ from dovetail.core.base.bindings import (
     result_handler,
     xla_client,
 )
+from dovetail.core.plugins import protocols
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.failures import original
 from dovetail.core.runtime.plugin_buffers import PluginBuffer
@@ -61,7 +62,31 @@ def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
     """A function that gives a program's result its aval, sharding and committed flag."""
     if sharding._plugin_client is None:
         return result_handler(aval, sharding, committed)
-    return lambda data: PluginBuffer([data], aval, sharding, committed)
+    return lambda cell: _from_backend(cell, aval, sharding, committed, "Executable.execute")
+
+
+def _from_backend(
+    cell: list[Any], aval: Any, sharding: Any, committed: bool, method: str
+) -> PluginBuffer:
+    """A buffer of what a backend that is written in Python gave.
+
+    Args:
+        cell: A list that holds the backend's answer.
+        aval: The abstract value.
+        sharding: Where it is.
+        committed: Whether the data sticks to the device.
+        method: What gave it, for the message.
+
+    Raises:
+        TypeError: If it is no `Buffer` of the protocol.
+    """
+    missing = protocols.missing_members(cell[0], protocols.Buffer)
+    if missing:
+        raise TypeError(
+            f"{method} of the platform {clients.platform_of(sharding._device)!r} gave "
+            f"{cell[0]!r:.80}, which is no Buffer: it lacks {', '.join(missing)}"
+        )
+    return PluginBuffer(cell, aval, sharding, committed)
 
 
 def is_buffer(value: object) -> bool:
@@ -77,11 +102,15 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
         aval: Its (physical) abstract value.
         sharding: A sharding on one device.
         committed: Whether the data sticks to that device.
+
+    Raises:
+        BackendUnavailableError: If the device is only compiled for.
+        TypeError: If a backend that is written in Python gives something else than a buffer.
     """
     if sharding._plugin_client is not None:
         clients.check_runs(sharding._device, *_NO_MEMORY)
         data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
-        return PluginBuffer([data], aval, sharding, committed)
+        return _from_backend([data], aval, sharding, committed, "Client.put")
     try:
         return _batched_device_put(
             aval,
@@ -126,7 +155,7 @@ def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
         return put(read(buffer), buffer.aval, sharding, committed)
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
-        return PluginBuffer([data], buffer.aval, sharding, committed)
+        return _from_backend([data], buffer.aval, sharding, committed, "Client.copy")
     (moved,) = _batched_copy([buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY])
     return rewrap(moved, buffer.aval, sharding, committed)
 
@@ -136,7 +165,7 @@ def copy(buffer: Buffer) -> Buffer:
     sharding = buffer._sharding
     if sharding._plugin_client is not None:
         data = sharding._plugin_client.copy(buffer.data, sharding._device)
-        return PluginBuffer([data], buffer.aval, sharding, buffer._committed)
+        return _from_backend([data], buffer.aval, sharding, buffer._committed, "Client.copy")
     (copied,) = _batched_copy(
         [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
     )

@@ -9,17 +9,20 @@ such arrays always go through Python: C++ does not know them.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from dovetail.core.base.bindings import JaxRuntimeError
-from dovetail.core.plugins.protocols import Buffer, Executable, missing_members
+from dovetail.core.plugins.protocols import Executable, missing_members
 
 __all__ = ["PluginBuffer", "PluginProgram", "live_plugin_buffers"]
 
-_live: Final[weakref.WeakSet[PluginBuffer]] = weakref.WeakSet()
+# Threads make buffers, and the collector drops them, while another thread looks at all. Each change
+# here is one call in C, and so is a copy, so that none comes in between; a WeakSet's are in Python.
+_live: Final[set[weakref.ref[PluginBuffer]]] = set()
 
 
 class PluginBuffer:
@@ -44,7 +47,7 @@ class PluginBuffer:
         self._sharding = sharding
         self._committed = committed
         self._npy_value: np.ndarray[Any, Any] | None = None
-        _live.add(self)
+        _live.add(weakref.ref(self, _live.discard))
 
     @property
     def data(self) -> Any:
@@ -110,20 +113,21 @@ class PluginBuffer:
 
 def live_plugin_buffers(client: Any) -> list[PluginBuffer]:
     """The buffers on a client's devices that are alive."""
-    return [b for b in _live if not b.is_deleted() and b._sharding._device.client is client]
+    found = [buffer for reference in list(_live) if (buffer := reference()) is not None]
+    return [b for b in found if not b.is_deleted() and b._sharding._device.client is client]
 
 
 class _Results:
     """The results of a program, under the interface of jaxlib's."""
 
-    __slots__ = ("data",)
+    __slots__ = ("cells",)
 
-    def __init__(self, data: Sequence[Any]) -> None:
-        self.data = data
+    def __init__(self, cells: Sequence[list[Any]]) -> None:
+        self.cells = cells
 
     def consume_with_handlers(self, handlers: Sequence[Callable[[Any], Any]]) -> list[Any]:
         """Each result, as its handler makes a buffer of it."""
-        return [handle(data) for handle, data in zip(handlers, self.data, strict=True)]
+        return [handle(cell) for handle, cell in zip(handlers, self.cells, strict=True)]
 
 
 class PluginProgram:
@@ -162,32 +166,31 @@ class PluginProgram:
 
         Raises:
             JaxRuntimeError: an argument is deleted.
-            ValueError: one is donated and given twice.
-            TypeError: the backend gave another number of results, or something else than buffers.
+            ValueError: the memory of one is donated, and that of another as well.
+            TypeError: the backend gave another number of results.
         """
+        data = [buffer.data for buffer in arguments]
+        # By the backend's buffers: several of ours may share one. Nothing is given away before all
+        # is known to be well, as with jaxlib, so that a refused call leaves the arrays alone.
+        uses = Counter(map(id, data))
+        if any(uses[id(data[number])] > 1 for number in self.donated):
+            # The words of jaxlib, which `donating` explains.
+            raise ValueError("a buffer was previously donated in the same call")
         for number in self.donated:
-            if sum(buffer is arguments[number] for buffer in arguments) > 1:
-                # The words of jaxlib, which `donating` explains.
-                raise ValueError("a buffer was previously donated in the same call")
-        data = []
-        for number, buffer in enumerate(arguments):
-            data.append(buffer.data)
-            if number in self.donated:
-                buffer.give()
+            arguments[number].give()
+        kept = {
+            id(given): buffer.cell
+            for given, buffer in zip(data, arguments, strict=True)
+            if not buffer.is_deleted()
+        }
         results = list(self.executable.execute(data))
         if len(results) != self.results:
             raise TypeError(
                 f"the program {self.name} of the platform {self.platform!r} has {self.results} "
                 f"results, and Executable.execute gave {len(results)}"
             )
-        for result in results:
-            missing = missing_members(result, Buffer)
-            if missing:
-                raise TypeError(
-                    f"Executable.execute of the platform {self.platform!r} gave {result!r:.80}, "
-                    f"which is no Buffer: it lacks {', '.join(missing)}"
-                )
-        return _Results(results)
+        # A result may be an argument, or another result: it then is gone when that one is.
+        return _Results([kept.setdefault(id(result), [result]) for result in results])
 
     def get_hlo_text(self) -> str:
         """The compiled program as text, in the backend's own form."""
