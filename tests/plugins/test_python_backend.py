@@ -357,6 +357,87 @@ def test_fallback(example, register):
     assert client.fallback.counts == {"triple_of_a_test": 2}
 
 
+@pytest.fixture
+def elsewhere(example, register, monkeypatch):
+    """A device all of whose equations the CPU computes."""
+    client = example[1].Client({"fallback": "cpu"})
+    register(backend("lazy", client), "lazy")
+    monkeypatch.setattr(example[1].Executable, "compute", lambda own, *eqn: own.fallback(*eqn))
+    monkeypatch.setattr("dovetail.core.runtime.fallback.warn", lambda *args: None)
+    return dt.devices("lazy")[0]
+
+
+KEYS = {
+    "keys of a batch": lambda x: dt.vmap(dt.random.uniform)(dt.random.split(dt.random.key(1), 3)),
+    "keys in a loop": lambda x: lax.fori_loop(
+        0, 2, lambda i, key: dt.random.fold_in(key, i), dt.random.key(2)
+    ),
+    "keys of another kind": lambda x: dt.random.bits(dt.random.key(4, impl="rbg"), (2,)),
+    "moved keys": lambda x: jnp.stack([dt.random.split(dt.random.key(5), 3)[::-1][1]] * 2),
+}
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, *KEYS])
+def test_fallback_computes_every_program(elsewhere, name):
+    function = {**PROGRAMS, **KEYS}[name]
+    x = np.linspace(0.25, 2, 4, dtype=np.float32)
+    got = dt.jit(function)(dt.device_put(x, elsewhere))
+    for a, b in zip(dt.tree.leaves(got), dt.tree.leaves(function(x)), strict=True):
+        if hasattr(a, "dtype") and dt.dtypes.issubdtype(a.dtype, dt.dtypes.prng_key):
+            assert a.dtype == b.dtype
+            a, b = dt.random.key_data(a), dt.random.key_data(b)
+        np.testing.assert_allclose(a, b, rtol=2e-6)
+
+
+WIDE = {
+    "product": lambda x: x * x > 1e200,
+    "constants": lambda x: jnp.sin(x) * 1e300 + 2**40,
+    "integers": lambda x: lax.convert_element_type(x, "int64") // 3,
+    "nothing given": lambda x: jnp.arange(3) * 2**40,
+    "loop": lambda x: lax.fori_loop(0, 3, lambda i, x: x * 1e30, x),
+    "narrow numbers": lambda x: lax.convert_element_type(x, "float32") + np.float32(1),
+    "argmax": lambda x: jnp.argmax(jnp.stack([x, x * 2])),
+    "random": lambda x: dt.random.normal(dt.random.key(0), (2,), "float64") + x,
+    "no reference": lambda x: triple_p.bind(x),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_fallback_computes_64_bits_where_they_are_off(elsewhere, name):
+    """Programs that were compiled where 64-bit types are on are called where they are not."""
+    with dt.enable_x64(True):
+        compiled = dt.jit(WIDE[name], device=elsewhere).lower(np.float64(1e20)).compile()
+        x = dt.device_put(np.float64(1e20), elsewhere)
+        want = np.asarray(dt.jit(WIDE[name])(np.float64(1e20)))
+        inside = np.asarray(compiled(x))
+    assert not dt.config.enable_x64
+    outside = np.asarray(compiled(x))
+    for got in (inside, outside):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+CALLS = {
+    "two operands": (lax.mul_p, [np.float64(1e200), np.float64(1e100)], {}, np.float64(1e300)),
+    "integers": (lax.neg_p, [np.array([2**40])], {}, np.array([-(2**40)])),
+    "no operands": (
+        lax.iota_p,
+        [],
+        {"dtype": np.dtype("int64"), "shape": (3,), "dimension": 0, "sharding": None},
+        np.arange(3),
+    ),
+    "narrow": (lax.neg_p, [np.float32(1)], {}, np.float32(-1)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_fallback_keeps_dtypes_outside_of_evaluate(name):
+    primitive, operands, params, want = CALLS[name]
+    with pytest.warns(RuntimeWarning, match="is computed on 'cpu' instead"):
+        got = Fallback("acme", "cpu")(primitive, operands, params)
+    assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
+
+
 def test_a_fallback_to_itself():
     with pytest.raises(ValueError, match="cannot compute what it lacks itself"):
         Fallback("acme", "acme")

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dovetail.core.base import config
 from dovetail.core.base.source import warn
+from dovetail.core.ops.random import (
+    KeyDType,
+    keys_of_numpy,
+    random_unwrap_p,
+    random_wrap_p,
+    unwrap,
+    wrap,
+)
+from dovetail.core.ops.tokens import after_all_p, create_token_p
 from dovetail.core.runtime import clients
 from dovetail.core.trace.primitive import Primitive
 from dovetail.core.trace.state import evaluation_trace, use_trace
@@ -22,7 +31,8 @@ class Fallback:
     """Computes operations that a backend lacks on another platform.
 
     A backend must not do so unless its user has asked for it: results travel, and what was bought
-    for speed stands still. Each primitive is warned of once, and counted each time.
+    for speed stands still. Each primitive is warned of once, and counted each time. What needs no
+    device is left to `evaluate`: callbacks, and tokens, which hold nothing.
 
     Args:
         lacking: the platform whose backend lacks operations.
@@ -61,15 +71,18 @@ class Fallback:
 
         Args:
             primitive: the operation.
-            operands: its arguments, NumPy arrays.
+            operands: its arguments, NumPy arrays or scalars; random keys as references hold them.
             params: its parameters.
 
         Returns:
             The result, a NumPy array; a list of them where ``primitive.multiple_results``.
+            `NotImplemented` for callbacks, and for operations on tokens alone.
 
         Raises:
             BackendUnavailableError: the other platform is not installed, or cannot run here.
         """
+        if primitive.calls_host or primitive in _ON_TOKENS:
+            return NotImplemented
         device = clients.local_devices(backend=self.platform)[0]
         if primitive.name not in self.counts:
             place = evaluation_place()
@@ -80,6 +93,31 @@ class Fallback:
                 RuntimeWarning,
             )
         self.counts[primitive.name] += 1
-        with config.default_device(device), use_trace(evaluation_trace):
-            out = primitive.bind(*operands, **params)
-        return [np.asarray(o) for o in out] if primitive.multiple_results else np.asarray(out)
+        # The program may come from where 64-bit types are on, and be called where they are not. Its
+        # operands have their final types.
+        with (
+            config.enable_x64(True),
+            config.default_device(device),
+            use_trace(evaluation_trace),
+        ):
+            out = primitive.bind(*map(_argument, operands), **params)
+            return list(map(_value, out)) if primitive.multiple_results else _value(out)
+
+
+_ON_TOKENS: Final = (create_token_p, after_all_p)
+
+
+def _argument(operand: Any) -> Any:
+    """An operand for `bind`, of what references take."""
+    keys = keys_of_numpy(operand)
+    return (
+        operand if keys is None else wrap(random_unwrap_p.reference(operand), keys.implementation)
+    )
+
+
+def _value(result: Any) -> Any:
+    """What references give, of a result of `bind`."""
+    if not isinstance(result.dtype, KeyDType):
+        return np.asarray(result)
+    raw = np.asarray(unwrap(result))
+    return random_wrap_p.reference(raw, impl=result.dtype.implementation)
