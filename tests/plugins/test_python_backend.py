@@ -27,6 +27,7 @@ from dovetail.core.plugins.manager import PluginManager
 from dovetail.core.plugins.new_backend import new_backend
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.plugin_buffers import PluginBuffer
+from dovetail.dlpack import from_dlpack
 from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy"
@@ -254,6 +255,71 @@ def test_threads_make_buffers_while_another_counts_them(device):
             thread.join()
         sys.setswitchinterval(interval)
     assert len(dt.live_arrays("numpy")) < 50, "the threads' buffers are forgotten"
+
+
+NARROW = ["bool", "int8", "uint16", "int32", "float16", "float32", "complex64"]
+OF_ML_DTYPES = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"]
+
+
+@pytest.mark.parametrize("shape", [(), (0, 2), (2, 3)], ids=str)
+@pytest.mark.parametrize("dtype", [*NARROW, *OF_ML_DTYPES])
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_export_of_every_dtype(device, dtype, shape, version):
+    """By the protocol, as another library would read it."""
+    value = np.ones(shape, jnp.dtype(dtype))
+    x = dt.device_put(value, device)
+
+    class Exported:
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return x.__dlpack__(max_version=version)
+
+    got = from_dlpack(Exported())
+    assert (got.dtype, got.shape) == (value.dtype, shape)
+    np.testing.assert_array_equal(np.asarray(got), value)
+    if dtype in NARROW:
+        own = np.from_dlpack(x)
+        np.testing.assert_array_equal(own, value)
+        assert not np.shares_memory(own, np.asarray(x))
+
+
+WITHOUT_CPU = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import dovetail_backend_numpy.plugin as plugin
+import dovetail.numpy as jnp
+from dovetail.dlpack import from_dlpack
+from dovetail.extend import manager
+manager().register(plugin, "the example")
+x = jnp.arange(3.0)
+value = np.arange(3, dtype="float32")
+try:
+    from_dlpack(value, copy=False)
+except BufferError as error:
+    shared = str(error)
+y = from_dlpack(value)
+found = {
+    "exported": np.from_dlpack(x).tolist(),
+    "imported": y.tolist(),
+    "both": from_dlpack(x).tolist(),
+    "place": [y.platform(), y.committed],
+    "shared": shared,
+}
+print(json.dumps(found))
+"""
+
+
+def test_exchange_where_no_platform_has_the_host_for_a_device(answer_of):
+    """DLPack knows arrays of such a platform as data on the host."""
+    assert answer_of(WITHOUT_CPU, str(EXAMPLE / "src"), DOVETAIL_PLATFORMS="numpy") == {
+        **{name: [0, 1, 2] for name in ("exported", "imported", "both")},
+        "place": ["numpy", False],
+        "shared": "from_dlpack with copy=False: data on the host does not reach numpy:0 without a "
+        "copy",
+    }
 
 
 def test_what_shares_memory_is_deleted_together(device):

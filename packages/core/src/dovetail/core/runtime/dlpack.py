@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from dovetail.core.base.bindings import JAXLIB_VERSION, _jax
-from dovetail.core.base.errors import TracerArrayConversionError
+from dovetail.core.base.errors import BackendUnavailableError, TracerArrayConversionError
 from dovetail.core.ir.avals import make_aval
 from dovetail.core.runtime import buffers, clients
 from dovetail.core.runtime.array import Array, wrap, wrap_as
@@ -32,6 +32,8 @@ ROCM: Final = 10
 
 _PLATFORM_CODES: Final = {"cpu": CPU, "cuda": CUDA, "gpu": CUDA, "rocm": ROCM}
 _ALIGNMENT: Final = 64
+_VERSIONED: Final = b"dltensor_versioned"
+_IS_COPIED: Final = 2  # the flag of a tensor that nobody else refers to
 
 
 class _Device(ctypes.Structure):
@@ -89,6 +91,10 @@ _CODES: Final = {
     14: "float8_e8m0fnu",
     7: "float8_e3m4",
 }
+_CODES_OF_ML_DTYPES: Final = {
+    "bfloat16": 4,
+    **{name: code for code, name in _CODES.items() if name.startswith("float8")},
+}
 
 
 def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
@@ -114,8 +120,8 @@ def _numpy_dtype(data_type: _DataType) -> np.dtype[Any]:
 
 def _tensor(capsule: Any) -> _Tensor:
     """The tensor inside a capsule that nobody has consumed."""
-    if _capsule_is_valid(capsule, b"dltensor_versioned"):
-        versioned = _Versioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
+    if _capsule_is_valid(capsule, _VERSIONED):
+        versioned = _Versioned.from_address(_capsule_pointer(capsule, _VERSIONED))
         if versioned.major > 1:
             raise BufferError(f"DLPack version {versioned.major} is newer than the known version 1")
         tensor: _Tensor = versioned.tensor
@@ -170,7 +176,6 @@ def to_capsule(
         raise BufferError(f"arrays of dtype {array.dtype} cannot be exchanged through DLPack")
     buffer = array._buffer
     present = dlpack_device(array)
-    copied = False
     unknown = clients.platform_of(array.device) not in _PLATFORM_CODES
     elsewhere = dl_device is not None and tuple(map(int, dl_device)) != present
     if unknown or type(buffer) is PluginBuffer or elsewhere:
@@ -182,16 +187,30 @@ def to_capsule(
             raise BufferError(
                 f"an array on {array.device!r} does not reach the host without a copy"
             )
-        host = SingleDeviceSharding(clients.local_devices(backend="cpu")[0])
-        buffer, copied, stream = buffers.move(buffer, host, False), True, None
-    elif copy:
-        buffer, copied = buffers.copy(buffer), True
+        return _host_capsule(np.array(buffers.read(buffer)), max_version)
+    if copy:
+        buffer = buffers.copy(buffer)
     buffer.block_until_ready()
     if JAXLIB_VERSION >= (0, 12, 0):
         return _jax.buffer_to_dlpack_managed_tensor(
-            buffer, stream=stream, max_version=max_version, copied=copied
+            buffer, stream=stream, max_version=max_version, copied=bool(copy)
         )
     return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
+
+
+def _host_capsule(value: np.ndarray[Any, Any], max_version: tuple[int, int] | None) -> Any:
+    """The capsule of a copy in NumPy's memory, which needs no client for the host."""
+    code = _CODES_OF_ML_DTYPES.get(value.dtype.name)
+    known = value if code is None else value.view(f"u{value.itemsize}")
+    try:
+        capsule = known.__dlpack__(max_version=max_version)
+    except TypeError:
+        capsule = known.__dlpack__()  # NumPy before 2.1, whose capsules have no version
+    if code is not None:
+        _tensor(capsule).dtype.code = code
+    if _capsule_is_valid(capsule, _VERSIONED):
+        _Versioned.from_address(_capsule_pointer(capsule, _VERSIONED)).flags |= _IS_COPIED
+    return capsule
 
 
 def address(buffer: Any) -> int:
@@ -226,7 +245,8 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
     Args:
         external: An object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch tensor.
         device: Where to place the result: a device or a sharding; the device that the data is on if
-            None.
+            None, or the default device for data on the host where no platform has that for a device
+            (``DOVETAIL_PLATFORMS`` leaves out ``"cpu"``).
         copy: False to share the memory, or fail.
 
     Returns:
@@ -309,9 +329,7 @@ def _from_host(external: Any, target: Any, copy: bool | None) -> Array:
     view = _host_view(external)
     value = checked_ndarray(view, "the array given to from_dlpack")
     if target is None:
-        place = default_sharding()
-        if clients.platform_of(place._device) != "cpu":
-            place = SingleDeviceSharding(clients.local_devices(backend="cpu")[0])
+        place = _host_sharding()
     else:
         place = target
     committed = target is not None or place is not default_sharding()
@@ -321,6 +339,17 @@ def _from_host(external: Any, target: Any, copy: bool | None) -> Array:
     if problem:
         raise BufferError(f"from_dlpack with copy=False: {problem}")
     return wrap(buffers.put_shared(value, numpy_aval(value), place, committed))
+
+
+def _host_sharding() -> SingleDeviceSharding:
+    """Where data on the host stays: on the host if that is a device, or goes by default."""
+    place = default_sharding()
+    if clients.platform_of(place._device) == "cpu":
+        return place
+    try:
+        return SingleDeviceSharding(clients.local_devices(backend="cpu")[0])
+    except BackendUnavailableError:
+        return place
 
 
 def _why_not_shared(view: np.ndarray[Any, Any], value: np.ndarray[Any, Any], place: Any) -> str:
