@@ -7,10 +7,14 @@ import re
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from dovetail.core.plugins import new_backend as templates
+from dovetail.core.plugins.new_backend import KINDS, new_backend
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "write-a-backend.md"
@@ -104,3 +108,40 @@ def test_a_line_that_is_not_there_is_noticed():
     for output in ("a b\nd\n", "d\na b c\n", ""):
         with pytest.raises(AssertionError, match="the output has no line"):
             shows(block, output)
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        *((name, True) for name in ("a", "a1", "acme_2", "a__b")),
+        *(
+            (name, False)
+            for name in ("a_", "_a", "acme__", "_", "2a", "a-b", "a.b", "A", "a\n", "")
+        ),
+    ],
+)
+def test_a_name_that_fits_is_a_distribution_s_name(tmp_path, name, fits):
+    """By the standard it begins and ends with a letter or digit."""
+    if fits:
+        assert re.fullmatch(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?", f"dovetail-backend-{name}")
+        assert new_backend(name, tmp_path)
+    else:
+        with pytest.raises(ValueError, match=r"begins with a letter and does not end with an und"):
+            new_backend(name, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_templates_are_read_out_of_an_archive(tmp_path, monkeypatch, kind):
+    archive = tmp_path / "core.zip"
+    package = Path(templates.__file__).parent
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(package.rglob("templates/*/*")):
+            file.write(path, path.relative_to(package))
+    monkeypatch.setattr(templates, "files", lambda name: zipfile.Path(archive))
+    (tmp_path / "archive").mkdir()
+    made = templates.new_backend("acme", tmp_path / "archive", kind)
+    monkeypatch.undo()
+    (tmp_path / "folder").mkdir()
+    expected = templates.new_backend("acme", tmp_path / "folder", kind)
+    assert [path.name for path in made] == [path.name for path in expected]
+    assert [path.read_text() for path in made] == [path.read_text() for path in expected]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -13,7 +14,7 @@ __all__ = ["KINDS", "new_backend"]
 KINDS: Final = ("equations", "pjrt")
 """What a new backend is made of: a runtime in Python that computes equations, or a PJRT library."""
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_NAME: Final = re.compile(r"[a-z](?:[a-z0-9_]*[a-z0-9])?")
 # Platforms of the framework's own, and their aliases.
 _TAKEN: Final = ("cpu", "cuda", "gpu", "rocm", "tpu")
 
@@ -22,7 +23,8 @@ def new_backend(name: str, folder: Path, kind: str = "equations") -> list[Path]:
     """Write the distribution ``dovetail-backend-<name>``.
 
     Args:
-        name: the platform's name: lower-case letters, digits and underscores.
+        name: the platform's name: lower-case letters, digits and underscores, a letter first and
+            no underscore last.
         folder: where the distribution's own folder is made.
         kind: one of `KINDS`.
 
@@ -35,8 +37,8 @@ def new_backend(name: str, folder: Path, kind: str = "equations") -> list[Path]:
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"a platform's name has lower-case letters, digits and underscores, and begins with a "
-            f"letter, such as 'acme'; got {name!r}"
+            "a platform's name has lower-case letters, digits and underscores, begins with a "
+            f"letter and does not end with an underscore, such as 'acme'; got {name!r}"
         )
     if name in _TAKEN:
         raise ValueError(f"{name!r} is a platform of dovetail's own: choose another name")
@@ -57,9 +59,10 @@ def new_backend(name: str, folder: Path, kind: str = "equations") -> list[Path]:
     return written
 
 
-def _templates(kind: str) -> list[Path]:
+def _templates(kind: str) -> list[Traversable]:
+    """The templates of a kind; not as paths, for the distribution may be an archive."""
     folder = files("dovetail.core.plugins") / "templates" / kind
-    return [Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".txt")]
+    return [entry for entry in folder.iterdir() if entry.name.endswith(".txt")]
 
 
 def _version() -> str:
