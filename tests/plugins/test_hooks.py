@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from unittest.mock import Mock
 
 import pytest
@@ -208,3 +209,81 @@ def test_a_table_has_one_rule_for_a_primitive():
 def test_data_is_frozen(value, field):
     with pytest.raises(AttributeError):
         setattr(value, field, None)
+
+
+HOOKS_THAT_ASK = {
+    # The hook of a backend, then what calls it. A probe is not among them: which devices there are
+    # depends on its answer.
+    "dovetail_environment": "manager().environment('acme')",
+    "dovetail_make_client": "dt.devices('acme')",
+    "dovetail_lowerings": "manager().lowerings('acme')",
+    "dovetail_compile_options": "manager().compile_options('acme')",
+    "dovetail_topology": "manager().topology('acme')",
+}
+
+ASKING = """
+import faulthandler, json, sys, threading, time
+import dovetail as dt
+from dovetail.core.runtime import clients
+from dovetail.extend import BackendInfo, hookimpl, manager
+
+faulthandler.dump_traceback_later(60, exit=True)
+name, call, others = sys.argv[1:]
+called = threading.Event()
+asked = []
+
+class Acme:
+    @hookimpl
+    def dovetail_backend_info(self):
+        return BackendInfo("acme", (1, 1), priority=-1)
+
+def hook(platform):
+    called.set()
+    time.sleep(0.3)  # the other thread asks now
+    asked.append(dt.devices()[0].platform)
+    asked.append(dt.local_device_count("cpu"))
+
+hook.__name__ = name
+setattr(Acme, name, staticmethod(hookimpl(hook)))
+manager().register(Acme(), "acme")
+dt.devices()
+waiting = threading.Thread(target=lambda: (called.wait(), eval(others)), daemon=True)
+waiting.start()
+try:
+    eval(call)
+except dt.errors.BackendUnavailableError:
+    pass  # it gives no client, and no topology
+waiting.join()
+print(json.dumps(asked))
+"""
+
+
+@pytest.mark.parametrize("others", ["clients.default_platform()", "clients.backend()"])
+@pytest.mark.parametrize("name", HOOKS_THAT_ASK)
+def test_a_hook_asks_for_devices_while_others_do(answer_of, name, others):
+    """Two locks, taken in opposite orders, once stopped both threads."""
+    platform, count = answer_of(ASKING, name, HOOKS_THAT_ASK[name], others)
+    assert platform == "cpu"
+    assert count >= 1
+
+
+def test_a_hook_waits_for_a_program_that_another_thread_compiles(manager):
+    """A program that two threads want is compiled by one of them, and the other waits."""
+    client = Mock()
+    client.compile.return_value = "program"
+    found = []
+
+    class Computing(Backend):
+        @hookimpl
+        def dovetail_compile_options(self, platform, options):
+            request = CompileRequest("acme", client, b"", [], None)
+            other = threading.Thread(
+                target=lambda: found.append(manager.compile(request)), daemon=True
+            )
+            other.start()
+            other.join(timeout=60)
+            return {"found": len(found)}
+
+    manager.register(Computing(), "backend")
+    assert manager.compile_options("acme") == {"found": 1}
+    assert found == ["program"]

@@ -153,6 +153,14 @@ LATER = {
         "@hookimpl\ndef dovetail_make_client(): return C()\n",
         "it lacks devices",
     ),
+    "a device without a hash": (
+        "client",
+        "class D:\n    __hash__ = None\n"
+        "class C:\n    platform_version = ''\n    compile = copy = put = process_index = 0\n"
+        "    def devices(self): return [D()]\n    local_devices = devices\n"
+        "@hookimpl\ndef dovetail_make_client(): return C()\n",
+        "cannot be hashed (unhashable type: 'D'): give D a __hash__ that goes with its __eq__, or",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pluggy
 
@@ -32,6 +32,13 @@ from dovetail.core.plugins.protocols import Executable, is_pjrt
 
 IN_PROCESS = "this process"
 """The origin of a plug-in that was registered and not installed."""
+
+# One lock for every manager and for the clients (`runtime/clients.py`). Hooks are called while it
+# is held, and ask for devices; making a client is asked for by whoever wants devices, and calls
+# hooks. With a lock for each of the two, two threads take them in opposite orders, and wait for
+# each other; a thread that holds this one has all that either side takes. What it cannot help is a
+# hook that waits for another thread which asks for devices.
+plugin_lock: Final = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class PluginLoader:
 
     def __init__(self, source: PluginSource | None = None) -> None:
         self._source = InstalledPlugins() if source is None else source
-        self._lock = threading.RLock()
+        self._lock = plugin_lock
         self._hooks = pluggy.PluginManager("dovetail")
         self._hooks.add_hookspecs(hookspecs)
         self._hooks.register(_DefaultCompiler(), name="default compiler")

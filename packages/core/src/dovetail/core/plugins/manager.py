@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dovetail.core.base.config import platforms
@@ -279,6 +279,8 @@ class PluginManager(PluginLoader):
                         f"dovetail_make_client returned {client!r}, which is no Client: it lacks "
                         f"{', '.join(missing)}"
                     )
+                _check_hashable(client.devices())
+                _check_hashable(client.local_devices())
                 return client
             raise self._failed(backend, "client")
 
@@ -314,6 +316,7 @@ class PluginManager(PluginLoader):
                     name=name,
                     options=dict(options or {}),
                 )
+                _check_hashable(found or ())
             except (ValueError, TypeError):
                 raise
             except Exception as error:
@@ -435,10 +438,12 @@ class PluginManager(PluginLoader):
         Returns:
             The loaded executable.
         """
-        with self._lock:
-            own = self._backends.get(request.platform)
-            others = [b.plugin for b in self._backends.values() if b is not own]
-            caller = self._hooks.subset_hook_caller("dovetail_compile", remove_plugins=others)
+        # Without the lock: other threads may wait for this program, and one of them may hold the
+        # lock, in a hook that computes.
+        backends = list(self._backends.values())
+        own = self._backends.get(request.platform)
+        others = [backend.plugin for backend in backends if backend is not own]
+        caller = self._hooks.subset_hook_caller("dovetail_compile", remove_plugins=others)
         executable: Executable = caller(request=request)
         return executable
 
@@ -527,6 +532,25 @@ class PluginManager(PluginLoader):
         names = self.backend_names()
         listed = ", ".join(f"{name} ({self.origin(name)})" for name in names)
         return f"Installed backends: {listed or 'none'}."
+
+
+def _check_hashable(devices: Iterable[Device]) -> None:
+    """Raise unless each device can be a key: shardings and programs are found by their devices.
+
+    Args:
+        devices: those that a backend gave.
+
+    Raises:
+        TypeError: one has no hash.
+    """
+    for device in devices:
+        try:
+            hash(device)
+        except TypeError as error:
+            raise TypeError(
+                f"the device {device!r} cannot be hashed ({error}): give {type(device).__name__} a "
+                "__hash__ that goes with its __eq__, or neither of them"
+            ) from error
 
 
 def _add_new(

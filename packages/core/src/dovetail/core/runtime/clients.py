@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
+import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dovetail.core.base import caches, config, source
 from dovetail.core.base.bindings import _jax
 from dovetail.core.base.errors import BackendUnavailableError
+from dovetail.core.plugins.loading import plugin_lock
 from dovetail.core.plugins.manager import manager
 from dovetail.core.plugins.protocols import is_pjrt
 from dovetail.core.runtime.plugin_buffers import live_plugin_buffers
@@ -42,7 +42,6 @@ __all__ = [
 Device = Any
 Client = Any
 
-_lock: Final = threading.RLock()
 _clients: Final[dict[str, Client]] = {}
 _failures: Final[dict[str, BackendUnavailableError]] = {}
 _default_device: Device | None = None
@@ -96,7 +95,7 @@ def _client(platform: str) -> Client:
     client = _clients.get(platform)
     if client is not None:
         return client
-    with _lock:
+    with plugin_lock:
         if platform in _clients:
             return _clients[platform]
         known = _failures.get(platform)
@@ -110,6 +109,8 @@ def _client(platform: str) -> Client:
         if _release_host_memory not in gc.callbacks:
             gc.callbacks.append(_release_host_memory)
         _clients[platform] = client
+        if _clients.get(platform_of(client)) is not client:  # else it serves two platforms
+            _note(client, platform)
         return client
 
 
@@ -126,12 +127,12 @@ def backend(platform: str | Client | None = None) -> Client:
         BackendUnavailableError: If the platform is not installed, or cannot run here.
     """
     if platform is None:
-        with _lock:
+        with plugin_lock:
             return _client(_platforms()[0])
     if isinstance(platform, str):
         if platform in _clients:
             return _clients[platform]
-        with _lock:
+        with plugin_lock:
             _platforms()  # a platform that DOVETAIL_PLATFORMS leaves out is refused by name
             return _client(manager().canonical(platform))
     if hasattr(platform, "local_devices"):
@@ -149,7 +150,7 @@ def default_backend() -> str:
         >>> dovetail.default_backend()
         'cpu'
     """
-    with _lock:
+    with plugin_lock:
         platform = _platforms()[0]
         _client(platform)
         return platform
@@ -157,37 +158,54 @@ def default_backend() -> str:
 
 def default_platform() -> str:
     """The name of the default platform, whose client need not be made for this."""
-    with _lock:
+    with plugin_lock:
         return _platforms()[0]
+
+
+class _Origin(NamedTuple):
+    """Where a client comes from.
+
+    Attributes:
+        hold: a weak reference to the client, or the client where its class allows none.
+        platform: the name of the platform.
+        topology: how the topology was asked for, for messages; empty for a client that runs.
+    """
+
+    hold: object
+    platform: str
+    topology: str
+
+
+# By the client's `id`: one of Python may have an equality of its own and no hash. `clear_backends`
+# leaves it as it is, since arrays, programs and devices from before go on with their clients. An
+# entry goes when its client does, before the number can be another's; a client that no weak
+# reference can be had of is kept instead.
+_origins: Final[dict[int, _Origin]] = {}
+
+
+def _note(client: Client, platform: str, topology: str = "") -> None:
+    """Keep where a client comes from, for as long as there is the client."""
+    number = id(client)
+
+    def forget(_: object) -> None:
+        _origins.pop(number, None)
+
+    try:
+        hold: object = weakref.ref(client, forget)
+    except TypeError:
+        hold = client
+    _origins[number] = _Origin(hold, platform, topology)
 
 
 def platform_of(owner: Device | Client) -> str:
     """The name of the platform that a device or a client belongs to: that of its entry point."""
     client = getattr(owner, "client", owner)
-    for platform, known in _clients.items():
-        if known is client:
-            return platform
-    described = _topologies.get(id(client))
-    if described is not None:
-        return described.platform
-    return str(getattr(client, "platform", "unknown"))
+    origin = _origins.get(id(client))
+    return str(getattr(client, "platform", "unknown")) if origin is None else origin.platform
 
 
 # -------------------------------------------------------------------------------------------
 # devices that are only compiled for
-
-
-@dataclass(frozen=True, slots=True)
-class _Topology:
-    """Whose devices a client of `dovetail_topology` has. It holds the client, so that the number
-    under which it is found stays the client's."""
-
-    client: Client
-    platform: str
-    text: str
-
-
-_topologies: Final[dict[int, _Topology]] = {}
 
 
 def add_topology(client: Client, platform: str, text: str) -> None:
@@ -198,19 +216,20 @@ def add_topology(client: Client, platform: str, text: str) -> None:
         platform: The platform's own name.
         text: How the topology was asked for, for messages.
     """
-    _topologies[id(client)] = _Topology(client, platform, text)
+    _note(client, platform, text)
 
 
 def is_compile_only(owner: Device | Client) -> bool:
     """Whether a device, or a client's devices, are only compiled for."""
-    return id(getattr(owner, "client", owner)) in _topologies
+    origin = _origins.get(id(getattr(owner, "client", owner)))
+    return origin is not None and bool(origin.topology)
 
 
 def described(device: Device) -> str:
     """A device for messages: those of different topologies and platforms can look alike."""
-    topology = _topologies.get(id(device.client))
-    if topology is not None:
-        return f"{device!r} of the topology {topology.text}"
+    origin = _origins.get(id(device.client))
+    if origin is not None and origin.topology:
+        return f"{device!r} of the topology {origin.topology}"
     platform = platform_of(device)
     # Two platforms may use clients of one kind: each then has a CpuDevice(id=0), for one.
     return repr(device) + ("" if platform == device.platform else f" of the platform {platform!r}")
@@ -333,7 +352,7 @@ def default_device() -> Device:
 
 def _find_default_device() -> Device:
     global _default_device
-    with _lock:
+    with plugin_lock:
         if _default_device is None:
             _default_device = _client(_platforms()[0]).local_devices()[0]
         return _default_device
@@ -348,10 +367,11 @@ def on_clear(function: Callable[[], object]) -> None:
 def clear_backends() -> None:
     """Forget every client, with all caches; the next use makes new ones. For tests.
 
-    Arrays made before keep their client alive, and do not mix with those made afterwards.
+    Arrays made before keep their client alive, and its platform, and do not mix with those made
+    afterwards.
     """
     global _default_device
-    with _lock:
+    with plugin_lock:
         caches.clear_all()
         for function in _clear_functions:
             function()
