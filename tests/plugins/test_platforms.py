@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import threading
+import types
 import warnings
+from pathlib import Path
 
 import pytest
 
 from dovetail.core.base import config
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.plugins.manager import PluginManager
+from dovetail.core.runtime import clients
 from dovetail.extend import BackendInfo, hookimpl
 
 
@@ -255,3 +260,131 @@ def test_the_environment_is_set_only_where_it_is_unset(alone, monkeypatch):
     with pytest.raises(BackendUnavailableError, match="enough"):
         alone(Wants("acme")).make_client("acme")
     assert seen == {"ACME_ONE": "theirs", "ACME_TWO": "ours"}
+
+
+@pytest.mark.parametrize("entry", [Path("/absent"), b"/absent", None, []], ids=repr)
+def test_what_python_ignores_on_its_path_is_ignored(monkeypatch, entry):
+    monkeypatch.setattr(sys, "path", [entry, *sys.path])
+    manager = PluginManager()
+    assert "cpu" in manager.backend_names()
+    assert manager.resolve_platforms()
+
+
+# ------------------------------------------------------------------------- where clients come from
+
+CLEARED = """
+import gc, json, sys, threading, weakref
+import numpy as np
+import dovetail as dt
+from dovetail.core.runtime import clients
+from dovetail.extend import manager
+
+sys.path.insert(0, sys.argv[1])
+import dovetail_backend_numpy.plugin
+manager().register(dovetail_backend_numpy.plugin, "example")
+
+said = {}
+for platform in sys.argv[2:]:
+    x = dt.device_put(np.arange(3, dtype=np.float32), dt.devices(platform)[0])
+    clients.clear_backends()
+    y = x + 1
+    said[platform] = [x.platform(), y.platform(), y.tolist()]
+    assert dt.devices(platform)[0] is not x.device, "the client is another"
+    client = weakref.ref(x.device.client)
+    del x, y
+    clients.clear_backends()
+    gc.collect()
+    # A sharding of jaxlib's lets go of no device that is not jaxlib's own.
+    assert client() is None or platform == "numpy", "nobody holds the client"
+    assert len(clients._origins) == (client() is not None), "nor is it remembered"
+print(json.dumps(said))
+"""
+
+
+def test_arrays_from_before_clear_backends_keep_their_platform(answer_of, xla_cpu):
+    example = Path(__file__).parents[2] / "examples" / "backend-numpy" / "src"
+    platforms = ["cpu", "xla_cpu_pjrt", "numpy"]
+    said = answer_of(CLEARED, str(example), *platforms)
+    assert said == {name: [name, name, [1.0, 2.0, 3.0]] for name in platforms}
+
+
+class Plain:
+    """A client as most are."""
+
+
+class Equal(Plain):
+    """A client that equals others and has no hash."""
+
+    def __eq__(self, other):
+        return isinstance(other, Equal)
+
+
+class Slotted:
+    """A client that no weak reference can be had of."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [(Plain, 0), (Equal, 0), (Slotted, 2)])
+def test_where_clients_come_from(monkeypatch, kind, kept):
+    origins = {}
+    monkeypatch.setattr(clients, "_origins", origins)
+    running, described, unknown = kind(), kind(), kind()
+    clients._note(running, "acme")
+    clients.add_topology(described, "board", "'small'")
+    assert [clients.platform_of(one) for one in (running, described)] == ["acme", "board"]
+    assert [clients.is_compile_only(one) for one in (running, described)] == [False, True]
+    assert clients.platform_of(unknown) == "unknown"
+    del running, described
+    gc.collect()
+    assert len(origins) == kept
+
+
+def test_platforms_are_told_while_clients_are_made(monkeypatch):
+    """A thread once met a table that changed while it was read."""
+    monkeypatch.setattr(clients, "_origins", {})
+    monkeypatch.setattr(clients, "_clients", {})
+    monkeypatch.setattr(clients, "manager", lambda: types.SimpleNamespace(make_client=make))
+    stopped = threading.Event()
+    errors = []
+
+    def make(platform, options):
+        return Plain()
+
+    def ask():
+        try:
+            while not stopped.is_set():
+                assert clients.platform_of(Plain()) == "unknown"
+        except Exception as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        for number in range(500):
+            client = clients._client(f"acme{number}")
+            assert clients.platform_of(client) == f"acme{number}"
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert errors == []
+
+
+def test_a_client_that_serves_two_platforms_keeps_the_first(monkeypatch):
+    client = Plain()
+    made = types.SimpleNamespace(make_client=lambda platform, options: client)
+    monkeypatch.setattr(clients, "_origins", {})
+    monkeypatch.setattr(clients, "_clients", {})
+    monkeypatch.setattr(clients, "manager", lambda: made)
+    for platform in ("acme", "board"):
+        assert clients._client(platform) is client
+        assert clients.platform_of(client) == "acme"
+    clients._clients.pop("acme")  # as when its plug-in has gone
+    clients._clients.pop("board")
+    assert clients._client("board") is client
+    assert clients.platform_of(client) == "board"

@@ -88,7 +88,7 @@ def _installed(groups: tuple[str, ...]) -> dict[str, list[FoundPlugin]]:
         return {group: list(_plugins_by_metadata(group)) for group in groups}
     found: dict[str, list[FoundPlugin]] = {group: [] for group in groups}
     seen: set[str] = set()
-    for path in dict.fromkeys(sys.path):
+    for path in dict.fromkeys(_search_path()):
         for folder in _metadata_folders(path or os.curdir):
             distribution = re.sub(r"[-_.]+", "-", os.path.basename(folder).split("-")[0]).lower()
             if distribution in seen:
@@ -106,8 +106,13 @@ def _only_folders() -> bool:
     """Whether everything that can be installed lies in folders on `sys.path`."""
     importers = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     return importers == [PathFinder] and not any(
-        path.endswith(".egg") or os.path.isfile(path) for path in sys.path
+        path.endswith(".egg") or os.path.isfile(path) for path in _search_path()
     )
+
+
+def _search_path() -> list[str]:
+    """The entries of `sys.path` that Python heeds: others, such as a `pathlib.Path`, it ignores."""
+    return [path for path in sys.path if isinstance(path, str)]
 
 
 def _plugins_by_metadata(group: str) -> Iterator[FoundPlugin]:
