@@ -16,7 +16,7 @@ import dovetail_tpu.runtime
 from dovetail.core.plugins.manager import PluginManager
 from dovetail.extend import BackendUnavailableError
 from dovetail.extend.pjrt import PjrtError
-from dovetail_tpu.capabilities import ENVIRONMENT_WITHOUT_CHIPS, count_chips, find_library
+from dovetail_tpu.capabilities import CHIPS, ENVIRONMENT_WITHOUT_CHIPS, count_chips, find_library
 from dovetail_tpu.runtime import client_options
 
 
@@ -33,11 +33,16 @@ def _pci(folder: Path, vendor: str, device: str) -> None:
 
 
 def test_chips_are_told_from_network_cards(tmp_path: Path) -> None:
-    _pci(tmp_path / "0", "0x1ae0", "0x0063")
-    _pci(tmp_path / "1", "0x1ae0", "0x0042")
+    """Google's gVNIC, a controller beside it, and another maker's device are no chips."""
+    _pci(tmp_path / "0", "0x1ae0", "0x0042")
+    _pci(tmp_path / "1", "0x1ae0", "0x0084")
     _pci(tmp_path / "2", "0x10de", "0x0063")
     (tmp_path / "3").mkdir()
-    assert count_chips(tmp_path) == 1
+    assert count_chips(tmp_path) == 0
+    for number in CHIPS:
+        _pci(tmp_path / f"chip {number}", "0x1ae0", number)
+    assert count_chips(tmp_path) == len(CHIPS)
+    assert {"v5e", "v6e", "7x", "8t", "8i"} <= set(CHIPS.values())
     assert count_chips(tmp_path / "absent") == 0
 
 

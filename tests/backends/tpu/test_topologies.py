@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jaxlib import xla_client
 
 import dovetail as dt
 import dovetail.numpy as jnp
@@ -17,6 +18,7 @@ from dovetail.errors import JaxRuntimeError
 from dovetail.experimental.topologies import get_topology_desc
 from dovetail.sharding import SingleDeviceSharding
 from dovetail_tpu.capabilities import find_library
+from dovetail_tpu.runtime import library
 from dovetail_tpu.topologies import EXAMPLES, topology_devices
 
 try:
@@ -52,6 +54,14 @@ def test_the_generations(name: str) -> None:
     assert [device.id for device in described.devices] == list(range(len(described.devices)))
     assert len(described.devices) in (4, 8)
     assert get_topology_desc(platform="tpu").devices[0].device_kind == "TPU v5 lite"
+
+
+@needs_libtpu
+def test_jax_sees_that_libtpu_is_loaded() -> None:
+    """By the name that it looks for; libtpu is to be initialised once in a process."""
+    library()
+    assert xla_client._xla.pjrt_plugin_loaded("tpu")
+    assert xla_client._xla.pjrt_plugin_initialized("tpu")
 
 
 @needs_libtpu

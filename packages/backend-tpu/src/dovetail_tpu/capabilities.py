@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-CAPABILITIES: Final = frozenset({"complex", "donation", "serialization", "spmd"})
+CAPABILITIES: Final = frozenset({"complex", "donation", "offload", "serialization", "spmd"})
 
 PCI_FOLDER: Final = Path("/sys/bus/pci/devices")
 GOOGLE: Final = "0x1ae0"
@@ -22,8 +22,14 @@ CHIPS: Final = {
     "0x0063": "v5e",
     "0x006f": "v6e",
     "0x0076": "7x",
+    "0x007c": "8t",
+    "0x0083": "8i",
 }
-"""PCI device numbers of TPUs: Google's vendor number alone also names its network cards."""
+"""PCI device numbers of TPUs, as Google's own programs have them.
+
+Its vendor number alone also names network cards and other controllers. The class does not help:
+TPUs are of none (0xff0000).
+"""
 
 ENVIRONMENT_WITHOUT_CHIPS: Final[Mapping[str, str]] = {
     # libtpu would ask the cloud's metadata server, which takes half a minute for each question.

@@ -35,7 +35,11 @@ def client_options(options: Mapping[str, object]) -> dict[str, str | int]:
 
 
 def library() -> Plugin:
-    """libtpu, loaded on the first call."""
+    """libtpu, loaded on the first call.
+
+    By the name that jax uses as well, which looks whether it is taken: so libtpu is initialised
+    once in a process, as its interface asks, whoever is first.
+    """
     return load_plugin("tpu", find_library())
 
 
