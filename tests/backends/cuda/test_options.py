@@ -41,6 +41,10 @@ def test_without_any() -> None:
     ("variables", "expected"),
     [
         ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".5"}, {"memory_fraction": 0.5}),
+        (
+            {"XLA_CLIENT_MEM_FRACTION": "", "XLA_PYTHON_CLIENT_MEM_FRACTION": ".5"},
+            {"memory_fraction": 0.5},
+        ),
         ({"XLA_CLIENT_MEM_FRACTION": "1"}, {"memory_fraction": 1.0}),
         (
             {"XLA_PYTHON_CLIENT_MEM_FRACTION": "4.0", "TF_FORCE_UNIFIED_MEMORY": "1"},
@@ -68,6 +72,21 @@ def test_variables(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert client_options({}).items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "XLA_CLIENT_MEM_FRACTION",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION",
+        "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+    ],
+)
+def test_empty_variables_are_not_set(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    expected = client_options({})
+    monkeypatch.setenv(name, "")
+    assert client_options({}) == expected
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ def client_options(options: Mapping[str, object]) -> dict[str, Any]:
 
 def _from_environment() -> dict[str, Any]:
     """What jaxlib makes of its environment variables, after they have been looked at."""
-    both = [name for name in _MEMORY_FRACTION if name in os.environ]
+    # jaxlib takes these for unset where they are empty, and refuses empty words and flags.
+    both = [name for name in _MEMORY_FRACTION if os.environ.get(name)]
     if len(both) > 1:
         raise ValueError(f"{both[0]} and {both[1]} are both set: unset the second, older one.")
     for name in both:
@@ -47,7 +48,7 @@ def _from_environment() -> dict[str, Any]:
     if name in os.environ:
         _allocator(os.environ[name].lower(), name)
     name = "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB"
-    if name in os.environ and _number(name, int) < 0:
+    if os.environ.get(name) and _number(name, int) < 0:
         raise ValueError(f"{name}={os.environ[name]} must be a number of megabytes.")
     for name in (
         "XLA_PYTHON_CLIENT_ABORT_COLLECTIVES_ON_FAILURE",
