@@ -123,7 +123,7 @@ def unknown_target(device: Any) -> None:
 def main() -> None:
     dt.config.update("enable_x64", True)
     plugin, library = load()
-    answer: dict[str, Any] = {"registered": sorted(name for name, _, _ in ffi.targets(plugin))}
+    answer: dict[str, Any] = {"registered": sorted(name for name, _ in ffi.targets(plugin))}
     for model, dtypes in (
         ("h200", ["float32", "complex128"]),
         ("h100", ["complex64"]),

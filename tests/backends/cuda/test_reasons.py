@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import dovetail_cuda.capabilities as capabilities
 import dovetail_cuda.plugin as hooks
 from dovetail.core.plugins.manager import PluginManager
 from dovetail.extend import BackendUnavailableError
-from dovetail_cuda import libraries
+from dovetail.extend.pjrt import PjrtError
+from dovetail_cuda import ffi, libraries, runtime
 from dovetail_cuda.capabilities import Plugin
 from dovetail_cuda.explanations import Situation, why_no_client, why_not_compiled
 from dovetail_cuda.topology import TARGETS, models
@@ -38,6 +40,21 @@ NO_CLIENT: list[tuple[str, Situation, list[str]]] = [
         "FAILED_PRECONDITION: No visible GPU devices.",
         Situation(visible="0", options={"visible_devices": [2, 3]}),
         ["no GPU is visible", "2, 3", "cuda_visible_devices"],
+    ),
+    (
+        "CUDA_ERROR_INVALID_DEVICE: invalid device ordinal",
+        Situation(options={"visible_devices": [0, 7]}),
+        ["cuda_visible_devices=0, 7 names at least one GPU that is not there", "count from 0"],
+    ),
+    (
+        "CUDA_ERROR_INVALID_DEVICE: invalid device ordinal",
+        Situation(options={"visible_devices": [7]}),
+        ["cuda_visible_devices=7 names a GPU that is not there"],
+    ),
+    (
+        "CUDA_ERROR_INVALID_DEVICE: invalid device ordinal",
+        Situation(visible="7"),
+        ["no GPU is visible", "CUDA_VISIBLE_DEVICES=7"],
     ),
     (
         "INTERNAL: failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected",
@@ -130,13 +147,31 @@ NOT_COMPILED: list[tuple[str, Situation, list[str]]] = [
     (
         "INTERNAL: ptxas too old. Falling back to the driver to compile.",
         Situation(13),
-        ["architecture is too old", "dovetail-cuda[cuda12]"],
+        [
+            "older than Turing",
+            "pip uninstall jax-cuda13-plugin",
+            "dovetail-cuda[cuda12]",
+            "pip install -U nvidia-cuda-nvcc.",
+        ],
     ),
     (
-        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the provided PTX was compiled with an unsupported "
-        "toolchain.",
-        Situation(13),
-        ["driver is too old"],
+        "INTERNAL: ptxas too old. Falling back to the driver to compile.",
+        Situation(12),
+        ["newer than the compiler", "-U nvidia-cuda-nvcc-cu12", "dovetail-cuda[cuda13]"],
+    ),
+    (
+        "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device",
+        Situation(12),
+        ["newer than the compiler"],
+    ),
+    *(
+        (
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the provided PTX was compiled with an "
+            "unsupported toolchain.",
+            Situation(generation),
+            ["driver is older than the compiler", "update the driver", f'"{package}=='],
+        )
+        for generation, package in ((13, "nvidia-cuda-nvcc"), (12, "nvidia-cuda-nvcc-cu12"))
     ),
     (
         "NOT_FOUND: No FFI handler registered for acme_scale on a platform CUDA (canonical CUDA)",
@@ -176,6 +211,48 @@ def test_the_user_s_own_errors_are_left_alone(message: str) -> None:
     assert why_not_compiled(message, Situation()) is None
 
 
+ASKED = "jaxlib/cuda/versions_helpers.cc:135: operation cuInit(0) failed: "
+
+
+@pytest.mark.parametrize(
+    ("driver", "expected"),
+    [
+        ("", "the NVIDIA driver is there and shows none"),
+        (f"{ASKED}CUDA_ERROR_NO_DEVICE", "the NVIDIA driver is there and shows none"),
+        (f"{ASKED}CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "another version than libcuda.so.1"),
+        (f"{ASKED}CUDA_ERROR_SYSTEM_NOT_READY", "nvidia-fabricmanager"),
+        (f"{ASKED}CUDA_ERROR_UNKNOWN", "reload it (rmmod nvidia_uvm"),
+        (
+            f"{ASKED}Unknown CUDA error 3; cuGetErrorName failed. This probably means that JAX was "
+            "unable to load the CUDA libraries.",
+            "NVIDIA's driver does not start: Unknown CUDA error 3 (nvidia-smi",
+        ),
+    ],
+)
+def test_the_driver_is_asked_why_it_shows_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, driver: str, expected: str
+) -> None:
+    """XLA says the same for all of them."""
+
+    def count() -> int:
+        if driver:
+            raise RuntimeError(driver)
+        return 0
+
+    class Loaded:
+        def make_client(self, options: object) -> Any:
+            raise PjrtError("made no client: FAILED_PRECONDITION: No visible GPU devices.")
+
+    module = versions()
+    module.cuda_device_count = staticmethod(count)
+    monkeypatch.setitem(sys.modules, f"{plugin.kernels}._versions", module)
+    monkeypatch.setattr(libraries.importlib, "import_module", sys.modules.__getitem__)
+    monkeypatch.setattr(runtime, "load", lambda: (plugin, Loaded()))
+    with pytest.raises(BackendUnavailableError) as caught:
+        runtime.make_client({})
+    _check(str(caught.value), [expected])
+
+
 def test_the_compiler_s_reason_reaches_the_user() -> None:
     def compiled(error: Exception) -> Any:
         steps = hooks.dovetail_compile()
@@ -199,6 +276,7 @@ def test_the_compiler_s_reason_reaches_the_user() -> None:
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder of wheels, where the packages of this test are found and no others."""
     monkeypatch.setattr(capabilities, "DEVICE_FILES", (str(tmp_path),))
+    monkeypatch.setattr(capabilities, "DRIVER_FILE", str(tmp_path / "driver"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def folders(package: str) -> Any:
@@ -230,6 +308,52 @@ def install_plugin(site: Path, version: str, generation: int = 13) -> None:
         version,
         f"jax_cuda{generation}_plugin/_versions.so",
     )
+
+
+NVIDIA_SAYS = (
+    "NVRM version: NVIDIA UNIX {} Kernel Module {}  Fri Oct 18 2024\nGCC version: 12.3.0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("newer", "older", "driver", "expected"),
+    [
+        ("0.12.0.1", "0.12.0.1", "", 13),
+        ("0.12.0.1", "0.12.0.1", NVIDIA_SAYS.format("x86_64", "580.65.06"), 13),
+        ("0.12.0.1", "0.12.0.1", NVIDIA_SAYS.format("x86_64", "570.124.06"), 12),
+        ("0.12.0.1", "0.12.0.1", NVIDIA_SAYS.format("Open for x86_64", "570.124.06"), 12),
+        ("0.12.0.1", "0.12.0.1", "no version", 13),
+        ("0.12.0.1", "0.11.2", NVIDIA_SAYS.format("x86_64", "570.124.06"), 13),
+        ("0.11.2", "0.12.0.1", "", 12),
+        ("0.11.2", "0.12.0.1", NVIDIA_SAYS.format("x86_64", "470.256.02"), 13),
+        ("without kernels", "0.12.0.1", "", 12),
+        ("without kernels", "0.11.2", "", 13),
+        ("0.11.2", "without kernels", "", 13),
+    ],
+)
+def test_the_newest_plugin_that_can_be_used_is_taken(
+    site: Path, newer: str, older: str, driver: str, expected: int
+) -> None:
+    install(site, "jaxlib", "0.12.0.1", "jaxlib/__init__.py")
+    for generation, version in ((13, newer), (12, older)):
+        if version == "without kernels":
+            library = f"jax_plugins/xla_cuda{generation}/xla_cuda_plugin.so"
+            install(site, f"jax-cuda{generation}-pjrt", "0.12.0.1", library)
+        else:
+            install_plugin(site, version, generation)
+    if driver:
+        (site / "driver").write_text(driver)
+    found = capabilities.find_plugin()
+    assert found is not None
+    assert found.generation == expected
+
+
+def test_the_first_plugin_s_problem_is_told(site: Path) -> None:
+    install(site, "jaxlib", "0.12.0.1", "jaxlib/__init__.py")
+    install_plugin(site, "0.11.2", 13)
+    install_plugin(site, "0.11.1", 12)
+    with pytest.raises(BackendUnavailableError, match=r"^jax-cuda13-plugin 0\.11\.2 does not go"):
+        capabilities.require_plugin()
 
 
 def test_the_newest_plugin_is_taken(site: Path) -> None:
@@ -268,6 +392,42 @@ def test_a_library_without_kernels_says_what_to_install(site: Path) -> None:
         hooks.dovetail_probe("cuda")
 
 
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("", 'not installed: pip install "dovetail-cuda[aot]" (about 260 MB).'),
+        ("0.11.2", 'must be equal: pip install "jax-cuda13-plugin==0.12.0.1".'),
+    ],
+)
+def test_compiling_needs_less(site: Path, version: str, expected: str) -> None:
+    install(site, "jaxlib", "0.12.0.1", "jaxlib/__init__.py")
+    if version:
+        install_plugin(site, version)
+    with pytest.raises(BackendUnavailableError) as caught:
+        hooks.dovetail_topology("cuda", "h200", {})
+    assert str(caught.value).endswith(expected)
+
+
+def test_two_numbers_of_gpus_are_refused() -> None:
+    with pytest.raises(ValueError, match="'h200:1x1x4' and the option topology both say how many"):
+        hooks.dovetail_topology("cuda", "h200:1x1x4", {"topology": "1x1x8"})
+
+
+def test_kernels_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, plugin: Plugin) -> None:
+    monkeypatch.setitem(sys.modules, f"{plugin.kernels}._hybrid", None)
+    with pytest.raises(BackendUnavailableError) as caught:
+        list(ffi.targets(plugin))
+    assert str(caught.value).startswith("the kernels of jax-cuda13-plugin cannot be loaded (")
+    assert str(caught.value).endswith(
+        '): pip install --force-reinstall --no-deps "jax-cuda13-plugin==0.12.0.1".'
+    )
+
+
+def test_the_library_has_a_name_of_its_own() -> None:
+    """By jax's name, jaxlib would refuse it to jax."""
+    assert runtime.NAME not in ("cuda", "gpu", "rocm", "tpu")
+
+
 def test_a_gpu_without_the_wheels_is_broken(site: Path) -> None:
     manager = PluginManager()
     with pytest.raises(BackendUnavailableError) as caught:
@@ -280,7 +440,7 @@ def test_a_gpu_without_the_wheels_is_broken(site: Path) -> None:
     assert [failure.phase for failure in manager.failures] == ["probe"]
 
 
-@pytest.mark.parametrize("value", ["", "-1", "NoDevFiles"])
+@pytest.mark.parametrize("value", ["", "-1", "NoDevFiles", "-1,0", ",1"])
 def test_a_hidden_gpu_is_not_broken(
     monkeypatch: pytest.MonkeyPatch, site: Path, value: str
 ) -> None:
@@ -288,11 +448,32 @@ def test_a_hidden_gpu_is_not_broken(
     assert hooks.dovetail_probe("cuda") == f"CUDA_VISIBLE_DEVICES={value} hides every GPU."
 
 
-def test_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("value", ["0", "0,-1", "GPU-1d0f"])
+def test_a_gpu_that_is_shown(monkeypatch: pytest.MonkeyPatch, site: Path, value: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert capabilities.missing_hardware() == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([], "none of /nowhere/nvidia0 exists)."),
+        (["dxg"], "none of /nowhere/nvidia0 exists, and {site}/dxg is there without {site}/lib)."),
+        (["lib"], "none of /nowhere/nvidia0 exists)."),
+        (["dxg", "lib"], ""),
+    ],
+)
+def test_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, site: Path, files: list[str], expected: str
+) -> None:
+    """Windows's Linux subsystem has its device file for GPUs of every vendor."""
     monkeypatch.setattr(capabilities, "DEVICE_FILES", ("/nowhere/nvidia0",))
-    assert hooks.dovetail_probe("cuda") == (
-        "there is no NVIDIA GPU with a loaded driver (none of /nowhere/nvidia0 exists)."
-    )
+    monkeypatch.setattr(capabilities, "WINDOWS_FILES", (str(site / "dxg"), str(site / "lib")))
+    for name in files:
+        (site / name).touch()
+    if expected:
+        expected = f"there is no NVIDIA GPU with a loaded driver ({expected.format(site=site)}"
+    assert capabilities.missing_hardware() == expected
 
 
 # --------------------------------------------------------------------------- driver and libraries
@@ -366,6 +547,23 @@ def test_drivers(plugin: Plugin, generation: int, driver: int, expected: str) ->
 
 
 @pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.12.0.1", "pip uninstall jax-cuda13-plugin jax-cuda13-pjrt, so that the plug-in for"),
+        ("0.11.2", "mend the plug-in for CUDA 12: jax-cuda12-plugin 0.11.2 does not go with"),
+    ],
+)
+def test_what_is_installed_is_not_advised(
+    plugin: Plugin, site: Path, version: str, expected: str
+) -> None:
+    install(site, "jaxlib", "0.12.0.1", "jaxlib/__init__.py")
+    install_plugin(site, version, 12)
+    found = libraries.problem(plugin, versions(driver=12080))
+    assert f"update it to 580 or newer or {expected}" in found
+    assert "[cuda12]" not in found
+
+
+@pytest.mark.parametrize(
     ("name", "library", "package"),
     [
         ("cublas", "cuBLAS (libcublas.so.13)", "nvidia-cublas"),
@@ -386,7 +584,7 @@ def test_a_missing_library_is_named_with_its_package(
 
 def test_missing_libraries_are_named_together(plugin: Plugin) -> None:
     assert libraries.problem(plugin, versions(cufft=None, cudnn=None)) == (
-        "cuDNN, cuFFT are not installed: pip install nvidia-cudnn-cu13 nvidia-cufft."
+        "cuFFT, cuDNN are not installed: pip install nvidia-cufft nvidia-cudnn-cu13."
     )
 
 
@@ -438,12 +636,39 @@ def test_libraries_in_another_folder_are_opened_first(
     assert opened == ["libcublasLt.so.13", "libcublas.so.13"]
 
 
+# What each is linked to, as NVIDIA's documentation and the files themselves have it.
+NEEDED = {
+    "cuBLAS": ["cuBLASLt"],
+    "cuDNN": ["cuBLASLt", "NVRTC"],
+    "cuSOLVER": ["cuBLAS", "cuBLASLt", "cuSPARSE", "nvJitLink"],
+    "cuSPARSE": ["nvJitLink"],
+}
+
+
+def test_libraries_are_opened_after_those_that_they_need(
+    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "nvidia"
+    (other / "cu13/lib").mkdir(parents=True)
+    names = {library.sonames[13]: library.name for library in libraries.LIBRARIES}
+    for soname in names:
+        (other / "cu13/lib" / soname).touch()
+    monkeypatch.setattr(libraries, "folders_of", lambda package: iter([other]))
+    opened: list[str] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda path, mode: opened.append(names[Path(path).name]))
+    libraries.preload(plugin)
+    assert sorted(opened) == sorted(names.values())
+    assert opened[0] == "the CUDA runtime"
+    for name, needed in NEEDED.items():
+        assert all(opened.index(one) < opened.index(name) for one in needed), name
+
+
 def test_every_library_has_a_package_for_both_generations() -> None:
     for library in libraries.LIBRARIES:
         for generation in capabilities.GENERATIONS:
             soname = library.sonames[generation]
             assert libraries.package_of(soname, generation) == library.packages[generation]
-    assert set(libraries.COMPILER_PACKAGES) == set(libraries.OLDEST_DRIVERS)
+    assert set(libraries.COMPILER_PACKAGES) == set(capabilities.OLDEST_DRIVERS)
     assert libraries.package_of("libacme.so.1", 13) == ""
 
 

@@ -16,6 +16,8 @@ from typing import Final
 
 from dovetail.extend import BackendUnavailableError
 
+# Not "buffer_callbacks": there are such programs, but those of the conformance kit read and write
+# their memory through NumPy, which cannot reach the memory of a GPU.
 CAPABILITIES: Final = frozenset(
     {
         "complex",
@@ -29,11 +31,20 @@ CAPABILITIES: Final = frozenset(
     }
 )
 
-DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
-"""Made by NVIDIA's kernel driver; the last one by Windows for its Linux subsystem."""
+DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia0")
+"""Made by NVIDIA's kernel driver."""
+
+WINDOWS_FILES: Final = ("/dev/dxg", "/usr/lib/wsl/lib/libcuda.so.1")
+"""In Windows's Linux subsystem: its device for GPUs of every vendor, and NVIDIA's driver for it."""
+
+DRIVER_FILE: Final = "/proc/driver/nvidia/version"
+"""Where the driver in the kernel says its version; Windows's Linux subsystem has none."""
 
 GENERATIONS: Final = (13, 12)
 """Of CUDA, as far as there are wheels, the newest first."""
+
+OLDEST_DRIVERS: Final = {13: 580, 12: 525}
+"""NVIDIA's first driver for each generation of CUDA."""
 
 # The first version of cuSOLVER that has `geev`, as its own version function writes it.
 _GEEV: Final = 11701
@@ -57,6 +68,11 @@ class Plugin:
         return f"jax_cuda{self.generation}_plugin"
 
     @property
+    def wheel(self) -> str:
+        """The distribution of that package."""
+        return self.kernels.replace("_", "-")
+
+    @property
     def site(self) -> Path:
         """The folder that the wheels are installed in."""
         return self.library.parents[2]
@@ -73,59 +89,115 @@ class Plugin:
 
 def missing_hardware() -> str:
     """Why there is no GPU to use, as one sentence; empty when there is one."""
-    if not any(os.path.exists(path) for path in DEVICE_FILES):
+    driver = any(os.path.exists(path) for path in DEVICE_FILES)
+    device, library = WINDOWS_FILES
+    if not driver and not (os.path.exists(device) and os.path.exists(library)):
+        windows = f", and {device} is there without {library}" if os.path.exists(device) else ""
         return (
             "there is no NVIDIA GPU with a loaded driver (none of "
-            f"{', '.join(DEVICE_FILES)} exists)."
+            f"{', '.join(DEVICE_FILES)} exists{windows})."
         )
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and visible.strip() in ("", "-1", "NoDevFiles"):
+    # CUDA stops at the first entry that names no GPU.
+    if visible is not None and visible.split(",")[0].strip() in ("", "-1", "NoDevFiles"):
         return f"CUDA_VISIBLE_DEVICES={visible} hides every GPU."
     return ""
 
 
-def find_plugin() -> Plugin | None:
-    """The newest plug-in that is installed, None if there is none; imports nothing."""
+def installed_plugins() -> list[Plugin]:
+    """The plug-ins that are installed, the newest first, whether they can be used or not."""
+    found = []
     for generation in GENERATIONS:
         for folder in folders_of("jax_plugins"):
             library = folder / f"xla_cuda{generation}" / "xla_cuda_plugin.so"
             if library.is_file():
-                return Plugin(generation, library)
-    return None
+                found.append(Plugin(generation, library))
+                break
+    return found
 
 
-def require_plugin() -> Plugin:
-    """The newest plug-in that is installed, of the version of jaxlib.
+def find_plugin() -> Plugin | None:
+    """The plug-in that is used, None if none is installed; imports nothing.
+
+    Returns:
+        Of several, the newest whose wheels go together and which is not too new for the driver,
+        where that says its version; the newest if there is none such.
+    """
+    plugins = installed_plugins()
+    if len(plugins) < 2:
+        return next(iter(plugins), None)
+    for plugin in plugins:
+        if not wheel_problem(plugin) and not _is_too_new(plugin):
+            return plugin
+    return plugins[0]
+
+
+def require_plugin(*, compiling: bool = False) -> Plugin:
+    """The plug-in that is used, whose wheels go together.
+
+    Args:
+        compiling: whether it is to compile only, for which less has to be installed.
 
     Raises:
-        BackendUnavailableError: none is, or the wheel with its kernels is missing, or its version
-            is not that of jaxlib.
+        BackendUnavailableError: none is installed, or the wheel with its kernels is missing, or its
+            version is not that of jaxlib.
     """
     plugin = find_plugin()
     if plugin is None:
         raise BackendUnavailableError(
             "the PJRT library for CUDA is not installed: "
-            'pip install "dovetail-cuda[cuda13]" (or [cuda12] for a driver older than 580).'
-        )
-    if not any(folders_of(plugin.kernels)):
-        raise BackendUnavailableError(
-            f"the PJRT library for CUDA is installed without its kernels: pip install "
-            f'"{_wheel(plugin)}=={installed_version(folders_of("jaxlib"), "jaxlib") or "VERSION"}"'
-            ", with the version of jaxlib."
-        )
-    needed = installed_version(folders_of("jaxlib"), "jaxlib")
-    for name in (_wheel(plugin), f"jax-cuda{plugin.generation}-pjrt"):
-        found = installed_version(folders_of(plugin.kernels), name)
-        if needed and found and found != needed:
-            raise BackendUnavailableError(
-                f"{name} {found} does not go with jaxlib {needed}, since their versions must be "
-                f'equal: pip install "{_wheel(plugin)}[with-cuda]=={needed}".'
+            + (
+                'pip install "dovetail-cuda[aot]" (about 260 MB).'
+                if compiling
+                else 'pip install "dovetail-cuda[cuda13]" (or [cuda12] for a driver older than '
+                f"{OLDEST_DRIVERS[13]})."
             )
+        )
+    problem = wheel_problem(plugin, compiling=compiling)
+    if problem:
+        raise BackendUnavailableError(problem)
     return plugin
 
 
-def _wheel(plugin: Plugin) -> str:
-    return plugin.kernels.replace("_", "-")
+def wheel_problem(plugin: Plugin, *, compiling: bool = False) -> str:
+    """Why the wheels of a plug-in cannot be used, as one sentence; empty when they can.
+
+    Args:
+        plugin: one that is installed.
+        compiling: whether it is to compile only, for which NVIDIA's libraries are not needed.
+    """
+    needed = installed_version(folders_of("jaxlib"), "jaxlib")
+    if not any(folders_of(plugin.kernels)):
+        return (
+            "the PJRT library for CUDA is installed without its kernels: pip install "
+            f'"{plugin.wheel}=={needed or "VERSION"}", with the version of jaxlib.'
+        )
+    extra = "" if compiling else "[with-cuda]"
+    for name in (plugin.wheel, f"jax-cuda{plugin.generation}-pjrt"):
+        found = installed_version(folders_of(plugin.kernels), name)
+        if needed and found and found != needed:
+            return (
+                f"{name} {found} does not go with jaxlib {needed}, since their versions must be "
+                f'equal: pip install "{plugin.wheel}{extra}=={needed}".'
+            )
+    return ""
+
+
+def reinstall(plugin: Plugin) -> str:
+    """The command that mends the wheel with the kernels, and touches no other."""
+    version = installed_version(folders_of(plugin.kernels), plugin.wheel)
+    pinned = f"=={version}" if version else ""
+    return f'pip install --force-reinstall --no-deps "{plugin.wheel}{pinned}"'
+
+
+def _is_too_new(plugin: Plugin) -> bool:
+    """Whether the driver in the kernel is older than the plug-in's CUDA needs, as far as known."""
+    try:
+        text = Path(DRIVER_FILE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    version = re.search(r"\b(\d{3,})\.\d", text)
+    return version is not None and int(version[1]) < OLDEST_DRIVERS[plugin.generation]
 
 
 def folders_of(package: str) -> Iterator[Path]:

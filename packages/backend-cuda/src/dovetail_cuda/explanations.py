@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from dovetail_cuda.libraries import COMPILER_PACKAGES, OLDEST_DRIVERS, package_of
+from dovetail_cuda.capabilities import OLDEST_DRIVERS
+from dovetail_cuda.libraries import COMPILER_PACKAGES, package_of
 
 MORE_ROOM: Final = (
     "set XLA_PYTHON_CLIENT_MEM_FRACTION below its default of .75, or "
@@ -42,6 +43,15 @@ def why_no_client(message: str, situation: Situation) -> str | None:
         situation: what it was about.
     """
     return _first(_STARTING + _COMPILING, message, situation)
+
+
+def hides_the_reason(message: str) -> bool:
+    """Whether XLA says the same for every reason for which the driver shows no GPU.
+
+    Args:
+        message: of the library, about making a client.
+    """
+    return "No visible GPU devices" in message
 
 
 def why_not_compiled(message: str, situation: Situation) -> str | None:
@@ -88,6 +98,25 @@ def _no_device(found: re.Match[str], situation: Situation) -> str:
     return (
         "no GPU is visible: the NVIDIA driver is there and shows none (nvidia-smi -L lists what it "
         "shows; a container is given GPUs by --gpus=all)."
+    )
+
+
+def _wrong_device(found: re.Match[str], situation: Situation) -> str:
+    chosen = situation.options.get("visible_devices")
+    if chosen is None:
+        return _no_device(found, situation)
+    numbers = ", ".join(map(str, chosen))
+    which = "a GPU" if len(chosen) == 1 else "at least one GPU"
+    return (
+        f"cuda_visible_devices={numbers} names {which} that is not there (they count from 0 among "
+        "those that CUDA_VISIBLE_DEVICES leaves)."
+    )
+
+
+def _driver_failed(found: re.Match[str], situation: Situation) -> str:
+    return (
+        f"no GPU is visible, since NVIDIA's driver does not start: {found[1]} (nvidia-smi may say "
+        "more)."
     )
 
 
@@ -139,16 +168,33 @@ def _unknown_option(found: re.Match[str], situation: Situation) -> str:
     )
 
 
-def _old_architecture(found: re.Match[str], situation: Situation) -> str:
+def _unknown_architecture(found: re.Match[str], situation: Situation) -> str:
+    """The compiler says the same of GPUs that it does not know any more, and not yet."""
+    compiler = COMPILER_PACKAGES[situation.generation][0]
+    if situation.generation == 12:
+        return (
+            "this GPU is newer than the compiler of CUDA 12 that is installed: "
+            f'pip install -U {compiler}, or pip install "dovetail-cuda[cuda13]".'
+        )
     return (
-        f"CUDA {situation.generation} does not compile for this GPU, whose architecture is too "
-        'old: pip install "dovetail-cuda[cuda12]" for one before Turing, such as Volta or Pascal.'
+        f"CUDA {situation.generation} does not compile for this GPU: if it is older than Turing, "
+        "such as Volta or Pascal, pip uninstall jax-cuda13-plugin jax-cuda13-pjrt and pip install "
+        f'"dovetail-cuda[cuda12]"; if it is newer than the compiler, pip install -U {compiler}.'
+    )
+
+
+def _newer_compiler(found: re.Match[str], situation: Situation) -> str:
+    compiler = COMPILER_PACKAGES[situation.generation][0]
+    return (
+        "the NVIDIA driver is older than the compiler that is installed: update the driver, or "
+        f'install the compiler of its version, pip install "{compiler}=={situation.generation}.N.*"'
+        f", where nvidia-smi shows CUDA {situation.generation}.N."
     )
 
 
 _STARTING: Final = _table(
     (r"No visible GPU devices|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice", _no_device),
-    (r"CUDA_ERROR_INVALID_DEVICE|invalid device ordinal", _no_device),
+    (r"CUDA_ERROR_INVALID_DEVICE|invalid device ordinal", _wrong_device),
     (r"Unexpected option name passed to PJRT_Client_Create: (\w+)", _unknown_option),
     (
         r"driver version is insufficient|CUDA_ERROR_INSUFFICIENT_DRIVER|"
@@ -190,6 +236,8 @@ _STARTING: Final = _table(
             "up: reload it (rmmod nvidia_uvm; modprobe nvidia_uvm) or restart."
         ),
     ),
+    # Of the kernels' wheel, for all that the driver says besides.
+    (r"operation cu\w+\(.*?\) failed: ([^;.\n]+)", _driver_failed),
 )
 
 _COMPILING: Final = _table(
@@ -197,8 +245,8 @@ _COMPILING: Final = _table(
     (r"(DNN) library initialization failed", _no_room_for_library),
     (r"(libdevice) not found", _no_compiler),
     (r"No (PTX) compilation provider|suitable version of (ptxas)", _no_assembler),
-    (r"ptxas too old|CUDA_ERROR_NO_BINARY_FOR_GPU|no kernel image", _old_architecture),
-    (r"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", _old_driver),
+    (r"ptxas too old|CUDA_ERROR_NO_BINARY_FOR_GPU|no kernel image", _unknown_architecture),
+    (r"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", _newer_compiler),
     (r"(lib[\w.+-]+\.so[\w.]*): cannot open shared object file", _no_library),
     (r"No FFI handler registered for (\S+)", _unknown_target),
 )

@@ -7,30 +7,38 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
+from dovetail.extend import BackendUnavailableError
 from dovetail.extend.pjrt import Plugin as PjrtPlugin
-from dovetail_cuda.capabilities import Plugin
+from dovetail_cuda.capabilities import Plugin, reinstall
 
 PLATFORM: Final = "CUDA"
 """The platform's name as XLA's compiler knows it."""
 
-# Modules of jaxlib that know with which version of the interface each kernel was made.
-_LISTED: Final = ("gpu_linalg", "gpu_prng", "gpu_solver", "gpu_sparse")
-# Modules of the wheel that nothing lists. All their kernels are typed.
-_OTHERS: Final = ("_rnn", "_triton")
+MODULES: Final = ("_hybrid", "_linalg", "_prng", "_rnn", "_solver", "_sparse", "_triton")
+"""Modules of the wheel that list their kernels."""
+
+# The typed interface, by which all kernels are made in every version that goes with this backend.
+_TYPED: Final = 1
 
 _lock: Final = threading.Lock()
 _done: Final[set[int]] = set()
 
 
-def targets(plugin: Plugin) -> Iterator[tuple[str, Any, int]]:
-    """Name, capsule (or capsules by stage) and version of the interface of every kernel."""
-    for name in _LISTED:
-        yield from importlib.import_module(f"jaxlib.{name}").registrations()[PLATFORM]
-    for name in _OTHERS:
-        module = importlib.import_module(f"{plugin.kernels}.{name}")
-        yield from ((target, value, 1) for target, value in module.registrations().items())
-    extension = importlib.import_module(f"{plugin.kernels}.cuda_plugin_extension")
-    yield from ((target, value, 1) for target, value in extension.ffi_handlers().items())
+def targets(plugin: Plugin) -> Iterator[tuple[str, Any]]:
+    """Name and capsule (or capsules by stage) of every kernel.
+
+    They are those of the wheel that belongs to the library: jaxlib's own lists are of whichever
+    wheel it finds, which is another one where those of two generations of CUDA are installed.
+
+    Args:
+        plugin: the wheels.
+
+    Raises:
+        BackendUnavailableError: the wheel lacks a module.
+    """
+    for name in MODULES:
+        yield from _module(plugin, name).registrations().items()
+    yield from _module(plugin, "cuda_plugin_extension").ffi_handlers().items()
 
 
 def register(plugin: Plugin, library: PjrtPlugin) -> None:
@@ -41,15 +49,28 @@ def register(plugin: Plugin, library: PjrtPlugin) -> None:
     Args:
         plugin: the wheels.
         library: the PJRT library in this process.
+
+    Raises:
+        BackendUnavailableError: the wheel with the kernels lacks a module.
     """
     with _lock:
         if id(library) in _done:
             return
-        extension = importlib.import_module(f"{plugin.kernels}.cuda_plugin_extension")
+        extension = _module(plugin, "cuda_plugin_extension")
+        kernels = list(targets(plugin))  # all or none, so that a later call starts from nothing
         for name, value in extension.ffi_types().items():
             extension.register_custom_type(library.capsule, name, value)
-        for name, value, version in targets(plugin):
+        for name, value in kernels:
             extension.register_custom_call_target(
-                library.capsule, name, value, PLATFORM, api_version=version
+                library.capsule, name, value, PLATFORM, api_version=_TYPED
             )
         _done.add(id(library))
+
+
+def _module(plugin: Plugin, name: str) -> Any:
+    try:
+        return importlib.import_module(f"{plugin.kernels}.{name}")
+    except ImportError as error:
+        raise BackendUnavailableError(
+            f"the kernels of {plugin.wheel} cannot be loaded ({error}): {reinstall(plugin)}."
+        ) from error

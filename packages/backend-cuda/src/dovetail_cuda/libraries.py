@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dovetail_cuda.capabilities import Plugin, folders_of
+from dovetail_cuda.capabilities import (
+    OLDEST_DRIVERS,
+    Plugin,
+    folders_of,
+    installed_plugins,
+    wheel_problem,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,48 +51,6 @@ LIBRARIES: Final = (
         10,
     ),
     Library(
-        "CUPTI",
-        {13: "libcupti.so.13", 12: "libcupti.so.12"},
-        {13: "nvidia-cuda-cupti", 12: "nvidia-cuda-cupti-cu12"},
-        "cupti",
-    ),
-    Library(
-        "cuBLAS",
-        {13: "libcublas.so.13", 12: "libcublas.so.12"},
-        {13: "nvidia-cublas", 12: "nvidia-cublas-cu12"},
-        "cublas",
-    ),
-    Library(
-        "cuDNN",
-        {13: "libcudnn.so.9", 12: "libcudnn.so.9"},
-        {13: "nvidia-cudnn-cu13", 12: "nvidia-cudnn-cu12"},
-        "cudnn",
-    ),
-    Library(
-        "cuFFT",
-        {13: "libcufft.so.12", 12: "libcufft.so.11"},
-        {13: "nvidia-cufft", 12: "nvidia-cufft-cu12"},
-        "cufft",
-    ),
-    Library(
-        "cuSOLVER",
-        {13: "libcusolver.so.12", 12: "libcusolver.so.11"},
-        {13: "nvidia-cusolver", 12: "nvidia-cusolver-cu12"},
-        "cusolver",
-    ),
-    Library(
-        "cuSPARSE",
-        {13: "libcusparse.so.12", 12: "libcusparse.so.12"},
-        {13: "nvidia-cusparse", 12: "nvidia-cusparse-cu12"},
-        "cusparse",
-    ),
-    # Those below are asked for by the others, or by programs for several GPUs.
-    Library(
-        "cuBLASLt",
-        {13: "libcublasLt.so.13", 12: "libcublasLt.so.12"},
-        {13: "nvidia-cublas", 12: "nvidia-cublas-cu12"},
-    ),
-    Library(
         "nvJitLink",
         {13: "libnvJitLink.so.13", 12: "libnvJitLink.so.12"},
         {13: "nvidia-nvjitlink", 12: "nvidia-nvjitlink-cu12"},
@@ -95,6 +59,47 @@ LIBRARIES: Final = (
         "NVRTC",
         {13: "libnvrtc.so.13", 12: "libnvrtc.so.12"},
         {13: "nvidia-cuda-nvrtc", 12: "nvidia-cuda-nvrtc-cu12"},
+    ),
+    Library(
+        "cuBLASLt",
+        {13: "libcublasLt.so.13", 12: "libcublasLt.so.12"},
+        {13: "nvidia-cublas", 12: "nvidia-cublas-cu12"},
+    ),
+    Library(
+        "cuBLAS",
+        {13: "libcublas.so.13", 12: "libcublas.so.12"},
+        {13: "nvidia-cublas", 12: "nvidia-cublas-cu12"},
+        "cublas",
+    ),
+    Library(
+        "cuSPARSE",
+        {13: "libcusparse.so.12", 12: "libcusparse.so.12"},
+        {13: "nvidia-cusparse", 12: "nvidia-cusparse-cu12"},
+        "cusparse",
+    ),
+    Library(
+        "cuSOLVER",
+        {13: "libcusolver.so.12", 12: "libcusolver.so.11"},
+        {13: "nvidia-cusolver", 12: "nvidia-cusolver-cu12"},
+        "cusolver",
+    ),
+    Library(
+        "cuFFT",
+        {13: "libcufft.so.12", 12: "libcufft.so.11"},
+        {13: "nvidia-cufft", 12: "nvidia-cufft-cu12"},
+        "cufft",
+    ),
+    Library(
+        "cuDNN",
+        {13: "libcudnn.so.9", 12: "libcudnn.so.9"},
+        {13: "nvidia-cudnn-cu13", 12: "nvidia-cudnn-cu12"},
+        "cudnn",
+    ),
+    Library(
+        "CUPTI",
+        {13: "libcupti.so.13", 12: "libcupti.so.12"},
+        {13: "nvidia-cuda-cupti", 12: "nvidia-cuda-cupti-cu12"},
+        "cupti",
     ),
     Library(
         "NCCL",
@@ -107,15 +112,14 @@ LIBRARIES: Final = (
         {13: "nvidia-nvshmem-cu13", 12: "nvidia-nvshmem-cu12"},
     ),
 )
+"""In an order in which each can be opened: what others need comes first."""
+
 
 COMPILER_PACKAGES: Final = {
     13: ("nvidia-cuda-nvcc", "nvidia-nvvm"),
     12: ("nvidia-cuda-nvcc-cu12",),
 }
 """What brings `ptxas` and `libdevice.10.bc`, by generation of CUDA."""
-
-OLDEST_DRIVERS: Final = {13: "580", 12: "525"}
-"""NVIDIA's first driver for each generation of CUDA."""
 
 _MISSING: Final = re.compile(r"(lib[\w.+-]+\.so[\w.]*): cannot open shared object file")
 
@@ -144,7 +148,7 @@ def files_of(soname: str, site: Path | None = None) -> Iterator[Path]:
 def preload(plugin: Plugin) -> None:
     """Open the libraries that are installed in another folder than the plug-in, which does not
     look there."""
-    for library in reversed(LIBRARIES):  # what others need comes first
+    for library in LIBRARIES:
         soname = library.sonames[plugin.generation]
         files = list(files_of(soname, plugin.site))
         if files and not any(file.is_relative_to(plugin.site / "nvidia") for file in files):
@@ -184,6 +188,22 @@ def problem(plugin: Plugin, versions: Any = None) -> str:
     return next(iter(problems.values()), "")
 
 
+def why_no_devices(plugin: Plugin, versions: Any = None) -> str:
+    """What the driver says when it is asked for GPUs; empty when it answers.
+
+    Args:
+        plugin: the plug-in whose wheel asks it.
+        versions: its module of version functions.
+    """
+    if versions is None:
+        versions = importlib.import_module(f"{plugin.kernels}._versions")
+    try:
+        versions.cuda_device_count()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
 def _driver_problem(generation: int, versions: Any) -> str:
     try:
         driver = versions.cuda_driver_get_version()
@@ -196,11 +216,24 @@ def _driver_problem(generation: int, versions: Any) -> str:
         )
     if driver // 1000 >= versions.cuda_runtime_build_version() // 1000:
         return ""
-    other = ' or pip install "dovetail-cuda[cuda12]" instead of the plug-in for CUDA 13'
+    other = _instead() if generation == 13 and driver >= 12000 else ""
     return (
         f"the NVIDIA driver is for CUDA {driver // 1000}.{driver % 1000 // 10} at most, which is "
-        f"too old for CUDA {generation}: update it to {OLDEST_DRIVERS[generation]} or newer"
-        f"{other if generation == 13 and driver >= 12000 else ''}."
+        f"too old for CUDA {generation}: update it to {OLDEST_DRIVERS[generation]} or newer{other}."
+    )
+
+
+def _instead() -> str:
+    """What else to do than to update a driver that is for CUDA 12."""
+    older = next((plugin for plugin in installed_plugins() if plugin.generation == 12), None)
+    if older is None:
+        return ' or pip install "dovetail-cuda[cuda12]" instead of the plug-in for CUDA 13'
+    problem = wheel_problem(older)
+    if problem:
+        return f" or mend the plug-in for CUDA 12: {problem.removesuffix('.')}"
+    return (
+        " or pip uninstall jax-cuda13-plugin jax-cuda13-pjrt, so that the plug-in for CUDA 12 is "
+        "used, which is installed"
     )
 
 

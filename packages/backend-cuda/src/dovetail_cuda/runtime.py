@@ -12,17 +12,21 @@ from dovetail_cuda import explanations, ffi, libraries
 from dovetail_cuda.capabilities import Plugin, require_plugin
 from dovetail_cuda.options import client_options
 
-NAME = "cuda"
+NAME = "dovetail_cuda"
+"""What jaxlib knows the library by: it refuses a name twice in a process, and jax takes "cuda"."""
 
 
-def load() -> tuple[Plugin, PjrtPlugin]:
+def load(*, compiling: bool = False) -> tuple[Plugin, PjrtPlugin]:
     """Load the library, and register every kernel; once in a process.
+
+    Args:
+        compiling: whether it is to compile only, for which less has to be installed.
 
     Raises:
         BackendUnavailableError: a wheel is missing, or its version is not that of jaxlib.
         PjrtError: the library cannot be used.
     """
-    plugin = require_plugin()
+    plugin = require_plugin(compiling=compiling)
     libraries.preload(plugin)
     library = load_plugin(NAME, plugin.library)
     ffi.register(plugin, library)
@@ -56,7 +60,10 @@ def make_client(options: Mapping[str, object]) -> Client:
             options=chosen,
             visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
         )
-        sentence = explanations.why_no_client(str(error), situation)
+        message = str(error)
+        if explanations.hides_the_reason(message):
+            message = libraries.why_no_devices(plugin) or message
+        sentence = explanations.why_no_client(message, situation)
         if sentence is None:
             raise
         raise BackendUnavailableError(sentence) from error

@@ -37,7 +37,8 @@ def devices(name: str, options: Mapping[str, object]) -> Sequence[Device]:
 
     Raises:
         TypeError: an option is unknown or no str.
-        ValueError: there is no such model or shape, or the description is broken.
+        ValueError: there is no such model or shape, both name and option give a shape, or the
+            description is broken.
     """
     unknown = sorted(set(options) - {"target_config", "topology"})
     if unknown:
@@ -48,13 +49,17 @@ def devices(name: str, options: Mapping[str, object]) -> Sequence[Device]:
         if not isinstance(value, str):
             raise TypeError(f"the option {option} of a topology must be a str, got {value!r}")
     model, _, shape = name.partition(":")
+    if shape and "topology" in options:
+        raise ValueError(
+            f"the name {name!r} and the option topology both say how many GPUs: give one"
+        )
     shape = shape or str(options.get("topology", "1x1x1"))
     if not _SHAPE.fullmatch(shape):
         raise ValueError(
             f"{shape!r} is no topology of GPUs: write slices, hosts and GPUs per host as 1x1x4"
         )
     config = _description(model, options)
-    _, library = load()
+    _, library = load(compiling=True)
     try:
         found: list[Any] = library.topology_devices("", target_config=config, topology=shape)
     except PjrtError as error:
