@@ -36,9 +36,15 @@ def programs(dtype: str) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     def s(*shape: int, kind: str = dtype) -> Any:
         return dt.ShapeDtypeStruct(shape, np.dtype(kind))
 
+    real = np.zeros((), dtype).real.dtype.name
     f4 = s(4, 3, kind="float32")
     return {
         "cholesky": (L.cholesky, [s(2, 5, 5)]),
+        "cholesky_update": (L.cholesky_update, [s(5, 5, kind=real), s(5, kind=real)]),
+        "symmetric_product": (
+            lambda a, c: L.symmetric_product(a, c, alpha=2, beta=3),
+            [s(2, 5, 3, kind=real), s(2, 5, 5, kind=real)],
+        ),
         "lu": (L.lu, [s(2, 5, 3)]),
         "qr": (L.qr, [s(2, 3, 5)]),
         "qr with pivots": (lambda x: L.qr(x, pivoting=True), [s(5, 3)]),

@@ -1,6 +1,8 @@
 """The custom calls that programs for GPUs make: names, static arguments, layouts and types.
 
 What is expected here was read from the programs that JAX 0.10.2, 0.11.2 and 0.12.0.1 make for CUDA.
+JAX's calls also have frontend attributes, ``num_batch_dims`` and ``sdy.sharding_rule``, which tell
+Shardy how to divide batches among devices. Ours have none of them, and `calls_of` reads none.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail.core.base.config import threefry_gpu_kernel_lowering
+from dovetail.core.ops.threefry import threefry2x32_p
 from dovetail.experimental import io_callback
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.extend import primitives
@@ -85,6 +88,26 @@ TABLE: list[tuple[str, Callable[..., Any], list[Any], list[str]]] = [
         bind("cholesky"),
         [S(F4, 3, 5, 5)],
         ["cusolver_potrf_ffi|lower = true|120|120 0|0>0|(<3x5x5xf32>) -> (<3x5x5xf32>, <3xi32>)"],
+    ),
+    (
+        "cholesky_update",
+        L.cholesky_update,
+        [S(F4, 5, 5), S(F4, 5)],
+        ["cu_cholesky_update_ffi||10 0|10 0|0>0 1>1|(<5x5xf32>, <5xf32>) -> (<5x5xf32>, <5xf32>)"],
+    ),
+    # Which JAX has no rule for.
+    ("cholesky_update of many", L.cholesky_update, [S(F4, 3, 5, 5), S(F4, 3, 5)], []),
+    *(
+        (
+            f"symmetric_product, {name}",
+            lambda a, c: L.symmetric_product(a, c, alpha=2, beta=3),
+            [S(F8, *batch, 5, 3), S(F8, *batch, 5, 5)],
+            [
+                f"cusolver_syrk_ffi|transpose = false|{layout} {layout} - -|{layout}|1>0|"
+                f"(<{sizes}5x3xf64>, <{sizes}5x5xf64>, <f64>, <f64>) -> <{sizes}5x5xf64>"
+            ],
+        )
+        for name, batch, sizes, layout in (("one", (), "", "10"), ("many", (2,), "2x", "210"))
     ),
     (
         "lu of one",
@@ -291,7 +314,7 @@ TABLE: list[tuple[str, Callable[..., Any], list[Any], list[str]]] = [
         ],
     ),
     ("triangular_solve", L.triangular_solve, [S(F4, 3, 3), S(F4, 3, 3)], []),
-    ("threefry2x32", bind("threefry2x32"), [S("uint32", 4)] * 4, []),
+    ("threefry2x32", threefry2x32_p.bind, [S("uint32", 4)] * 4, []),
     (
         "pure_callback",
         lambda x: dt.pure_callback(lambda a: a, S(F4, 4, 3), x),
@@ -337,8 +360,8 @@ def test_calls(function: Callable[..., Any], avals: list[Any], expected: list[st
 
 def test_threefry_by_the_kernel() -> None:
     with threefry_gpu_kernel_lowering(True):
-        (call,) = calls_of(bind("threefry2x32"), *[S("uint32")] * 2, *[S("uint32", 3, 4)] * 2)
-        assert calls_of(bind("threefry2x32"), *[S("uint32", 0)] * 4) == []
+        (call,) = calls_of(threefry2x32_p.bind, *[S("uint32")] * 2, *[S("uint32", 3, 4)] * 2)
+        assert calls_of(threefry2x32_p.bind, *[S("uint32", 0)] * 4) == []
     assert call["target"] == "cu_threefry2x32_ffi"
     assert call["in"] == "10 10 10 10"
     assert call["types"].endswith("-> (<3x4xui32>, <3x4xui32>)")

@@ -17,6 +17,7 @@ import dovetail as dt
 from dovetail import lax
 from dovetail.core.base.config import threefry_gpu_kernel_lowering
 from dovetail.core.ops import threefry_reference
+from dovetail.core.ops.threefry import threefry2x32_p
 from dovetail.core.plugins.manager import manager
 from dovetail.extend import ShapedArray, primitives
 from dovetail_cuda.lowerings import LOWERINGS, eigen, kernels, linalg, random, tridiagonal
@@ -135,14 +136,32 @@ def gtsv2(dl: Matrix, d: Matrix, du: Matrix, b: Matrix) -> Any:
     return (np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b),)
 
 
+def perturbed(dl: Matrix, d: Matrix, du: Matrix, b: Matrix) -> Any:
+    return (np.linalg.solve(np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1), b),)
+
+
+def cholesky_update(r: Matrix, w: Matrix) -> Any:
+    """Knows rows where the others know columns, so that what it sees is the factor's transpose."""
+    factor = np.tril(r)
+    updated = np.linalg.cholesky(factor @ factor.T + np.outer(w, w))
+    return updated + np.triu(np.full_like(r, 99), 1), np.zeros_like(w)
+
+
+def syrk(a: Matrix, c: Matrix, alpha: Any, beta: Any, *, transpose: bool) -> Any:
+    assert not transpose
+    found = alpha * a.T @ a + (beta * c if beta else 0)
+    return (np.triu(found) + np.tril(c, -1),)
+
+
 def threefry(*words: Matrix) -> Any:
     return threefry_reference.threefry2x32(*words)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
+    "cu_cholesky_update_ffi": cholesky_update,
     "cu_lu_pivots_to_permutation": pivots_to_permutation,
     "cu_threefry2x32_ffi": threefry,
-    "cu_tridiagonal_solve_perturbed": gtsv2,
+    "cu_tridiagonal_solve_perturbed": perturbed,
     "cuhybrid_eig_comp": hybrid,
     "cuhybrid_eig_real": hybrid,
     "cuhybrid_geqp3": geqp3,
@@ -156,6 +175,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "cusolver_ormqr_ffi": ormqr,
     "cusolver_potrf_ffi": potrf,
     "cusolver_syevd_ffi": syevd,
+    "cusolver_syrk_ffi": syrk,
     "cusolver_sytrd_ffi": sytrd,
     "cusparse_gtsv2_ffi": gtsv2,
 }
@@ -178,9 +198,12 @@ def value(elements: Matrix, shape: Sequence[int], layout: Sequence[int]) -> Matr
 
 
 def seen(elements: Matrix, shape: Sequence[int], batch: Sequence[int], turned: bool) -> Matrix:
-    """The vectors or column-major matrices that a kernel finds in memory, one after another."""
+    """The vectors or column-major matrices that a kernel finds in memory, one after another; a
+    number is the same for all."""
     own = shape[len(batch) :]
     count = int(np.prod(batch))
+    if not shape:
+        return np.broadcast_to(elements, (count,))
     if len(own) < 2:
         return elements.reshape(count, *own)
     rows, columns = own[::-1] if turned else own
@@ -203,8 +226,8 @@ def played(
     if target in ELEMENTWISE:
         results: list[Any] = list(KERNELS[target](*given))
     else:
-        batch = tuple(operands[-1].shape[: matrices - 2])
-        turned = bool(attributes.get("transposed"))
+        batch = tuple(operands[0].shape[: matrices - 2])
+        turned = row_major or bool(attributes.get("transposed"))
         views = [seen(g, x.shape, batch, turned) for g, x in zip(given, operands, strict=True)]
         if target == "cu_lu_pivots_to_permutation":
             attributes = {"size": outs[0].shape[-1]}
@@ -341,6 +364,49 @@ def test_the_root_of_what_is_not_positive_is_nan(dtype: str) -> None:
     np.testing.assert_array_equal(root[0], np.eye(3))
     assert np.isnan(root[1][np.tril_indices(3)]).all()
     assert not root[1][np.triu_indices(3, 1)].any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "expected"),
+    [
+        ((1, 1), "float32", ["cu_cholesky_update_ffi"]),
+        ((4, 4), "float32", ["cu_cholesky_update_ffi"]),
+        ((5, 5), "float64", ["cu_cholesky_update_ffi"]),
+        ((2, 4, 4), "float64", []),
+        ((4, 4), "float16", []),
+    ],
+)
+def test_updated_roots(shape: tuple[int, ...], dtype: str, expected: list[str]) -> None:
+    r = np.abs(matrices(shape, dtype)) + np.eye(shape[-1], dtype=dtype)  # one triangle is not read
+    w = matrices(shape[:-1], dtype)
+    (found,) = run(lax.linalg.cholesky_update, r, w)
+    factor = np.triu(primitives()["cholesky_update"].reference(r, w))  # but for rounding
+    np.testing.assert_allclose(found, factor, rtol=5e-3 if dtype == "float16" else 2e-4)
+    assert not np.tril(found, -1).any()
+    assert calls == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "expected"),
+    [
+        ((4, 3), "float32", ["cusolver_syrk_ffi"]),
+        ((3, 5), "float64", ["cusolver_syrk_ffi"]),
+        ((2, 2, 4, 3), "float64", ["cusolver_syrk_ffi"]),
+        ((4, 3), "float16", []),
+    ],
+)
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 0), (2.5, 0), (-1, 3)])
+def test_products_with_the_own_transpose(
+    shape: tuple[int, ...], dtype: str, expected: list[str], alpha: float, beta: float
+) -> None:
+    a, c = matrices(shape, dtype), matrices((*shape[:-1], shape[-2]), dtype, 1)
+    if not beta:
+        c = np.full_like(c, np.nan)  # not read
+    (found,) = run(lambda *xs: lax.linalg.symmetric_product(*xs, alpha=alpha, beta=beta), a, c)
+    want = primitives()["symmetric_product"].reference(a, c, alpha=alpha, beta=beta)
+    tolerance = 1e-2 if dtype == "float16" else TOLERANCES[dtype]
+    np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance)
+    assert calls == expected
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -538,6 +604,7 @@ def test_tridiagonal(shape: tuple[int, ...], dtype: str, lower: bool) -> None:
         ((3, 5, 2), False, []),
         ((3, 5, 2), True, ["cu_tridiagonal_solve_perturbed"]),
         ((5, 1), True, ["cu_tridiagonal_solve_perturbed"]),
+        ((2, 3), True, ["cu_tridiagonal_solve_perturbed"]),
     ],
 )
 def test_tridiagonal_solve(
@@ -555,7 +622,7 @@ def test_tridiagonal_solve(
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
 def test_threefry(shape: tuple[int, ...]) -> None:
     words = np.random.default_rng(0).integers(0, 2**32, (4, *shape), np.uint32)
-    bind = primitives()["threefry2x32"].bind
+    bind = threefry2x32_p.bind
     expected = [np.asarray(x) for x in threefry_reference.threefry2x32(*words)]
     for asked in (False, True):
         with threefry_gpu_kernel_lowering(asked):
@@ -576,6 +643,12 @@ def test_scalar_words_of_a_key() -> None:
 
 EMPTY: list[tuple[str, Callable[..., Any], list[tuple[int, ...]]]] = [
     ("cholesky", lax.linalg.cholesky, [(0, 0), (0, 3, 3), (2, 0, 0)]),
+    ("cholesky_update", lambda r: lax.linalg.cholesky_update(r, r[..., 0, :]), [(0, 3, 3)]),
+    (
+        "symmetric_product",
+        lambda a: lax.linalg.symmetric_product(a, np.zeros((*a.shape[:-1], a.shape[-2]), a.dtype)),
+        [(0, 3), (3, 0), (0, 3, 3)],
+    ),
     ("lu", lax.linalg.lu, [(0, 3), (3, 0), (0, 3, 3)]),
     ("qr", lax.linalg.qr, [(0, 3), (3, 0), (0, 3, 3)]),
     ("eigh", lax.linalg.eigh, [(0, 0), (0, 3, 3), (2, 0, 0)]),

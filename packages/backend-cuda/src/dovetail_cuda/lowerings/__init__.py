@@ -2,7 +2,8 @@
 
 Not here, because XLA itself calls the library for the primitive's own lowering: `triangular_solve`
 (cuBLAS), products and convolutions (cuBLAS, cuDNN), `fft` (cuFFT), `sort` and `top_k`. Not here,
-because no library for GPUs has them: `schur` and `hessenberg`.
+because no library for GPUs has them: `schur` and `hessenberg`. Of `cholesky_update` a batch, and of
+it and `symmetric_product` numbers of 16 bits, are left to the primitive, as no kernel takes them.
 """
 
 from __future__ import annotations

@@ -31,6 +31,27 @@ def cholesky(context: Any, x: Any) -> Any:
     return triangle(context, root, aval)
 
 
+@TABLE.rule("cholesky_update")
+def cholesky_update(context: Any, r: Any, w: Any) -> Any:
+    """One kernel of the wheel for one matrix, where the primitive's own lowering is a loop.
+
+    What it leaves in the lower triangle is not documented.
+    """
+    (out,), (_, vector) = context.avals_out, context.avals_in
+    if out.ndim > 2 or not out.size or out.dtype.itemsize < 4:
+        return NotImplemented
+    root, _ = kernel_call(
+        context,
+        "cu_cholesky_update_ffi",
+        [r, w],
+        [out, vector],
+        matrices=2,
+        aliases={0: 0, 1: 1},
+        row_major=True,
+    )
+    return triangle(context, root, out, lower=False)
+
+
 @TABLE.rule("lu")
 def lu(context: Any, x: Any) -> Any:
     """``getrf``, for many small matrices cuBLAS's; its pivots are numbered from 1."""
@@ -58,6 +79,34 @@ def lu_pivots_to_permutation(context: Any, pivots: Any, *, permutation_size: int
     return kernel_call(
         context, "cu_lu_pivots_to_permutation", [pivots], [out], matrices=given.ndim + 1
     )
+
+
+@TABLE.rule("symmetric_product")
+def symmetric_product(context: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    """``syrk``, which computes the lower triangle and leaves the other as it is in `c`.
+
+    `c`, whose triangles may differ, is added afterwards: ``syrk`` reads one of them.
+    """
+    (given, _), (out,) = context.avals_in, context.avals_out
+    if not given.size or not out.size or out.dtype.itemsize < 4:
+        return NotImplemented
+    number = out.update(shape=())
+    (product,) = kernel_call(
+        context,
+        "cusolver_syrk_ffi",
+        [a, c, context.constant(alpha, number), context.constant(0.0, number)],
+        [out],
+        matrices=out.ndim,
+        aliases={1: 0},
+        row_major=True,
+        transpose=False,
+    )
+    order = (*range(out.ndim - 2), out.ndim - 1, out.ndim - 2)
+    mirrored = context.transpose(product, out, order)
+    product = triangle(context, product, out, True, mirrored)
+    if not beta:
+        return product
+    return context.add(product, context.mul(c, context.constant(beta, out), out), out)
 
 
 @TABLE.rule("geqrf")
