@@ -2,43 +2,82 @@
 
     python -B -m dovetail.testing.examination MODULE[:OBJECT] PLATFORM
 
-prints JSON. It needs a process of its own, in which nothing else has imported anything or been
-asked before, and whose audit hook nobody minds.
+prints JSON, in a line that begins with ``examination:``. It needs a process of its own, in which
+nothing else has imported anything or been asked before, and whose audit hook nobody minds.
 """
 
 from __future__ import annotations
 
-import inspect
+import _thread
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["Examination", "Phase", "examine"]
+import pluggy
+
+from dovetail.core.plugins import hookspecs
+
+__all__ = ["PATIENCE", "Examination", "Phase", "examine", "hooks_of", "run_module"]
+
+PATIENCE: Final = 120.0
+"""Seconds that another process has. Drivers of large machines take half of it to start."""
 
 #: Audit events (https://docs.python.org/3/library/audit_events.html) by what they begin with.
 _FORBIDDEN: Final = {
+    "_thread.start": "starts a thread",
     "ctypes.dlopen": "loads a library",
+    "os.chdir": "changes the folder",
+    "os.chmod": "changes a file",
+    "os.chown": "changes a file",
     "os.exec": "starts a program",
     "os.fork": "forks",
+    "os.kill": "sends a signal",
+    "os.link": "makes a link",
     "os.mkdir": "makes a folder",
     "os.posix_spawn": "starts a program",
     "os.putenv": "changes the environment",
     "os.remove": "removes a file",
     "os.rename": "renames a file",
+    "os.rmdir": "removes a folder",
+    "os.symlink": "makes a link",
     "os.system": "starts a program",
+    "os.truncate": "changes a file",
     "os.unsetenv": "changes the environment",
+    "os.utime": "changes a file",
+    "shutil.": "changes files",
     "socket.": "uses the network",
+    "sqlite3.connect": "opens a database",
     "subprocess.Popen": "starts a program",
     "time.sleep": "waits",
     "urllib.": "uses the network",
 }
+#: What has no audit event before a version of Python, by the names that it is called by.
+_SILENT: Final = (
+    ((3, 12), "_thread.start_new_thread", _thread, "start_new_thread"),
+    ((3, 12), "_thread.start_new_thread", threading, "_start_new_thread"),
+    ((3, 13), "time.sleep", time, "sleep"),
+)
+_ANSWER: Final = "examination: "
+#: Runs a module for so many seconds. What it is doing then is printed, even where no Python runs.
+_BOUNDED: Final = """
+import faulthandler, runpy, sys
+_, patience, module, *arguments = sys.argv
+faulthandler.dump_traceback_later(float(patience), exit=True)
+sys.argv[:] = [module, *arguments]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+_LATE: Final = r"^Timeout \([\d:.]+\)!$"
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 
 
@@ -48,7 +87,7 @@ class Phase:
 
     Attributes:
         deeds: what it did that it should not, in words.
-        modules: what it imported.
+        modules: what it imported; namespace packages, which hold no code, are left out.
         error: what it raised; empty if nothing.
         answers: what the hook returned, called twice, as text; with the types in front.
     """
@@ -68,25 +107,64 @@ class Examination:
     probed: Phase
 
 
-def examine(value: str, platform: str) -> Examination:
+def examine(value: str, platform: str, patience: float = PATIENCE) -> Examination:
     """Examine a plug-in in a fresh process.
 
     Args:
         value: that of its entry point: a module, with an object in it after a colon.
         platform: its platform.
+        patience: the seconds it may take.
 
     Raises:
         RuntimeError: the process ended without an answer.
+        TimeoutError: importing the plug-in, or one of its hooks, did not return.
     """
-    command = [sys.executable, "-B", "-m", __name__, value, platform]
+    answer = run_module(__name__, value, platform, patience=patience)
+    if answer.returncode:
+        raise RuntimeError(f"importing {value} ended the process: {answer.stderr[-2000:]}")
+    # A driver may print, too.
+    lines = (line for line in answer.stdout.splitlines() if line.startswith(_ANSWER))
+    found = json.loads(next(lines).removeprefix(_ANSWER))
+    return Examination(**{name: Phase(**phase) for name, phase in found.items()})
+
+
+def run_module(
+    module: str, *arguments: str, patience: float = PATIENCE
+) -> subprocess.CompletedProcess[str]:
+    """Run a module as a program, in a process that finds what this one finds.
+
+    Args:
+        module: its name.
+        arguments: those of the program.
+        patience: the seconds it may take.
+
+    Raises:
+        TimeoutError: it took longer. The message says what it was doing then.
+    """
+    command = [sys.executable, "-B", "-c", _BOUNDED, str(patience), module, *arguments]
     path = os.pathsep.join(entry or os.curdir for entry in sys.path)
     answer = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
     )
-    if answer.returncode:
-        raise RuntimeError(f"importing {value} ended the process: {answer.stderr[-2000:]}")
-    found = json.loads(answer.stdout.splitlines()[-1])
-    return Examination(**{name: Phase(**phase) for name, phase in found.items()})
+    late = re.search(_LATE, answer.stderr, re.MULTILINE)
+    if answer.returncode and late:
+        stack = answer.stderr[late.end() :]
+        hook = re.search(r" in (dovetail_\w+)$", stack, re.MULTILINE)
+        what = hook[1] if hook else f"python -m {' '.join((module, *arguments))}"
+        raise TimeoutError(f"{what} did not return within {patience:g} seconds:{stack}")
+    return answer
+
+
+def hooks_of(plugin: object) -> Any:
+    """The hooks that a plug-in implements, by the rules of pluggy, under the hooks' own names.
+
+    Args:
+        plugin: a module or an object.
+    """
+    hooks = pluggy.PluginManager("dovetail")
+    hooks.add_hookspecs(hookspecs)
+    hooks.register(plugin)
+    return hooks.hook
 
 
 class _Watch:
@@ -95,6 +173,9 @@ class _Watch:
     def __init__(self) -> None:
         self.deeds: list[str] | None = None
         sys.addaudithook(self.see)
+        for version, event, module, name in _SILENT:
+            if sys.version_info < version:
+                setattr(module, name, _audited(event, getattr(module, name)))
 
     def see(self, event: str, arguments: tuple[Any, ...]) -> None:
         """The audit hook."""
@@ -120,39 +201,53 @@ class _Watch:
             yield
         finally:
             self.deeds = None
-            phase.modules.extend(sorted(set(sys.modules) - modules))
+            added = {name: sys.modules[name] for name in set(sys.modules) - modules}
+            phase.modules.extend(sorted(n for n, module in added.items() if _has_code(module)))
             changed = {k for k, _ in environment.items() ^ os.environ.items()}
             phase.deeds.extend(f"leaves another {name} in os.environ" for name in sorted(changed))
 
 
-def _called(function: Callable[..., Any], **known: Any) -> Any:
-    """Call a hook, which may leave out arguments, with those that it takes."""
-    return function(**{n: known[n] for n in inspect.signature(function).parameters if n in known})
+def _audited(event: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that raises an audit event when it is called."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        sys.audit(event, *args)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _has_code(module: ModuleType) -> bool:
+    """Whether it is not merely the folder of a package that several distributions share."""
+    return not hasattr(module, "__path__") or getattr(module, "__file__", None) is not None
 
 
 def _examine_here(value: str, platform: str) -> Examination:
     found = Examination(Phase(), Phase(), Phase())
     watch = _Watch()
-    plugin: Any = None
+    hooks: Any = None
+    known = {"platform": platform}
     errors: dict[int, str] = {}
     try:
         with watch.on(found.imported):
             module, _, attributes = (part.strip() for part in value.partition(":"))
-            plugin = import_module(module)
+            plugin: Any = import_module(module)
             plugin = reduce(getattr, attributes.split("."), plugin) if attributes else plugin
+        hooks = hooks_of(plugin)
     except Exception as error:
         errors[id(found.imported)] = _text(error)
     for phase, hook in (
         (found.described, "dovetail_backend_info"),
         (found.probed, "dovetail_probe"),
     ):
-        function = getattr(plugin, hook, None)
-        if function is None:
+        function = getattr(hooks, hook, None)
+        if function is None or not function.get_hookimpls():
             continue
+        arguments = {name: known[name] for name in function.spec.argnames}
         try:
             with watch.on(phase):
                 for _ in range(2):
-                    answer = _called(function, platform=platform)
+                    answer = function(**arguments)
                     phase.answers.append(f"{type(answer).__name__}: {answer!r}")
         except Exception as error:
             errors[id(phase)] = _text(error)
@@ -169,4 +264,4 @@ def _text(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(_examine_here(*sys.argv[1:]))))
+    print(_ANSWER + json.dumps(asdict(_examine_here(*sys.argv[1:]))))
