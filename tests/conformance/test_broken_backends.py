@@ -34,6 +34,8 @@ if "writes" in FAULTS:
     open(__file__ + ".log", "w").close()
 if "capability" in FAULTS:
     CAPABILITIES.add("donations")
+if "strict" in FAULTS:
+    CAPABILITIES -= {"complex", "float64"}
 if "private" in FAULTS:
     CAPABILITIES.add("x-own")
 calls = []
@@ -53,6 +55,30 @@ def dovetail_probe(platform):
         import subprocess
         subprocess.run(["true"])
     return ""
+
+def refuse_what_is_not_declared(runtime):
+    import numpy as np
+    refused = {np.dtype(f"{k}8") for k in "iuf"} | {np.dtype("c8"), np.dtype("c16")}
+    put, compute = runtime.Client.put, runtime.Executable.compute
+
+    def check(values, what):
+        for value in values:
+            if getattr(value, "dtype", None) in refused:
+                raise TypeError(f"{what} of {value.dtype}")
+
+    def strict_put(self, value, device):
+        check([value], "put")
+        return put(self, value, device)
+
+    def strict_compute(self, primitive, operands, params):
+        results = compute(self, primitive, operands, params)
+        if results is NotImplemented:
+            results = primitive.reference(*operands, **params)
+        found = results if isinstance(results, (list, tuple)) else [results]
+        check([*operands, *found], primitive.name)
+        return results
+
+    runtime.Client.put, runtime.Executable.compute = strict_put, strict_compute
 
 @hookimpl
 def dovetail_make_client(platform, options):
@@ -96,6 +122,8 @@ def dovetail_make_client(platform, options):
             buffer.value = value
             return buffer
         runtime.Client.put = keeps
+    if "strict" in FAULTS:
+        refuse_what_is_not_declared(runtime)
     client = runtime.Client({k: v for k, v in options.items() if k != "num_devices"})
     if "devices" in FAULTS:
         second = runtime.Device(0, client)
@@ -113,7 +141,8 @@ FAULTS = os.environ["FAULTS"].split(",")
 @hookimpl
 def dovetail_backend_info():
     info = original.dovetail_backend_info()
-    return BackendInfo("broken", (1, 0), -5, (), "broken", info.capabilities)
+    capabilities = info.capabilities - {"float64"} if "float32" in FAULTS else info.capabilities
+    return BackendInfo("broken", (1, 0), -5, (), "broken", capabilities)
 
 @hookimpl
 def dovetail_make_client(platform, options):
@@ -254,6 +283,14 @@ FAULTS = {
     ),
     ("cpu", "collectives"): ("collectives", ["test_all_reduce?add*", "test_reduce_scatter"]),
 }
+
+
+def test_what_is_not_declared_is_not_asked_for(kit: Any) -> None:
+    """A backend that refuses numbers of 64 bits and complex ones passes the essential level."""
+    suites = [suite(n) for n in ("primitives", "transformations", "control_flow", "device")]
+    outcomes = kit("numpy", "strict", *suites, "--dovetail-level=essential", ok=True)
+    assert sum(outcome == "passed" for outcome in outcomes.values()) > 300
+    assert outcomes["test_rules_agree[dot_general-derivatives_agree]"] == "passed"
 
 
 @pytest.mark.parametrize(("base", "faults"), FAULTS)

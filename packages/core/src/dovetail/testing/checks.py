@@ -7,6 +7,7 @@ Each check takes a primitive and all of its samples, compiles one program for th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -16,11 +17,15 @@ import numpy as np
 
 from dovetail.core.api.backward_passes import vjp
 from dovetail.core.api.derivatives import jvp, linear_transpose
+from dovetail.core.api.inspection import make_jaxpr
 from dovetail.core.api.jit import jit
 from dovetail.core.api.vectorization import vmap
 from dovetail.core.base import pytree
 from dovetail.core.base.config import enable_checks, enable_x64, optimization_level
+from dovetail.core.ops.contraction import Precision
 from dovetail.core.trace.primitive import Primitive
+from dovetail.core.transform.derived import reference_of
+from dovetail.testing.capabilities import CAPABILITIES
 from dovetail.testing.keys import as_argument, as_numpy, aval_of_sample
 from dovetail.testing.numerics import (
     NDArray,
@@ -32,21 +37,59 @@ from dovetail.testing.numerics import (
     random_like,
     widened,
 )
-from dovetail.testing.sample import FLOATS, Sample
+from dovetail.testing.sample import COMPLEXES, FLOATS, Sample
 
-Check = Callable[[Primitive, Sequence[Sample]], None]
+Check = Callable[..., None]
+"""Of a primitive, its samples and, where it is not everything, what the backend can do."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Floats:
+    """The floats in which derivatives are computed, and how closely they then agree.
+
+    Attributes:
+        real: the dtype.
+        law: how far two ways to one number may lead apart, relatively to the terms of its sum.
+        derivative: how far derivatives may be from finite differences at least.
+    """
+
+    real: np.dtype[Any]
+    law: float
+    derivative: float
+
+    @property
+    def wide(self) -> bool:
+        """Whether differences of what is computed are close to derivatives."""
+        return self.real == np.float64
+
+    def cast(self, x: Any) -> NDArray:
+        """An argument in these floats, if it is floating point or complex."""
+        wide = widened(x)
+        if self.wide or not is_inexact(wide):
+            return wide
+        narrow: NDArray = wide.astype(np.complex64 if wide.dtype in COMPLEXES else self.real)
+        return narrow
+
+    def exact(self, sample: Sample) -> Sample:
+        """The sample with all the bits of its operands: by default products may have fewer."""
+        if self.wide or sample.params.get("precision", 0) is not None:
+            return sample
+        precision = (Precision.HIGHEST, Precision.HIGHEST)
+        return sample.replace(params={**sample.params, "precision": precision})
+
+
+WIDE: Final = Floats(np.dtype(np.float64), 1e-9, 0.0)
+NARROW: Final = Floats(np.dtype(np.float32), 1e-3, 2e-3)
+
+#: The checks of derivatives, which are told the floats to compute them in.
+OF_DERIVATIVES: Final = ("derivatives_agree", "transformations_commute", "transpose_is_adjoint")
 
 #: The checks of rules of transformations. Their programs are compiled quickly, not well.
-LAWS: Final = (
-    "batch_is_loop",
-    "derivatives_agree",
-    "transformations_commute",
-    "transpose_is_adjoint",
-)
+LAWS: Final = ("batch_is_loop", *OF_DERIVATIVES)
 
 
-def _checked(check: Callable[[Primitive, Sequence[Sample]], Iterable[str]]) -> Check:
-    """Run `check` with 64-bit types and raise what it yields.
+def _checked(check: Callable[..., Iterable[str]]) -> Check:
+    """Run `check` with 64-bit types, if the backend has them, and raise what it yields.
 
     Meanwhile the jaxpr checker reads what every transformation makes, and MLIR's verifier what
     every lowering rule makes. Laws of transformations hold whatever the compiler does, so that it
@@ -55,14 +98,20 @@ def _checked(check: Callable[[Primitive, Sequence[Sample]], Iterable[str]]) -> C
     level = "O0" if check.__name__ in LAWS else None
 
     @functools.wraps(check)
-    def run(primitive: Primitive, samples: Sequence[Sample]) -> None:
+    def run(
+        primitive: Primitive,
+        samples: Sequence[Sample],
+        capabilities: Iterable[str] = frozenset(CAPABILITIES),
+    ) -> None:
+        floats = WIDE if "float64" in capabilities else NARROW
         with contextlib.ExitStack() as stack:
-            stack.enter_context(enable_x64(True))
+            stack.enter_context(enable_x64(floats.wide))
             stack.enter_context(enable_checks(True))
             stack.enter_context(np.errstate(all="ignore"))
             if level is not None:
                 stack.enter_context(optimization_level(level))
-            failures = list(check(primitive, samples))
+            given = {"floats": floats} if check.__name__ in OF_DERIVATIVES else {}
+            failures = list(check(primitive, samples, **given))
         if failures:
             shown = "\n  ".join(failures[:20])
             more = f"\n  and {len(failures) - 20} more" if len(failures) > 20 else ""
@@ -180,8 +229,10 @@ def jit_is_eager(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[st
         yield from _differences(sample, eager, [as_numpy(r) for r in result], "eager: ")
 
 
-def smooth_samples(samples: Sequence[Sample]) -> list[tuple[Sample, tuple[NDArray, ...]]]:
-    """Samples to differentiate, each once, with arguments in 64 bits."""
+def smooth_samples(
+    samples: Sequence[Sample], floats: Floats = WIDE
+) -> list[tuple[Sample, tuple[NDArray, ...]]]:
+    """Samples to differentiate, each once, with arguments in these floats."""
     found: dict[Any, tuple[Sample, tuple[NDArray, ...]]] = {}
     narrow = FLOATS[2:]
     for sample in _valid(samples):
@@ -189,13 +240,13 @@ def smooth_samples(samples: Sequence[Sample]) -> list[tuple[Sample, tuple[NDArra
         arrays = sample.arrays()
         if not positions or any(a.dtype in narrow for a in arrays) or not arrays:
             continue
-        wide = tuple(map(widened, arrays))
+        wide = tuple(map(floats.cast, arrays))
         key = (
             tuple((a.dtype, a.shape, a.tobytes()) for a in wide),
             positions,
             str(sorted(sample.params.items(), key=lambda item: item[0])),
         )
-        found.setdefault(key, (sample, wide))
+        found.setdefault(key, (floats.exact(sample), wide))
     return list(found.values())
 
 
@@ -213,13 +264,16 @@ def _differentiated(primitive: Primitive, sample: Sample, args: Sequence[Any]) -
 
 
 @_checked
-def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+def derivatives_agree(
+    primitive: Primitive, samples: Sequence[Sample], floats: Floats
+) -> Iterable[str]:
     """Derivatives equal finite differences; reverse mode is the adjoint of forward mode.
 
     The first derivative is compared with differences of the reference; the second, and the
-    derivative of the vector-Jacobian product, with differences of compiled first ones.
+    derivative of the vector-Jacobian product, with differences of compiled first ones, or, in
+    floats that are too narrow for that, of first ones by the references.
     """
-    chosen = smooth_samples(samples)
+    chosen = smooth_samples(samples, floats)
     if not chosen:
         return
     generator = np.random.default_rng(0)
@@ -233,6 +287,7 @@ def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterab
         arguments.append((wide, ts, us, cts))
         seeds.append((positions, ts, us, cts))
     program = _program(functions)
+    differenced = program if floats.wide else _on_the_host(functions)
 
     def first_order(*moved: Any) -> list[Any]:
         """All first derivatives, flat, with the samples' arguments replaced."""
@@ -240,29 +295,36 @@ def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterab
         flat = iter(moved)
         for wide, ts, us, cts in arguments:
             changed.append((tuple(next(flat) for _ in wide), tuple(ts), tuple(us), tuple(cts)))
-        return [leaf for r in program(tuple(changed)) for leaf in (*r[0], *r[1])]
+        return [leaf for r in differenced(tuple(changed)) for leaf in (*r[0], *r[1])]
 
     results = program(tuple((w, tuple(t), tuple(u), tuple(c)) for w, t, u, c in arguments))
     flat_args: list[Any] = []
     flat_direction: list[Any] = []
     for (_, wide), (positions, _, us, _) in zip(chosen, seeds, strict=True):
-        flat_args.extend(wide)
-        along = dict(zip(positions, us, strict=True))
+        flat_args.extend(map(widened, wide))
+        along = dict(zip(positions, map(widened, us), strict=True))
         flat_direction.extend(along.get(i) for i in range(len(wide)))
-    numeric = iter(directional_derivative(first_order, flat_args, flat_direction))
+    with enable_x64(True):
+        numeric = iter(directional_derivative(first_order, flat_args, flat_direction))
 
     for (sample, wide), (positions, ts, _, cts), result in zip(chosen, seeds, results, strict=True):
         tangents, cotangents, second, second_reverse = result
 
         def reference(*args: Any, sample: Sample = sample) -> list[Any]:
-            return [o for o in expected(primitive, sample, args) if is_inexact(o)]
+            if floats.wide or sample.observe is None:
+                outs = expected(primitive, sample, args)
+            else:  # the device would compute what is observed
+                (outs,) = _on_the_host([functools.partial(_observed, primitive, sample)])((args,))
+            return [o for o in outs if is_inexact(o)]
 
         direction: list[NDArray | None] = [None] * len(wide)
         for position, t in zip(positions, ts, strict=True):
-            direction[position] = t
-        wants = directional_derivative(reference, wide, direction)
+            direction[position] = widened(t)
+        with enable_x64(True):
+            wants = directional_derivative(reference, list(map(widened, wide)), direction)
+        tolerance = max(sample.derivative_tolerance, floats.derivative)
         for got, want in zip(tangents, wants, strict=True):
-            if wrong := far(got, want, sample.derivative_tolerance):
+            if wrong := far(got, want, tolerance):
                 yield f"{sample}: jvp: {wrong}"
         for position, cotangent in zip(positions, cotangents, strict=True):
             if cotangent.shape != wide[position].shape or cotangent.dtype != wide[position].dtype:
@@ -270,9 +332,8 @@ def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterab
                     f"{sample}: vjp: the cotangent of argument {position} is "
                     f"{cotangent.dtype}{list(cotangent.shape)}"
                 )
-        forward, reverse = inner(cts, tangents), inner(cotangents, ts)
-        if not np.isclose(forward, reverse, rtol=1e-9, atol=1e-9):
-            yield f"{sample}: vjp is not the adjoint of jvp: {reverse} instead of {forward}"
+        if wrong := _apart((cts, tangents), (cotangents, ts), floats.law):
+            yield f"{sample}: vjp is not the adjoint of jvp: {wrong}"
         for name, group, first in (
             ("jvp of jvp", second, tangents),
             ("jvp of vjp", second_reverse, cotangents),
@@ -280,8 +341,38 @@ def derivatives_agree(primitive: Primitive, samples: Sequence[Sample]) -> Iterab
             # The numeric derivatives must be taken from the iterator also where none is compared.
             wants = [next(numeric) for _ in first]
             for got, want in zip(group, wants, strict=False):
-                if wrong := far(got, want, sample.derivative_tolerance):
+                if wrong := far(got, want, tolerance):
                     yield f"{sample}: {name}: {wrong}"
+
+
+def _on_the_host(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
+    """Several functions as `_program` takes them, by the references of their primitives."""
+
+    def run_all(arguments: Any) -> list[Any]:
+        return [f(*args) for f, args in zip(functions, arguments, strict=True)]
+
+    def run(arguments: Any) -> list[Any]:
+        arguments = pytree.map(widened, arguments)
+        closed, shapes = make_jaxpr(run_all, return_shape=True)(arguments)
+        consts = [np.asarray(c) for c in closed.consts]
+        flat = reference_of(closed.replace(consts=consts), pytree.leaves(arguments))
+        results: list[Any] = pytree.unflatten(pytree.structure(shapes), flat)
+        return results
+
+    return run
+
+
+def _observed(primitive: Primitive, sample: Sample, *args: Any) -> list[Any]:
+    return apply(primitive, sample, args)
+
+
+def _apart(left: tuple[Any, Any], right: tuple[Any, Any], tolerance: float) -> str:
+    """How two sums of products differ, in words; an empty string where they agree."""
+    got, want = inner(*right), inner(*left)
+    terms = sum(float(np.abs(widened(x) * widened(y)).sum()) for x, y in zip(*left, strict=True))
+    # Of sums of nothing and of small numbers, what is off by little is not wrong.
+    close = got == want or abs(got - want) <= tolerance * (1 + terms)
+    return "" if close else f"{got} instead of {want}"
 
 
 def _derivatives(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
@@ -310,16 +401,18 @@ def _derivatives(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
 
 
 @_checked
-def transpose_is_adjoint(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+def transpose_is_adjoint(
+    primitive: Primitive, samples: Sequence[Sample], floats: Floats
+) -> Iterable[str]:
     """<ct, f(t) - f(0)> equals <transposed f(ct), t> in the linear arguments of a sample."""
-    chosen = [s for s in _valid(samples) if s.linear]
+    chosen = [floats.exact(s) for s in _valid(samples) if s.linear]
     if not chosen:
         return
     generator = np.random.default_rng(1)
     functions: list[Any] = []
     arguments: list[Any] = []
     for sample in chosen:
-        wide = tuple(map(widened, sample.arrays()))
+        wide = tuple(map(floats.cast, sample.arrays()))
         outs = expected(primitive, sample, wide)
         cts = tuple(random_like(o, generator) for o in outs)
         ts = tuple(random_like(wide[p], generator) for p in sample.linear)
@@ -335,9 +428,9 @@ def transpose_is_adjoint(primitive: Primitive, samples: Sequence[Sample]) -> Ite
                     f"{sample}: the cotangent of argument {position} is "
                     f"{cotangent.dtype}{list(cotangent.shape)}"
                 )
-        forward, reverse = inner(cts, outs) - inner(cts, zeros), inner(cotangents, ts)
-        if not np.isclose(forward, reverse, rtol=1e-10, atol=1e-10):
-            yield f"{sample}: in arguments {sample.linear}: {reverse} instead of {forward}"
+        changes = [widened(o) - widened(z) for o, z in zip(outs, zeros, strict=True)]
+        if wrong := _apart((cts, changes), (cotangents, ts), floats.law / 10):
+            yield f"{sample}: in arguments {sample.linear}: {wrong}"
 
 
 def _transposed(primitive: Primitive, sample: Sample) -> Callable[..., Any]:
@@ -410,11 +503,13 @@ def _mapped(primitive: Primitive, sample: Sample, dims: tuple[int | None, ...]) 
 
 
 @_checked
-def transformations_commute(primitive: Primitive, samples: Sequence[Sample]) -> Iterable[str]:
+def transformations_commute(
+    primitive: Primitive, samples: Sequence[Sample], floats: Floats
+) -> Iterable[str]:
     """jvp of vmap equals vmap of jvp, and vjp under vmap is the adjoint of both."""
     chosen = [
         (s, w)
-        for s, w in smooth_samples(samples)
+        for s, w in smooth_samples(samples, floats)
         if s.differentiable_positions() and s.batched != ()
     ][:2]
     if not chosen:
@@ -439,11 +534,10 @@ def transformations_commute(primitive: Primitive, samples: Sequence[Sample]) -> 
         chosen, arguments, _together(functions, arguments), strict=False
     ):
         for a, b in zip(inside, outside, strict=True):
-            if wrong := far(a, np.asarray(b), 1e-10):
+            if wrong := far(a, np.asarray(b), floats.law / 10):
                 yield f"{sample}: vmap of jvp is not jvp of vmap: {wrong}"
-        forward, reverse = inner(cts, inside), inner(cotangents, ts)
-        if not np.isclose(forward, reverse, rtol=1e-9, atol=1e-9):
-            yield f"{sample}: vmap of vjp is not the adjoint: {reverse} instead of {forward}"
+        if wrong := _apart((cts, inside), (cotangents, ts), floats.law):
+            yield f"{sample}: vmap of vjp is not the adjoint: {wrong}"
 
 
 def _both_orders(primitive: Primitive, sample: Sample, dims: tuple[int | None, ...]) -> Any:

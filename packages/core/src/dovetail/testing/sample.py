@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from dovetail.core.ir.walk import all_jaxprs, jaxprs_in_params
+from dovetail.core.ops.dot_algorithms import DotAlgorithmPreset
+from dovetail.core.trace.primitive import Primitive
+from dovetail.testing.keys import aval_of_sample
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -17,6 +22,8 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = (*(np.dtype(f"float{n}") for n in (32, 64, 16)), bfloat16)
 COMPLEXES = (np.dtype(np.complex64), np.dtype(np.complex128))
 BOOLS = (np.dtype(bool),)
+#: Backends have them if they have floats of 64 bits: see `dovetail.testing.capabilities`.
+INTEGERS_OF_64_BITS = frozenset({SIGNED[3], UNSIGNED[3]})
 ALL_DTYPES = BOOLS + INTEGERS + FLOATS + COMPLEXES
 
 
@@ -146,21 +153,66 @@ def rejected(sample: Sample, dtypes: Iterable[Any], *positions: int) -> list[Sam
 
 
 def supported(samples: Iterable[Sample], capabilities: frozenset[str]) -> list[Sample]:
-    """The samples for which a backend has the dtypes and the abilities.
+    """The samples whose arguments a backend can hold, and for which it has the abilities.
 
     Args:
         samples: of any dtypes.
         capabilities: of the backend: ``float64``, ``complex``, and what samples need.
     """
-    wide = {np.dtype(np.float64), np.dtype(np.complex128)}
-    refused: set[np.dtype[Any]] = set()
-    if "float64" not in capabilities:
-        refused |= wide
-    if "complex" not in capabilities:
-        refused |= set(COMPLEXES)
+    refused = _refused(capabilities) - INTEGERS_OF_64_BITS
     return [
         s
         for s in samples
         if not refused & {a.dtype for a in s.arrays()}
         and (s.needs is None or s.needs in capabilities)
     ]
+
+
+def runnable(
+    primitive: Primitive, samples: Iterable[Sample], capabilities: frozenset[str]
+) -> list[Sample]:
+    """The samples of a primitive that a backend has every dtype for.
+
+    That is those of the arguments, of the results, and of what parameters ask for: a complex number
+    is made of real ones, too, and a product may be summed in more bits than its operands have.
+    """
+    refused = _refused(capabilities)
+    kept = supported(samples, capabilities)
+    if not refused:
+        return kept
+    return [s for s in kept if not any(d in refused for d in _dtypes(primitive, s))]
+
+
+def _refused(capabilities: frozenset[str]) -> frozenset[np.dtype[Any]]:
+    """The dtypes that a backend does not have."""
+    refused: frozenset[np.dtype[Any]] = frozenset()
+    if "float64" not in capabilities:
+        refused |= INTEGERS_OF_64_BITS | {np.dtype(np.float64), np.dtype(np.complex128)}
+    if "complex" not in capabilities:
+        refused |= frozenset(COMPLEXES)
+    return refused
+
+
+def _dtypes(primitive: Primitive, sample: Sample) -> Iterator[Any]:
+    """The dtypes that a sample is about; the results', which cost most, come last."""
+    yield from (a.dtype for a in sample.arrays())
+    for value in sample.params.values():
+        yield from _dtypes_in(value)
+    for jaxpr in jaxprs_in_params(sample.params):
+        for inner in all_jaxprs(jaxpr):
+            for var in (*inner.invars, *(v for e in inner.eqns for v in e.outvars)):
+                yield var.aval.dtype
+    if sample.raises is None:
+        out = primitive.abstract(*map(aval_of_sample, sample.arrays()), **sample.params)
+        yield from (o.dtype for o in (out if primitive.multiple_results else [out]))
+
+
+def _dtypes_in(value: Any) -> Iterator[Any]:
+    """The dtypes in a parameter."""
+    if isinstance(value, np.dtype):
+        yield value
+    elif isinstance(value, DotAlgorithmPreset):
+        yield from map(np.dtype, filter(None, [value.accumulation_type]))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _dtypes_in(item)
