@@ -18,7 +18,7 @@ from dovetail.testing import Sample, across_dtypes
 from dovetail.testing.capabilities import CAPABILITIES, unknown_capabilities
 from dovetail.testing.collection import SUITES
 from dovetail.testing.coverage import TESTED_BY
-from dovetail.testing.expected_failures import ExpectedFailure
+from dovetail.testing.expected_failures import ExpectedFailure, read_expected_failures
 from dovetail.testing.levels import ESSENTIAL, LEVELS, in_order
 from dovetail.testing.sample import ALL_DTYPES, supported
 from dovetail.testing.samples import all_samples, defined_primitives
@@ -149,6 +149,15 @@ def test_wrong_files_of_expected_failures(tmp_path, text, message):
     answer = run("--dovetail-platform=cpu", f"--dovetail-xfails={file}", "-k=tokens_order")
     assert answer.returncode == pytest.ExitCode.USAGE_ERROR, answer.stdout
     assert message in answer.stderr
+
+
+@pytest.mark.parametrize("between", ["  # ", "\t# ", "\t\t#", " #"])
+def test_reasons_stand_behind_white_space(tmp_path, between):
+    file = tmp_path / "xfails.txt"
+    file.write_text(f"crashes: test_a[x#1]{between}it has #1 # and #2 \n")
+    (found,) = read_expected_failures(file)
+    assert (found.pattern, found.reason) == ("test_a[x#1]", "it has #1 # and #2")
+    assert found.crashes
 
 
 def test_a_report_into_a_folder_that_is_not_there(tmp_path):

@@ -62,10 +62,11 @@ def read_expected_failures(path: Path) -> list[ExpectedFailure]:
     found: dict[str, ExpectedFailure] = {}
     for number, line in _lines(path):
         place = f"{path}:{number}"
-        pattern, mark, reason = line.partition(" #")
+        pattern, *reasons = re.split(r"\s#", line, maxsplit=1)
+        reason = "".join(reasons).strip()
         crashes = pattern.startswith(_CRASHES)
         pattern = pattern.removeprefix(_CRASHES).strip()
-        if not mark or not reason.strip():
+        if not reason:
             raise ExpectedFailuresError(
                 f"{place}: {pattern!r} has no reason; write it behind the pattern: "
                 f"{pattern}  # why it fails"
@@ -74,7 +75,7 @@ def read_expected_failures(path: Path) -> list[ExpectedFailure]:
             raise ExpectedFailuresError(
                 f"{place}: {pattern!r} stands in {found[pattern].place} already"
             )
-        found[pattern] = ExpectedFailure(pattern, reason.strip(), crashes, place)
+        found[pattern] = ExpectedFailure(pattern, reason, crashes, place)
     return list(found.values())
 
 
