@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +17,48 @@ from dovetail.core.plugins.foreign import CAPABILITIES, VARIABLE, is_pjrt_librar
 from dovetail.core.plugins.manager import PluginManager
 
 RAISES = "raise AssertionError('executed')\n"
+
+
+def elf(bits, order, symbols):
+    """A file with the parts of a library for Linux that tell what it gives.
+
+    Args:
+        bits: 32 or 64.
+        order: "<" or ">", the order of bytes.
+        symbols: names, and the numbers of the sections that define them.
+    """
+    word = {32: "I", 64: "Q"}[bits]
+    names = b"\0" + b"".join(name + b"\0" for name, _ in symbols)
+    table = b""
+    for name, section in [(b"", 0), *symbols]:
+        place = names.index(name + b"\0")
+        more = (0, 0, section, 0, 0) if bits == 64 else (0, 0, 0, 0, section)
+        table += struct.pack(f"{order}I" + ("BBHQQ" if bits == 64 else "IIBBH"), place, *more)
+    begin = 64
+    head = b"\x7fELF" + bytes([bits // 32, 1 if order == "<" else 2, 1]) + bytes(9)
+    head += struct.pack(f"{order}HHI{word * 3}", 3, 62, 1, 0, 0, begin + len(table) + len(names))
+    size = struct.calcsize(f"<II{word * 4}II{word * 2}")
+    head += struct.pack(f"{order}IHHHHHH", 0, len(head) + 16, 0, 0, size, 3, 0)
+    sections = [
+        (0, 0, 0, 0),
+        (11, begin, len(table), 2),
+        (3, begin + len(table), len(names), 0),
+    ]
+    return (
+        head.ljust(begin, b"\0")
+        + table
+        + names
+        + b"".join(
+            struct.pack(f"{order}II{word * 4}II{word * 2}", 0, kind, 2, 0, *place, 0, 1, 0)
+            for kind, *place in sections
+        )
+    )
+
+
+CONTENTS = {
+    ".so": elf(64, "<", [(b"GetPjrtApi", 5)]),
+    ".dylib": b"\xcf\xfa\xed\xfe...\0_GetPjrtApi\0...",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +87,8 @@ def wheel(install):
         (folder / "__init__.py").write_text(RAISES)
         for library in libraries:
             (folder / library).parent.mkdir(exist_ok=True)
-            (folder / library).write_bytes(b"\x7fELF...\0GetPjrtApi\0...")
-        (folder / "kernels.so").write_bytes(b"\x7fELF...\0PyInit_kernels\0...")
+            (folder / library).write_bytes(CONTENTS[Path(library).suffix])
+        (folder / "kernels.so").write_bytes(elf(64, "<", [(b"PyInit_kernels", 5)]))
         install(f"{name}-wheel", {name: value}, {}, group=group)
         return folder
 
@@ -86,7 +130,7 @@ def test_what_holds_no_library_is_nothing(wheel, install, value):
     folder = wheel("board", "acme_board")
     (folder / "entry.py").write_text("")
     (install.folder / "acme_single.py").write_text(RAISES)
-    (install.folder / "stray.so").write_bytes(b"\0GetPjrtApi\0")
+    (install.folder / "stray.so").write_bytes(CONTENTS[".so"])
     install("other", {"nothing": value}, {}, group="jax_plugins")
     manager = PluginManager()
     assert manager.foreign().unused["nothing"] == f"{value} holds no PJRT library"
@@ -246,16 +290,81 @@ def test_the_variable_comes_before_wheels(monkeypatch, tmp_path, wheel):
 # --------------------------------------------------------------------------- reading libraries
 
 
-def test_real_libraries(xla_cpu, compiler, tmp_path):
+SOURCES = {
+    # what a library is made of, then whether it gives the function
+    "gives it": ("void *GetPjrtApi(void) { return 0; }", True),
+    # The linker keeps one name within the other.
+    "gives another whose name ends so": (
+        "void *GetPjrtApi(void) { return 0; } void *AcmeGetPjrtApi(void) { return 0; }",
+        True,
+    ),
+    "gives only the other": ("void *AcmeGetPjrtApi(void) { return 0; }", False),
+    "gives one that begins so": ("void *GetPjrtApiOfAcme(void) { return 0; }", False),
+    "asks for it": ("void *GetPjrtApi(void); void *f(void) { return GetPjrtApi(); }", False),
+    "holds its name": (
+        'void *dlsym(void *, const char *); void *f(void) { return dlsym(0, "GetPjrtApi"); }',
+        False,
+    ),
+    "keeps it to itself": (
+        '__attribute__((visibility("hidden"))) void *GetPjrtApi(void) { return 0; }',
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_libraries_that_give_the_function(compiler, tmp_path, case):
+    text, expected = SOURCES[case]
+    (tmp_path / "source.c").write_text(text)
+    library = compiler(f"gives_{list(SOURCES).index(case)}", tmp_path / "source.c")
+    assert is_pjrt_library(str(library)) is expected
+    # As whoever opens it finds, which for one that asks for it is nothing at all.
+    given = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).GetPjrtApi"
+    opened = subprocess.run([sys.executable, "-c", given, library], capture_output=True)
+    assert (opened.returncode == 0) is expected
+
+
+def test_a_real_library(xla_cpu):
     assert is_pjrt_library(str(xla_cpu))
-    (tmp_path / "asks.c").write_text(
-        'void *dlsym(void *, const char *); void *f(void) { return dlsym(0, "GetPjrtApi"); }'
-    )
-    # It holds the text of the name, and gives no function of that name.
-    assert not is_pjrt_library(str(compiler("asks", tmp_path / "asks.c")))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 100])
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(
+    ("symbols", "expected"),
+    [
+        ([(b"GetPjrtApi", 5)], True),
+        ([(b"GetPjrtApi", 0)], False),
+        ([(b"f", 5), (b"AcmeGetPjrtApi", 5), (b"GetPjrtApi", 5)], True),
+        ([(b"f", 5), (b"AcmeGetPjrtApi", 5), (b"GetPjrtApi", 0)], False),
+        ([(b"AcmeGetPjrtApi", 5)], False),
+        ([(b"GetPjrtApi2", 5)], False),
+        ([], False),
+    ],
+)
+def test_libraries_of_other_machines(tmp_path, bits, order, symbols, expected):
+    file = tmp_path / "library.so"
+    file.write_bytes(elf(bits, order, symbols))
+    assert is_pjrt_library(str(file)) is expected
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_damaged_library_is_at_most_none(tmp_path, bits):
+    """Cut off anywhere, and with any byte of its header and of its sections changed."""
+    whole = elf(bits, "<", [(b"GetPjrtApi", 5)])
+    file = tmp_path / "library.so"
+    for length in range(len(whole) - 64):  # what is read of the last section is cut off
+        file.write_bytes(whole[:length])
+        assert not is_pjrt_library(str(file))
+    for place in range(len(whole)):
+        for value in (0, 1, 0x7F, 0xFF):
+            file.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            assert is_pjrt_library(str(file)) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 100]
+)
 def test_damaged_files_are_no_libraries(tmp_path, content):
     file = tmp_path / "damaged.so"
     file.write_bytes(content)

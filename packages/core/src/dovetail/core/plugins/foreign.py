@@ -191,16 +191,42 @@ def _locations(spec: ModuleSpec | None) -> list[str]:
     return list(spec.submodule_search_locations)
 
 
-_SYMBOL: Final = b"\0GetPjrtApi\0"
-_ELF_64: Final = b"\x7fELF\x02\x01"
-_STRING_TABLE: Final = 3
-_IN_MEMORY: Final = 2
+_SYMBOL: Final = b"GetPjrtApi\0"
+_ELF: Final = b"\x7fELF"
+_DYNAMIC_SYMBOLS: Final = 11
+_UNDEFINED: Final = 0
+_DAMAGED: Final = (struct.error, OverflowError, IndexError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where what is looked for stands in ELF files of one width.
+
+    Attributes:
+        sections: where the header says where the table of sections is.
+        sizes: where it says how large an entry is, and how many there are.
+        section: an entry's kind, offset, length, and the number of the section that it refers to.
+        symbol: a symbol's name, as an offset in the table of names, and the number of its section.
+    """
+
+    sections: tuple[str, int]
+    sizes: int
+    section: str
+    symbol: str
+
+
+_LAYOUTS: Final[Mapping[int, _Layout]] = {
+    1: _Layout(("I", 32), 46, "4xI8xIII", "I10xH"),
+    2: _Layout(("Q", 40), 58, "4xI16xQQI", "I2xH16x"),
+}
 
 
 def is_pjrt_library(path: str) -> bool:
-    """Whether a file holds the name of the function that a PJRT library gives; nothing is run.
+    """Whether a file gives the function that a PJRT library has; nothing is run.
 
-    Of a large library for Linux a few pages are read.
+    Of a large library for Linux a few pages are read: those of the table of what it gives and asks
+    for, and of the names in that table; one without a table of sections is none. Of libraries for
+    other systems only the name is looked for.
     """
     import mmap  # deferred: most processes look at no library
 
@@ -209,27 +235,51 @@ def is_pjrt_library(path: str) -> bool:
             open(path, "rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
-            tables = _elf_string_tables(data) if data[:6] == _ELF_64 else []
-            if tables:
-                return any(data.find(_SYMBOL, start, end) >= 0 for start, end in tables)
-            # On macOS names begin with an underscore; on Windows the table is like ELF's.
-            return data.find(_SYMBOL[1:]) >= 0
-    except (OSError, ValueError, OverflowError, struct.error):  # no file, empty, or damaged
+            if data[:4] == _ELF:
+                return _elf_gives(data, _SYMBOL)
+            return data.find(_SYMBOL) >= 0
+    except (OSError, ValueError, *_DAMAGED):  # no file, an empty one, a damaged one
         return False
 
 
-def _elf_string_tables(data: mmap.mmap) -> list[tuple[int, int]]:
-    """Begin and end of the tables of names that the dynamic linker reads."""
-    (sections,) = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
-    found = []
-    for number in range(count if sections else 0):
-        _, kind, flags, _, offset, length = struct.unpack_from(
-            "<IIQQQQ", data, sections + number * size
+def _elf_gives(data: mmap.mmap, symbol: bytes) -> bool:
+    """Whether a library for Linux defines a symbol that others can ask it for.
+
+    Args:
+        data: the file.
+        symbol: the name, with the zero at its end.
+
+    Raises:
+        struct.error, OverflowError, IndexError: the file is damaged.
+    """
+    layout, order = _LAYOUTS.get(data[4]), {1: "<", 2: ">"}.get(data[5])
+    if layout is None or order is None:
+        return False
+    form, place = layout.sections
+    (table,) = struct.unpack_from(order + form, data, place)
+    size, count = struct.unpack_from(order + "HH", data, layout.sizes)
+    for number in range(count):
+        kind, start, length, names = struct.unpack_from(
+            order + layout.section, data, table + number * size
         )
-        if kind == _STRING_TABLE and flags & _IN_MEMORY:
-            found.append((offset, offset + length))
-    return found
+        if kind != _DYNAMIC_SYMBOLS or names >= count:
+            continue
+        _, first, extent, _ = struct.unpack_from(order + layout.section, data, table + names * size)
+        # Linkers keep a name that ends another one in that one's place.
+        offsets = set(_found(data, symbol, first, first + extent))
+        symbols = data[start : start + length] if offsets else b""
+        for offset, defined_in in struct.iter_unpack(order + layout.symbol, symbols):
+            if offset in offsets and defined_in != _UNDEFINED:
+                return True
+    return False
+
+
+def _found(data: mmap.mmap, text: bytes, start: int, end: int) -> Iterator[int]:
+    """Where a text begins in a part of a file, counted from the part's start."""
+    place = data.find(text, start, end)
+    while place >= 0:
+        yield place - start
+        place = data.find(text, place + 1, end)
 
 
 # -------------------------------------------------------------------------------- the variable
