@@ -221,3 +221,84 @@ def test_custom_calls_reach_the_plugin(answer_of, compiler, xla_cpu):
     refused, result = answer_of(FFI, str(xla_cpu), str(handler))
     assert "takes no handlers of custom calls with the stages execute, prepare" in refused
     assert result == [0.0, 3.0, 6.0]
+
+
+OPTIONS = """
+import json, sys
+from dovetail.errors import BackendUnavailableError
+from dovetail.experimental.topologies import get_topology_desc
+from dovetail.extend.pjrt import PjrtError, load_plugin
+
+plugin = load_plugin("xla_cpu_pjrt", sys.argv[1])
+said = []
+for text in sys.argv[2:]:
+    options = eval(text)
+    answers = []
+    for make in (
+        lambda: plugin.make_client(options),
+        lambda: plugin.topology_devices("x", **options),
+        lambda: get_topology_desc("x", platform="xla_cpu_pjrt", **options),
+    ):
+        try:
+            make()
+            answers.append("")
+        except (PjrtError, BackendUnavailableError, TypeError) as error:
+            answers.append(str(error).encode(errors="replace").decode())
+    said.append(answers)
+for name in ("\\ud800", 3):
+    try:
+        plugin.topology_devices(name)
+    except PjrtError as error:
+        said.append(str(error))
+print(json.dumps(said))
+"""
+
+TAKEN = (
+    *("{}", "{'a': -2**63}", "{'a': 2**63 - 1}", "{'a': True}", "{'a': 1.5}", "{'a': '\u00e9'}"),
+    *("{'a': []}", "{'a': [1, 2]}", "{'a': (1, 2)}", "{'\u00e9': 1}"),
+    # Names that parameters have.
+    *("{'name': 'y'}", "{'self': 1}", "{'options': 1}", "{'c_api': 1}"),
+)
+REFUSED = {
+    "{1: 2}": "is named 1: give a str",
+    "{'\\ud800': 2}": "is named '\\ud800': give a str that can be written as UTF-8",
+    "{'a': '\\ud800'}": "the option a of the PJRT plug-in 'xla_cpu_pjrt' is '\\ud800': give a bool",
+    "{'a': 2**63}": "is 9223372036854775808: give a bool, int, float, str or a list of ints, where",
+    "{'a': -2**63 - 1}": "is -9223372036854775809: give a bool",
+    "{'a': [1, 2**63]}": "is [1, 9223372036854775808]: give a bool",
+    "{'a': [1, 0.5]}": "is [1, 0.5]: give a bool",
+    "{'a': None}": "is None: give a bool",
+    "{'a': b'b'}": "is b'b': give a bool",
+    "{'a': {}}": "is {}: give a bool",
+}
+
+
+@pytest.fixture(scope="module")
+def answers(answer_of, xla_cpu) -> dict[str, list[str]]:
+    """What is said about options of a client, of a topology, and of a user's topology."""
+    options = [*TAKEN, *REFUSED]
+    said = answer_of(OPTIONS, str(xla_cpu), *options)
+    return {**dict(zip(options, said, strict=False)), "names": said[len(options) :]}
+
+
+@pytest.mark.parametrize("options", TAKEN)
+def test_options_that_reach_the_plugin(answers, options):
+    """It knows none of them for a client, and has no topologies: so it says itself."""
+    client, *topologies = answers[options]
+    assert client == ""
+    assert all("UNIMPLEMENTED: Topology not supported" in text for text in topologies)
+
+
+@pytest.mark.parametrize("options", REFUSED)
+def test_options_that_no_plugin_takes(answers, options):
+    client, *topologies = answers[options]
+    keywords = not options.startswith("{1")  # others Python refuses itself
+    for text in (client, *(topologies if keywords else ())):
+        assert REFUSED[options] in text
+        assert "\n" not in text
+
+
+def test_names_of_topologies_that_are_no_text(answers):
+    for text in answers["names"]:
+        assert "give a str that can be written as UTF-8" in text
+    assert len(answers["names"]) == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from dovetail.core.base.bindings import JaxRuntimeError, load_pjrt_plugin, xla_client
+from dovetail.core.base.bindings import JaxRuntimeError, _jax, load_pjrt_plugin, xla_client
 from dovetail.core.runtime.client_libraries import note_library
 from dovetail.core.runtime.pjrt_api import (
     STAGES,
@@ -52,19 +52,15 @@ class Plugin:
         """Create a client, jaxlib's own, on the plug-in.
 
         Args:
-            options: The plug-in's options: numbers, strings, booleans and lists of integers. Many
-                plug-ins refuse names that they do not know.
+            options: The plug-in's options: numbers, strings, booleans and lists of integers, where
+                integers have 64 bits. Many plug-ins refuse names that they do not know.
 
         Raises:
             PjrtError: The plug-in cannot make one (no device is there, say), does not know an
-                option, or reads no version of StableHLO that this jaxlib writes.
+                option, or reads no version of StableHLO that this jaxlib writes; or an option is
+                of a kind that no plug-in takes.
         """
-        for name, value in options.items():
-            if not _is_option(value):
-                raise PjrtError(
-                    f"the option {name} of the PJRT plug-in {self.name!r} is {value!r}: give a "
-                    "bool, int, float, str or a list of ints"
-                )
+        self._check_options(options)
         try:
             client = xla_client.make_c_api_client(self.name, dict(options))
         except JaxRuntimeError as error:
@@ -81,6 +77,21 @@ class Plugin:
         version = f"{self.library.name} {file.st_size} {_dotted(self.api_version)}"
         note_library(client, version, f"{file.st_mtime_ns} {sorted(options.items())}")
         return client
+
+    def _check_options(self, options: Mapping[str, object]) -> None:
+        """Refuse what the C API has no type for: jaxlib would drop it, or speak of signatures."""
+        for name, value in options.items():
+            if not _is_text(name):
+                raise PjrtError(
+                    f"an option of the PJRT plug-in {self.name!r} is named {name!r}: give a str "
+                    "that can be written as UTF-8"
+                )
+            if not _is_option(value):
+                raise PjrtError(
+                    f"the option {name} of the PJRT plug-in {self.name!r} is {value!r}: give a "
+                    "bool, int, float, str or a list of ints, where ints have 64 bits and a str "
+                    "can be written as UTF-8"
+                )
 
     def _check_stablehlo(self, client: Any) -> None:
         """Refuse a plug-in that reads no StableHLO which this jaxlib writes."""
@@ -136,24 +147,33 @@ class Plugin:
         addresses = {stage: capsule_address(capsule) for stage, capsule in capsules.items()}
         register_handler(self._api, name, addresses, platform, traits)
 
-    def topology_devices(self, name: str = "", **options: object) -> list[Any]:
+    def topology_devices(self, name: str = "", /, **options: object) -> list[Any]:
         """Devices of hardware that need not be here; programs can be compiled for them.
 
         Args:
-            name: The plug-in's name for the hardware, such as ``"v5e:2x2"``.
-            **options: The plug-in's options for it.
+            name: The plug-in's name for the hardware, such as ``"v5e:2x2"``. It is given by its
+                place, since an option may be called "name".
+            **options: The plug-in's options for it: of the kinds that `make_client` takes.
 
         Returns:
             Devices whose client compiles and does nothing else.
 
         Raises:
-            PjrtError: The plug-in does not know the hardware, or cannot compile ahead of time.
+            PjrtError: The plug-in does not know the hardware, or cannot compile ahead of time; or
+                an option is of a kind that no plug-in takes.
         """
+        shown = f" {name!r}" if name else ""
+        if not _is_text(name):
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} has no topology{shown}: give a str that can be "
+                "written as UTF-8"
+            )
+        self._check_options(options)
         try:
-            topology = xla_client.make_c_api_device_topology(self.capsule, name, **options)
+            # Not by `make_c_api_device_topology`, whose own parameters options could be named like.
+            topology = _jax.get_c_api_topology(self.capsule, name, dict(options))
             return list(topology._make_compile_only_devices())
         except (JaxRuntimeError, TypeError, ValueError) as error:
-            shown = f" {name!r}" if name else ""
             raise PjrtError(
                 f"the PJRT plug-in {self.name!r} ({self.library}) has no topology{shown}: {error}"
             ) from error
@@ -198,8 +218,23 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> Plugin:
 def _is_option(value: object) -> bool:
     """Whether the C API has a type for an option's value."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return all(isinstance(item, int) for item in value)
-    return isinstance(value, bool | int | float | str)
+        return all(map(_is_integer, value))
+    return isinstance(value, float) or _is_integer(value) or _is_text(value)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and -(2**63) <= value < 2**63
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is text that C++ can be given: half a surrogate pair has no UTF-8."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _version(client: Any, attribute: str) -> tuple[int, ...]:
