@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import re
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -154,6 +158,103 @@ def test_a_description(acme: Acme) -> None:
     odd = topologies.get_topology_desc("large", "acme", bounds={1})  # has no hash
     assert odd is not topologies.get_topology_desc("large", "acme", bounds={1})
     assert topologies.get_topology_desc(platform="acme").devices[0].device_kind == "Acme small"
+
+
+ALIKE: dict[str, tuple[Any, Any, bool]] = {
+    # two values of an option, and whether they ask for one description
+    "lists": ([1, [2]], [1, [2]], True),
+    "list and tuple": ([1, 2], (1, 2), True),
+    "dicts in another order": ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+    "keys of several types": ({1: 2, "a": 3}, {"a": 3, 1: 2}, True),
+    "one and true": (1, True, False),
+    "one and one": (1, 1.0, False),
+    "keys that are equal": ({1: 2}, {True: 2}, False),
+    "empty containers": ({}, [], False),
+    "dict and its items": ({"a": 1}, [("a", 1)], False),
+    "an empty list and an empty str": ([], "", False),
+    "without a hash": ({1, 2}, {1, 2}, False),
+    "without a hash within": ([{1, 2}], [{1, 2}], False),
+}
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("case", ALIKE)
+def test_descriptions_that_are_one(case: str) -> None:
+    first, second, alike = ALIKE[case]
+    one = topologies.get_topology_desc("small", "acme", bounds=first)
+    assert (topologies.get_topology_desc("small", "acme", bounds=second) is one) is alike
+
+
+def test_descriptions_that_are_not_kept_are_forgotten(acme: Acme) -> None:
+    before = len(clients._origins)
+    for _ in range(20):
+        topologies.get_topology_desc("small", "acme", bounds={1})
+    gc.collect()
+    assert len(acme.asked) == 20
+    assert len(clients._origins) == before
+
+
+def test_two_threads_get_one_description(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2)
+    ask = manager().topology
+
+    def ask_together(*arguments: Any) -> Any:
+        together.wait(timeout=60)  # neither has put anything in the table yet
+        return ask(*arguments)
+
+    monkeypatch.setattr(manager(), "topology", ask_together)
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(topologies.get_topology_desc("small", "acme")))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(acme.asked) == 2
+    assert found[0] is found[1]
+
+
+CLEARED = """
+import dovetail as dt
+from dovetail.core.runtime import clients
+from dovetail.experimental.topologies import get_topology_desc
+from dovetail.extend import BackendInfo, hookimpl, manager
+
+class Device:
+    id = process_index = 0
+    platform = device_kind = "driver's own name"
+    def __init__(self):
+        self.client = Client()
+
+class Client:
+    platform = "driver's own name"
+
+class Acme:
+    @hookimpl
+    def dovetail_backend_info(self):
+        return BackendInfo("acme", (1, 1), priority=-1)
+    @hookimpl
+    def dovetail_topology(self, platform, name, options):
+        return [Device()]
+
+manager().register(Acme(), "acme")
+device = get_topology_desc(platform="acme").devices[0]
+clients.clear_backends()
+again = get_topology_desc(platform="acme").devices[0]
+assert again is not device
+for each in (device, again):
+    assert clients.platform_of(each) == "acme"
+    try:
+        dt.device_put(1.0, each)
+    except dt.errors.BackendUnavailableError as error:
+        assert "is only compiled for" in str(error), error
+"""
+
+
+def test_devices_from_before_clear_backends_are_still_only_compiled_for() -> None:
+    subprocess.run([sys.executable, "-c", CLEARED], check=True, timeout=300)
 
 
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {

@@ -54,7 +54,8 @@ def get_topology_desc(
     memory that it needs; a program that needs more than there is is an error on TPUs. It cannot be
     called, and programs of several devices do not exist yet.
 
-    The same description is given for the same arguments.
+    The same description is given for the same arguments, if they can be hashed; lists and dicts
+    count as their elements.
 
     Args:
         topology_name: which hardware, as the platform's backend calls it: ``"v5e:2x2"`` on
@@ -90,13 +91,14 @@ def get_topology_desc(
         if not isinstance(value, str) and not (value is None and argument == "platform"):
             raise TypeError(f"get_topology_desc: {argument} must be a string, got {value!r}")
     own = manager().canonical(clients.default_platform() if platform is None else platform)
-    key = (own, topology_name, _frozen(options))
     try:
+        key = (own, topology_name, _frozen(options))
         found = _known.get(key)
-    except TypeError:  # an option of a type that this backend alone knows
+    except TypeError:  # an option of a type that this backend alone knows, and that has no hash
         return _described(own, topology_name, options)
     if found is None:
-        found = _known[key] = _described(own, topology_name, options)
+        # Of two threads that ask at once, both get what the first has put there.
+        found = _known.setdefault(key, _described(own, topology_name, options))
     return found
 
 
@@ -109,9 +111,13 @@ def _described(platform: str, name: str, options: Mapping[str, Any]) -> Topology
 
 
 def _frozen(value: Any) -> Any:
-    """A value as a key: lists and dicts have no hash."""
+    """A value as a key: lists and dicts have no hash, and ``1`` equals ``True``.
+
+    Raises:
+        TypeError: something in it has no hash.
+    """
     if isinstance(value, Mapping):
-        return tuple(sorted((name, _frozen(item)) for name, item in value.items()))
+        return (dict, frozenset((_frozen(name), _frozen(item)) for name, item in value.items()))
     if isinstance(value, (list, tuple)):
-        return tuple(map(_frozen, value))
+        return (list, tuple(map(_frozen, value)))
     return (type(value), value)
