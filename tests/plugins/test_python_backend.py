@@ -94,6 +94,22 @@ def devices(example, register):
     return dt.devices("pair")
 
 
+def test_each_device_has_programs_of_its_own(example, register):
+    class Recording(example[1].Client):
+        def compile(self, request):
+            compiled_for.append(list(request.devices))
+            return super().compile(request)
+
+    compiled_for = []
+    client = Recording({"num_devices": 2})
+    register(backend("recording", client), "recording")
+    function = dt.jit(lambda x: x * 3 - 1)
+    both = dt.devices("recording")
+    for device in both:
+        assert function(dt.device_put(np.float32(2), device)).device is device
+    assert compiled_for == [[device] for device in both]
+
+
 def test_the_example_is_what_new_backend_writes(tmp_path):
     written = new_backend("numpy", tmp_path)
     own = {path.name: path.read_text() for path in EXAMPLE.rglob("*.py")}

@@ -140,13 +140,23 @@ def test_methods_and_attributes():
     assert f(np.float32(1), np.float32(2)).item() == 3
 
 
-@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("form", ["cold", "warm", "compiled"])
 @pytest.mark.parametrize("donated", [0, 1])
-def test_one_array_donated_and_used_twice(x, y, warm, donated):
+def test_one_array_donated_and_used_twice(x, y, form, donated):
     """XLA has words of its own for each of the two orders."""
     add = dt.jit(lax.add, donate_argnums=donated)
-    if warm:
+    if form == "warm":
         add(*(dt.device_put(np.ones((2, 3), np.float32)) for _ in range(2)))
+    if form == "compiled":
+        add = add.lower(x, x).compile()
     with pytest.raises(dt.errors.JaxRuntimeError, match="add was given one array twice, or two"):
         add(x, x)
     assert x.tolist() == [[1.0] * 3] * 2
+
+
+def test_arrays_donated_to_a_compiled_program_say_so(x, y):
+    add = dt.jit(lax.add, donate_argnums=1).lower(x, y).compile()
+    add(x, y)
+    with pytest.raises(dt.errors.DeletedArrayError, match="was donated to add at test_donation"):
+        y.tolist()
+    assert not x.is_deleted()

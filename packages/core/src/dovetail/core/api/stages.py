@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from dovetail.core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail.core.base import pytree
+from dovetail.core.base.bindings import JaxRuntimeError
 from dovetail.core.base.errors import BackendUnavailableError
 from dovetail.core.ir.avals import aval_of
 from dovetail.core.ir.jaxpr import ClosedJaxpr
 from dovetail.core.runtime import clients
 from dovetail.core.runtime.arguments import resolve_device
 from dovetail.core.runtime.compilation import serialized
+from dovetail.core.runtime.donation import raise_explained, retire_donated
 from dovetail.core.runtime.inspection import cost_of, hlo_of
 from dovetail.core.runtime.jit import Staged
 from dovetail.core.runtime.sharding import as_sharding, default_sharding
@@ -357,7 +360,15 @@ class Compiled(Stage):
                 f"the compiled program of {name} runs on {own}, but it got arguments that are "
                 f"committed to {other}"
             )
-        outs = self._program(staged.own(operands, references), committed, lambda i: staged.names[i])
+        try:
+            outs = self._program(
+                staged.own(operands, references), committed, lambda i: staged.names[i]
+            )
+        except (JaxRuntimeError, ValueError) as error:
+            raise_explained(error, name)
+            raise
+        if any(staged.donated):
+            retire_donated(compress(leaves, staged.donated), name)
         return staged.result(outs, references)
 
 

@@ -257,8 +257,9 @@ def pivots_from_one(
     Returns:
         The pivots, numbered from 0, and the permutation that they add up to.
     """
-    # deferred: few programs have such pivots
-    from dovetail.core.ops.linalg.lu import lu_pivots_to_permutation
+    from dovetail.core.ops.linalg.lu import (
+        lu_pivots_to_permutation,
+    )  # deferred: few programs have such pivots
 
     pivots = context.sub(pivots, context.constant(1, aval), aval)
     size = permutation.shape[-1]

@@ -217,7 +217,7 @@ def compile_options(
     merged = manager().compile_options(platform, asked, operations)
     ids = tuple([device.id for device in devices])
     if not is_pjrt(devices[0].client):
-        return merged, repr(sorted(merged.items())).encode()
+        return merged, repr((ids, sorted(merged.items()))).encode()
     result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
     return result
 

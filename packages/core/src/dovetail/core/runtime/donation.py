@@ -11,13 +11,32 @@ from dovetail.core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail.core.base.errors import DeletedArrayError
 from dovetail.core.runtime.array import Array, KeyArray, retire
 
-__all__ = ["donating", "retire_donated"]
+__all__ = ["donating", "raise_explained", "retire_donated"]
 
 # XLA's words where the first of the two arguments is donated, and where the second is.
 _GIVEN_TWICE: Final = (
     "previously donated in the same call",
     "Attempt to donate a buffer which is also used by the same call",
 )
+
+
+def raise_explained(error: Exception, name: str) -> None:
+    """Raise an error that says what to do, if XLA's is about an array that a call donates and also
+    uses.
+
+    Args:
+        error: The error.
+        name: The name of the function that was called.
+
+    Raises:
+        JaxRuntimeError: It is.
+    """
+    if any(words in str(error) for words in _GIVEN_TWICE):
+        raise JaxRuntimeError(
+            f"{name} was given one array twice, or two that share memory, and donates it: a "
+            "donated array must not be used for another argument of the same call. Pass a copy "
+            "for one of the two, with dovetail.numpy.copy(x)"
+        ) from None
 
 
 def retire_donated(values: Iterable[Any], name: str) -> None:
@@ -65,13 +84,8 @@ def donating(
         try:
             result = compiled(*args, **kwargs)
         except (JaxRuntimeError, ValueError) as error:
-            if not any(words in str(error) for words in _GIVEN_TWICE):
-                raise
-            raise JaxRuntimeError(
-                f"{name} was given one array twice, or two that share memory, and donates it: a "
-                "donated array must not be used for another argument of the same call. Pass a copy "
-                "for one of the two, with dovetail.numpy.copy(x)"
-            ) from None
+            raise_explained(error, name)
+            raise
         retire_donated([args[n] for n in numbers if n < len(args)], name)
         if names and kwargs:
             retire_donated([kwargs[n] for n in names if n in kwargs], name)
