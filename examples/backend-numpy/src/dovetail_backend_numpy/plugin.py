@@ -35,9 +35,9 @@ def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Any:
 
     Args:
         platform: `"numpy"`.
-        options: `num_devices` (int, default 1): how many devices; `fallback` (str, default that
-            of the environment variable `NUMPY_FALLBACK`, or none): the platform that computes
-            operations for which there is no rule.
+        options: `num_devices` (int, default that of the environment variable `NUMPY_NUM_DEVICES`,
+            or 1): how many devices; `fallback` (str, default that of `NUMPY_FALLBACK`, or none):
+            the platform that computes operations for which there is no rule.
     """
     from dovetail_backend_numpy.runtime import Client  # deferred: loads NumPy
 

@@ -109,7 +109,8 @@ class Client:
     """All devices of a process.
 
     Args:
-        options: `num_devices` and `fallback`, each of them optional.
+        options: `num_devices` and `fallback`, each of them optional; what is left out is taken from
+            the environment variables `NUMPY_NUM_DEVICES` and `NUMPY_FALLBACK`.
 
     Raises:
         TypeError: an option is unknown or of the wrong type.
@@ -123,7 +124,8 @@ class Client:
         if unknown:
             known = ", ".join(OPTIONS)
             raise TypeError(f"the numpy backend has no option {unknown[0]}; it has {known}")
-        count = options.get("num_devices", 1)
+        named = os.environ.get("NUMPY_NUM_DEVICES", "1")
+        count = options.get("num_devices", int(named) if named.isdecimal() else named)
         if type(count) is not int:
             raise TypeError(f"numpy option num_devices must be an int, got {count!r}")
         if count < 1:
