@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ from dovetail.testing.expected_failures import ExpectedFailure, read_expected_fa
 from dovetail.testing.levels import ESSENTIAL, LEVELS, in_order
 from dovetail.testing.sample import ALL_DTYPES, supported
 from dovetail.testing.samples import all_samples, defined_primitives
+
+GUIDE = Path(__file__).parents[2] / "docs" / "write-a-backend.md"
 
 
 def run(*options: str, suites: str = "dovetail.testing.suites") -> subprocess.CompletedProcess[str]:
@@ -202,6 +206,9 @@ def test_every_primitive_is_covered():
 def test_capabilities_are_documented():
     text = BackendInfo.__doc__ or ""
     assert [name for name in CAPABILITIES if f'"{name}"' not in text] == []
+    _, _, rest = GUIDE.read_text(encoding="utf-8").partition("| capability | the backend has |\n")
+    table = [line.split("|")[1] for line in rest.partition("\n\n")[0].splitlines()[1:]]
+    assert re.findall(r"`(\w+)`", "".join(table)) == sorted(CAPABILITIES)
     assert unknown_capabilities(["float64", "x-anything"]) == []
     assert unknown_capabilities(["float46"]) == [
         "unknown capability 'float46': did you mean 'float64'?"
