@@ -23,6 +23,7 @@ from dovetail.core.ops.threefry import threefry2x32_p
 from dovetail.experimental import io_callback
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.extend import primitives
+from dovetail_cuda.lowerings.kernels import prepare_lapack
 
 L = lax.linalg
 CALL = re.compile(r"stablehlo\.custom_call @(\S+?)\((.*?)\) \{(.*)\} : (.*)$")
@@ -398,6 +399,22 @@ def test_old_cusolver_leaves_eigenvalues_to_the_host(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("dovetail_cuda.lowerings.eigen.prepare_lapack", lambda: None)
     (call,) = calls_of(lambda x: L.eig(x, compute_left_eigenvectors=False), S(F4, 3, 3))
     assert call["target"] == "cuhybrid_eig_real"
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (L.eig, (prepare_lapack,)),
+        (lambda x: L.qr(x, pivoting=True), (prepare_lapack,)),
+        (L.cholesky, ()),
+    ],
+)
+def test_programs_that_need_lapack_say_so(
+    function: Callable[..., Any], expected: tuple[Callable[[], None], ...]
+) -> None:
+    """To whoever loads them as bytes, too: without it they end the process."""
+    lowered = dt.jit(lambda x: function(x)).lower(S(F4, 3, 3), lowering_platforms=("cuda",))
+    assert lowered._module.preparations == expected
 
 
 def test_programs_for_two_platforms_hold_the_rules_of_both() -> None:

@@ -272,7 +272,7 @@ def _eig_by_cusolver(
 def _eig_by_host(
     context: Any, x: Any, aval: Any, values: Any, left: bool, right: bool, magma: str
 ) -> tuple[list[Any], Any]:
-    prepare_lapack()
+    context.prepare(prepare_lapack)
     single = values.update(dtype=real_dtype(values.dtype))
     vectors = aval.update(dtype=values.dtype)
     is_real = aval.dtype.kind != "c"

@@ -18,9 +18,8 @@ _prepared = False
 def prepare_lapack() -> None:
     """Let kernels that compute on the host find LAPACK.
 
-    A program that runs one before that crashes the process. Rules do this, which are run also for
-    a program that is then found in the cache on disk. Where programs are lowered without being run
-    the plug-in's wheel need not be there.
+    A program that runs one before that crashes the process. Where programs are lowered without
+    being run the plug-in's wheel need not be there.
     """
     global _prepared
     with _lock:

@@ -134,7 +134,7 @@ def geqp3(context: Any, a: Any) -> Any:
     out, taus, order = context.avals_out
     if not out.size:
         return NotImplemented
-    prepare_lapack()
+    context.prepare(prepare_lapack)
     packed, columns, factors = kernel_call(
         context,
         "cuhybrid_geqp3",
