@@ -70,6 +70,12 @@ def test_a_stray_folder_of_the_same_name_does_not_join(tmp_path, file):
     assert answer.stdout.strip() == "2", answer.stderr
 
 
+def test_entries_of_the_path_that_are_no_text():
+    code = f"sys.path.insert(0, b'bytes')\nsys.path.insert(0, None)\n{USE}"
+    answer = _run(code, CORE, NUMPY)
+    assert answer.stdout.strip() == "2", answer.stderr
+
+
 @pytest.mark.parametrize(
     "use",
     [

@@ -312,6 +312,8 @@ def _joined_path(home: str) -> list[str]:
     """
     folders = [home]
     for entry in sys.path:
+        if not isinstance(entry, str):
+            continue  # Python passes over it, too
         folder = os.path.join(os.path.abspath(entry), "dovetail")
         if folder not in folders and os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
             folders.append(folder)

@@ -236,8 +236,8 @@ def dovetail_environment(platform: str) -> Mapping[str, str] | None:
 def dovetail_make_client(platform: str, options: Mapping[str, object]) -> Client | None:
     """Create the client of a platform. Required of every backend.
 
-    Called at most once for each platform and process, under the runtime's lock, after
-    `dovetail_probe` returned `""`.
+    Called at most once for each platform and process, under the lock of the plug-ins, after
+    `dovetail_probe` returned `""`. It must not wait for another thread that asks for devices.
 
     Args:
         platform: the platform to connect to.

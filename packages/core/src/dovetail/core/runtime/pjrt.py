@@ -138,10 +138,10 @@ class Plugin:
                 than the handler may also take it silently and not find it when it compiles.
         """
         capsules = handler if isinstance(handler, Mapping) else {"execute": handler}
-        unknown = sorted(set(capsules) - set(STAGES))
+        unknown = sorted(map(str, set(capsules) - set(STAGES)))
         if unknown or "execute" not in capsules:
             raise ValueError(
-                f"the stages of the custom call {name!r} are {sorted(capsules)}: give 'execute', "
+                f"the stages of the custom call {name!r} are {sorted(map(str, capsules))}: give 'execute', "
                 f"and others out of {', '.join(STAGES)}"
             )
         addresses = {stage: capsule_address(capsule) for stage, capsule in capsules.items()}
