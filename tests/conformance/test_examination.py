@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dovetail.extend import manager
 from dovetail.testing.examination import examine, hooks_of, run_module
+from dovetail.testing.suites import test_contract
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy" / "src"
 
@@ -176,6 +179,20 @@ def test_a_client_that_does_not_return_is_named(written):
     written(client="__import__('time').sleep(60)")
     with pytest.raises(TimeoutError, match=r"doctor --json did not return(.|\n)*in connect"):
         run_module("dovetail", "doctor", "--json", patience=5)
+
+
+def test_a_doctor_that_does_not_return_ends_the_session(monkeypatch):
+    """What waits in its process would wait in this one, too."""
+
+    def late(*words):
+        raise TimeoutError("dovetail_make_client did not return")
+
+    monkeypatch.setattr(test_contract, "run_module", late)
+    session = SimpleNamespace(shouldfail=False)
+    plugin, request = manager().load("cpu"), SimpleNamespace(session=session)
+    with pytest.raises(TimeoutError):
+        test_contract.test_doctor_lists_the_platform_as_ready(plugin, request)
+    assert session.shouldfail == "the doctor: dovetail_make_client did not return"
 
 
 def test_a_process_that_ends(written):
