@@ -1,8 +1,8 @@
 """The custom calls that programs for GPUs make: names, static arguments, layouts and types.
 
 What is expected here was read from the programs that JAX 0.10.2, 0.11.2 and 0.12.0.1 make for CUDA.
-Most of JAX's calls also have a frontend attribute ``num_batch_dims`` and a ``sdy.sharding_rule``, which
-tell XLA how to divide batches among devices. Ours have neither, and `calls_of` reads neither.
+Most of JAX's calls also have a frontend attribute ``num_batch_dims`` and a ``sdy.sharding_rule``,
+which tell XLA how to divide batches among devices. Ours have neither, and `calls_of` reads neither.
 """
 
 from __future__ import annotations
