@@ -141,8 +141,8 @@ class Plugin:
         unknown = sorted(map(str, set(capsules) - set(STAGES)))
         if unknown or "execute" not in capsules:
             raise ValueError(
-                f"the stages of the custom call {name!r} are {sorted(map(str, capsules))}: give 'execute', "
-                f"and others out of {', '.join(STAGES)}"
+                f"the stages of the custom call {name!r} are {sorted(map(str, capsules))}: give "
+                f"'execute', and others out of {', '.join(STAGES)}"
             )
         addresses = {stage: capsule_address(capsule) for stage, capsule in capsules.items()}
         register_handler(self._api, name, addresses, platform, traits)
