@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from dovetail.extend import Primitive, explain, primitives
@@ -34,3 +37,12 @@ def test_a_primitive_object(capsys):
 def test_an_unknown_name():
     with pytest.raises(KeyError, match="there is no primitive 'cumsun'; did you mean 'cumsum'"):
         explain("cumsun")
+
+
+def test_primitives_are_those_of_modules_not_imported_before():
+    code = (
+        "from dovetail.extend import primitives\n"
+        "for name in ('sin', 'threefry2x32', 'device_put', 'custom_jvp_call', 'ragged_dot_general'):\n"
+        "    assert primitives()[name].name == name"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

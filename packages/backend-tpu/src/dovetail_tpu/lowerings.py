@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable, ShapedArray, primitives
+from dovetail.extend import LoweringTable, ShapedArray
 from dovetail.extend.lowering import copy_to_memory, keep_alive
 
 TABLE: Final = LoweringTable()
@@ -97,7 +97,7 @@ def select_and_scatter_add(context: Any, source: Any, operand: Any, **params: An
     params["window_strides"] = (*params["window_strides"], *ones)
     params["padding"] = (*params["padding"], (0, 0), (0, 0))
     wide = [ShapedArray((*a.shape, *ones), a.dtype) for a in (given, aval)]
-    primitive: Any = primitives()["select_and_scatter_add"]
+    primitive = context.equation.primitive
     function = context.lower_function(lambda *arrays: primitive.bind(*arrays, **params), wide)
     (result,) = function(context.reshape(source, wide[0]), context.reshape(operand, wide[1]))
     return context.reshape(result, context.avals_out[0])

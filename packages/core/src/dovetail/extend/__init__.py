@@ -24,12 +24,12 @@ _MODULES = {
     "dovetail.core.plugins.protocols": "Buffer Client Device Executable",
     "dovetail.core.runtime.fallback": "Fallback",
     "dovetail.core.trace.explanation": "explain",
-    "dovetail.core.trace.primitive": "Primitive primitives",
     "dovetail.core.transform.derived": "evaluate",
 }
 _ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
-# A primitive that is made of functions, not of a class.
+# A primitive that is made of functions, not of a class; and those of modules not imported so far.
 _ENTRIES["Primitive"] = ("dovetail.core.trace.primitive", "RuntimePrimitive")
+_ENTRIES["primitives"] = ("dovetail.core.trace.explanation", "all_primitives")
 
 _SUBMODULES = ("lowering", "pjrt")
 

@@ -21,9 +21,9 @@ from dovetail.core.plugins.protocols import Client as Client
 from dovetail.core.plugins.protocols import Device as Device
 from dovetail.core.plugins.protocols import Executable as Executable
 from dovetail.core.runtime.fallback import Fallback as Fallback
+from dovetail.core.trace.explanation import all_primitives as primitives
 from dovetail.core.trace.explanation import explain as explain
 from dovetail.core.trace.primitive import RuntimePrimitive as Primitive
-from dovetail.core.trace.primitive import primitives as primitives
 from dovetail.core.transform.derived import evaluate as evaluate
 from dovetail.extend import lowering as lowering
 from dovetail.extend import pjrt as pjrt

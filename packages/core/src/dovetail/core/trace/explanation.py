@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,11 @@ def explanation(name: str | Primitive) -> str:
 
 
 def _find(name: str) -> Primitive:
-    if name not in primitives():
-        _define_all()
     known = primitives()
+    if name not in known:
+        known = all_primitives()
     if name in known:
         return known[name]
-
     near = close_matches(name, known, 3)
     raise KeyError(
         f"there is no primitive {name!r}"
@@ -71,9 +71,25 @@ def _find(name: str) -> Primitive:
     )
 
 
+def all_primitives() -> dict[str, Primitive]:
+    """All primitives by name: the framework's, and those that plug-ins and users have made.
+
+    It imports what defines them, which takes half a second the first time. A lowering rule finds
+    its own as ``context.equation.primitive``.
+
+    Example:
+        >>> from dovetail.extend import primitives
+        >>> primitives()["cumsum"].name
+        'cumsum'
+    """
+    _define_all()
+    return primitives()
+
+
+@cache
 def _define_all() -> None:
     """Import every operator family: a primitive exists once its module is imported."""
-    for layer in ("basis", "ops"):
+    for layer in ("basis", "transform", "ops", "runtime"):  # `device_put` is in the last
         package = import_module(f"dovetail.core.{layer}")
         for folder in map(Path, package.__path__):
             for path in sorted(folder.rglob("*.py")):

@@ -6,18 +6,15 @@ import functools
 import pkgutil
 from importlib import import_module
 
-from dovetail.core import basis, ops, runtime, transform
-from dovetail.core.trace.primitive import Primitive, RuntimePrimitive, primitives
+from dovetail.core.trace.explanation import all_primitives
+from dovetail.core.trace.primitive import Primitive, RuntimePrimitive
 from dovetail.testing.sample import Sample
 
 
 @functools.cache
 def defined_primitives() -> dict[str, Primitive]:
     """All primitives of the framework by name, those of modules not imported before included."""
-    for package in (basis, transform, ops, runtime):  # `device_put` is in the last
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            import_module(module.name)
-    return {n: p for n, p in primitives().items() if type(p) is not RuntimePrimitive}
+    return {n: p for n, p in all_primitives().items() if type(p) is not RuntimePrimitive}
 
 
 @functools.cache
