@@ -220,6 +220,19 @@ def test_unknown_platforms(alone, asked, expected):
     assert "Installed backends: cpu (this process)." in str(caught.value)
 
 
+def test_a_backend_whose_hooks_have_names_of_their_own(alone):
+    """pluggy finds hooks by `specname`, too."""
+
+    class Plugin:
+        @hookimpl(specname="dovetail_backend_info")
+        def describe(self):
+            return BackendInfo("other", (1, 0))
+
+    made = alone()
+    made.register(Plugin(), "another")
+    assert made.load("other").info.platform == "other"
+
+
 def test_registering_in_the_process(alone):
     made = alone(Backend("cpu"))
     with pytest.raises(ValueError, match="'cpu' is there already, from this process"):

@@ -17,14 +17,14 @@ __all__ = ["CAPABILITIES", "PRIVATE", "missing_text", "unknown_capabilities"]
 CAPABILITIES: Final[dict[str, str]] = {
     "buffer_callbacks": "programs that give Python functions their own memory",
     "complex": "arrays of complex numbers (complex64; complex128 too where it has float64)",
-    "donation": "programs that take the memory of donated arguments for their results",
+    "donation": "memory that is free again, or taken for results, where an argument is donated",
     "eig": "a lowering of its own for the primitive eig, which StableHLO cannot express",
     "float64": "numbers of 64 bits, which `enable_x64` turns on: float64, and int64 and uint64",
     "host_callbacks": "programs that call Python functions while they run",
     "offload": "memory of another kind, to which a checkpoint's policy moves values",
     "schur": "a lowering of its own for the primitive schur, which StableHLO cannot express",
     "serialization": "compiled programs that can be written as bytes and loaded again",
-    "spmd": "programs that run on several devices at once and exchange data between them",
+    "spmd": "programs that run on several devices at once and exchange data (PJRT libraries only)",
 }
 
 PRIVATE: Final = "x-"

@@ -271,7 +271,8 @@ class PluginLoader:
                 raise TypeError(f"plug-in {name!r}: {error}") from error
             loaded = LoadedPlugin(name, plugin, name, IN_PROCESS)
             try:
-                if callable(getattr(plugin, "dovetail_backend_info", None)):
+                described = self._hooks.hook.dovetail_backend_info.get_hookimpls()
+                if any(implementation.plugin is plugin for implementation in described):
                     info = _checked_info(self._call(loaded, "dovetail_backend_info"), None)
                     _check_version(info)
                     if info.platform in self.backend_names():
