@@ -22,12 +22,11 @@ from dovetail.core.plugins.loading import IN_PROCESS, LoadedBackend
 from dovetail.core.plugins.manager import PluginManager, manager
 from dovetail.core.plugins.protocols import Device, is_pjrt, missing_members
 from dovetail.core.runtime.foreign import ForeignBackend
-from dovetail.core.trace.primitive import primitives
+from dovetail.core.trace.explanation import all_primitives
 from dovetail.errors import BackendUnavailableError
 from dovetail.testing.backend import BackendUnderTest
 from dovetail.testing.capabilities import unknown_capabilities
 from dovetail.testing.examination import Examination, examine, hooks_of, run_module
-from dovetail.testing.samples import defined_primitives
 
 PROMISED = "dovetail.extend"
 NO_OPTION = "no_such_option_of_the_kit"
@@ -234,7 +233,7 @@ def test_a_client_can_be_made(dovetail_plugin: LoadedBackend) -> None:
 
 def test_lowerings_name_primitives(dovetail_plugin: LoadedBackend) -> None:
     """Each rule of `dovetail_lowerings` is a function for a primitive that exists."""
-    known = {*defined_primitives(), *primitives()}
+    known = set(all_primitives())
     rules = manager().lowerings(dovetail_plugin.platform)
     wrong = []
     for name in sorted(set(rules) - known):
