@@ -16,7 +16,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from dovetail.core.base.config import enable_x64
+from dovetail.testing.keys import aval_of_sample
+from dovetail.testing.samples import all_samples, defined_primitives, mantissas
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy" / "src"
 
@@ -60,6 +65,7 @@ def refuse_what_is_not_declared(runtime):
     import numpy as np
     refused = {np.dtype(f"{k}8") for k in "iuf"} | {np.dtype("c8"), np.dtype("c16")}
     put, compute = runtime.Client.put, runtime.Executable.compute
+    execute = runtime.Executable.execute
 
     def check(values, what):
         for value in values:
@@ -72,13 +78,46 @@ def refuse_what_is_not_declared(runtime):
 
     def strict_compute(self, primitive, operands, params):
         results = compute(self, primitive, operands, params)
-        if results is NotImplemented:
-            results = primitive.reference(*operands, **params)
         found = results if isinstance(results, (list, tuple)) else [results]
         check([*operands, *found], primitive.name)
         return results
 
-    runtime.Client.put, runtime.Executable.compute = strict_put, strict_compute
+    def strict_execute(self, arguments):
+        results = execute(self, arguments)
+        check([buffer.to_numpy() for buffer in results], "a result")
+        return results
+
+    runtime.Client.put = strict_put
+    runtime.Executable.compute, runtime.Executable.execute = strict_compute, strict_execute
+
+def lose_bits(runtime, wide, narrow, operands_too):
+    import ml_dtypes
+    import numpy as np
+    wide, narrow = np.dtype(wide), np.dtype(getattr(ml_dtypes, narrow, narrow))
+    pair = np.dtype(f"c{2 * wide.itemsize}")
+    compute = runtime.Executable.compute
+
+    def rounded(x):
+        dtype = getattr(x, "dtype", None)
+        if dtype == wide:
+            return x.astype(narrow).astype(wide)
+        if dtype == pair:
+            return np.asarray(rounded(x.real) + 1j * rounded(x.imag)).astype(pair)
+        return x
+
+    def rounding(self, primitive, operands, params):
+        if operands_too:
+            operands = [rounded(x) for x in operands]
+        results = compute(self, primitive, operands, params)
+        if results is NotImplemented and primitive.has_rule("reference"):
+            results = primitive.reference(*operands, **params)
+        if operands_too or results is NotImplemented:
+            return results
+        if primitive.multiple_results:
+            return [rounded(np.asarray(r)) for r in results]
+        return rounded(np.asarray(results))
+
+    runtime.Executable.compute = rounding
 
 @hookimpl
 def dovetail_make_client(platform, options):
@@ -124,6 +163,10 @@ def dovetail_make_client(platform, options):
         runtime.Client.put = keeps
     if "strict" in FAULTS:
         refuse_what_is_not_declared(runtime)
+    for fault in FAULTS:
+        wide, rounded_to, narrow = fault.partition(" rounded to ")
+        if rounded_to:
+            lose_bits(runtime, wide.split()[0], narrow, "operands" in wide)
     client = runtime.Client({k: v for k, v in options.items() if k != "num_devices"})
     if "devices" in FAULTS:
         second = runtime.Device(0, client)
@@ -283,6 +326,51 @@ FAULTS = {
     ),
     ("cpu", "collectives"): ("collectives", ["test_all_reduce?add*", "test_reduce_scatter"]),
 }
+
+
+#: Primitives with results in a dtype whose samples cannot show that bits are lost, and why.
+NOT_SHOWN = {
+    ("iota", "float64"): "the first number that float32 does not hold is the 2**24th",
+}
+
+
+def computing_in(dtype: str) -> set[str]:
+    """The primitives that have a sample with results in a dtype, or in pairs of it."""
+    kinds = {np.dtype(dtype), np.dtype(f"c{2 * np.dtype(dtype).itemsize}")}
+    found = set()
+    for name, samples in all_samples().items():
+        primitive = defined_primitives()[name]
+        for sample in samples:
+            if sample.raises is None and (name, dtype) not in NOT_SHOWN:
+                with enable_x64(True):
+                    avals = map(aval_of_sample, sample.arrays())
+                    out = primitive.abstract(*avals, **sample.params)
+                outs = out if primitive.multiple_results else [out]
+                found |= {name} if kinds & {o.dtype for o in outs} else set()
+    return found
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [("float32", "bfloat16"), ("float64", "float32")])
+def test_lost_bits_of_results_are_found(kit: Any, wide: str, narrow: str) -> None:
+    """Where each result is rounded to fewer bits, each primitive that has such results fails."""
+    faults = f"{wide} results rounded to {narrow}"
+    outcomes = kit("numpy", faults, suite("primitives"), "-k=lowering_agrees")
+    tests = {f"test_rules_agree[{name}-lowering_agrees]" for name in computing_in(wide)}
+    assert tests - failed(outcomes) == set()
+
+
+def test_lost_bits_of_operands_are_found(kit: Any) -> None:
+    """Products in bfloat16 are not the highest precision, and comparisons look at every bit."""
+    faults = "float32 operands rounded to bfloat16"
+    outcomes = kit("numpy", faults, suite("primitives"), "-k=lowering_agrees")
+    single = np.dtype(np.float32)
+    names = {
+        name
+        for name, samples in mantissas.SAMPLES.items()
+        if any(array.dtype == single for s in samples for array in s.arrays())
+    }
+    tests = {f"test_rules_agree[{name}-lowering_agrees]" for name in names}
+    assert tests - failed(outcomes) == set()
 
 
 def test_what_is_not_declared_is_not_asked_for(kit: Any) -> None:

@@ -122,9 +122,14 @@ def _checked(check: Callable[..., Iterable[str]]) -> Check:
 
 def apply(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
     """What is observed of the primitive with the sample's parameters; always a list."""
+    return sample.observed(bound(primitive, sample, args))
+
+
+def bound(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[Any]:
+    """What the primitive gives with the sample's parameters; always a list."""
     try:
         out = primitive.bind(*args, **sample.params)
-        return sample.observed(list(out) if primitive.multiple_results else [out])
+        return list(out) if primitive.multiple_results else [out]
     except Exception as error:
         error.add_note(f"while applying {primitive.name} to the sample {sample}")
         raise
@@ -138,8 +143,23 @@ def referred(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[
 
 def expected(primitive: Primitive, sample: Sample, args: Sequence[Any]) -> list[NDArray]:
     """What is to be observed of the primitive's reference; always a list."""
-    results: list[Any] = referred(primitive, sample, args)
-    return [np.asarray(o) for o in sample.observed(results)]
+    return _observed(sample, referred(primitive, sample, args))
+
+
+def _observed(sample: Sample, results: list[NDArray]) -> list[NDArray]:
+    """What is compared of results. Computed by the device, it would have the device's faults."""
+    if sample.observe is None:
+        return results
+    observed: list[NDArray] = _on_the_host(sample.observed, results)
+    return observed
+
+
+def _on_the_host(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The results of a function by the references of the primitives that it is made of."""
+    closed, shapes = make_jaxpr(function, return_shape=True)(*arguments)
+    consts = [np.asarray(c) for c in closed.consts]
+    flat = reference_of(closed.replace(consts=consts), pytree.leaves(arguments))
+    return pytree.unflatten(pytree.structure(shapes), [np.asarray(x) for x in flat])
 
 
 def _together(
@@ -149,10 +169,15 @@ def _together(
     return _program(functions)(tuple(map(tuple, arguments)))
 
 
-def _program(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
-    @jit
+def _in_turn(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
     def run_all(arguments: Any) -> list[Any]:
         return [f(*args) for f, args in zip(functions, arguments, strict=True)]
+
+    return run_all
+
+
+def _program(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
+    run_all = jit(_in_turn(functions))
 
     def run(arguments: Any) -> list[Any]:
         results: list[Any] = run_all(pytree.map(as_argument, arguments))
@@ -197,12 +222,12 @@ def lowering_agrees(primitive: Primitive, samples: Sequence[Sample]) -> Iterable
     """The compiled result equals the reference within the sample's tolerance."""
     samples = _valid(samples)
     results = _together(
-        [lambda *args, s=s: apply(primitive, s, args) for s in samples],
+        [lambda *args, s=s: bound(primitive, s, args) for s in samples],
         [s.arrays() for s in samples],
     )
     for sample, result in zip(samples, results, strict=True):
         wants = expected(primitive, sample, sample.arrays())
-        yield from _differences(sample, result, wants)
+        yield from _differences(sample, _observed(sample, list(map(as_numpy, result))), wants)
 
 
 def _differences(
@@ -287,7 +312,6 @@ def derivatives_agree(
         arguments.append((wide, ts, us, cts))
         seeds.append((positions, ts, us, cts))
     program = _program(functions)
-    differenced = program if floats.wide else _on_the_host(functions)
 
     def first_order(*moved: Any) -> list[Any]:
         """All first derivatives, flat, with the samples' arguments replaced."""
@@ -295,7 +319,11 @@ def derivatives_agree(
         flat = iter(moved)
         for wide, ts, us, cts in arguments:
             changed.append((tuple(next(flat) for _ in wide), tuple(ts), tuple(us), tuple(cts)))
-        return [leaf for r in differenced(tuple(changed)) for leaf in (*r[0], *r[1])]
+        if floats.wide:
+            found = program(tuple(changed))
+        else:
+            found = _on_the_host(_in_turn(functions), pytree.map(widened, tuple(changed)))
+        return [leaf for r in found for leaf in (*r[0], *r[1])]
 
     results = program(tuple((w, tuple(t), tuple(u), tuple(c)) for w, t, u, c in arguments))
     flat_args: list[Any] = []
@@ -311,11 +339,7 @@ def derivatives_agree(
         tangents, cotangents, second, second_reverse = result
 
         def reference(*args: Any, sample: Sample = sample) -> list[Any]:
-            if floats.wide or sample.observe is None:
-                outs = expected(primitive, sample, args)
-            else:  # the device would compute what is observed
-                (outs,) = _on_the_host([functools.partial(_observed, primitive, sample)])((args,))
-            return [o for o in outs if is_inexact(o)]
+            return [o for o in expected(primitive, sample, args) if is_inexact(o)]
 
         direction: list[NDArray | None] = [None] * len(wide)
         for position, t in zip(positions, ts, strict=True):
@@ -343,27 +367,6 @@ def derivatives_agree(
             for got, want in zip(group, wants, strict=False):
                 if wrong := far(got, want, tolerance):
                     yield f"{sample}: {name}: {wrong}"
-
-
-def _on_the_host(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
-    """Several functions as `_program` takes them, by the references of their primitives."""
-
-    def run_all(arguments: Any) -> list[Any]:
-        return [f(*args) for f, args in zip(functions, arguments, strict=True)]
-
-    def run(arguments: Any) -> list[Any]:
-        arguments = pytree.map(widened, arguments)
-        closed, shapes = make_jaxpr(run_all, return_shape=True)(arguments)
-        consts = [np.asarray(c) for c in closed.consts]
-        flat = reference_of(closed.replace(consts=consts), pytree.leaves(arguments))
-        results: list[Any] = pytree.unflatten(pytree.structure(shapes), flat)
-        return results
-
-    return run
-
-
-def _observed(primitive: Primitive, sample: Sample, *args: Any) -> list[Any]:
-    return apply(primitive, sample, args)
 
 
 def _apart(left: tuple[Any, Any], right: tuple[Any, Any], tolerance: float) -> str:
