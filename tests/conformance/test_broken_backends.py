@@ -320,6 +320,10 @@ FAULTS = {
         ["test_while_loop*", "test_cond*", "test_switch*", "test_scan?*", "test_map"],
     ),
     ("numpy", "tanh"): ("transformations", ["test_transformed_programs?network*"]),
+    ("numpy", "float32 operands rounded to bfloat16"): (
+        "device",
+        ["test_products_of_any_precision?dot?", "test_products_of_any_precision?conv?"],
+    ),
     ("numpy", "silent callbacks"): (
         "callbacks",
         ["test_exceptions_arrive_as_they_are?pure?", "test_wrong_results"],
@@ -379,6 +383,22 @@ def test_what_is_not_declared_is_not_asked_for(kit: Any) -> None:
     outcomes = kit("numpy", "strict", *suites, "--dovetail-level=essential", ok=True)
     assert sum(outcome == "passed" for outcome in outcomes.values()) > 300
     assert outcomes["test_rules_agree[dot_general-derivatives_agree]"] == "passed"
+
+
+def test_floats_of_32_bits_are_enough(kit: Any) -> None:
+    """The bounds of the suites leave room for the rounding of a real compiler's float32."""
+    suites = [suite(n) for n in ("transformations", "control_flow")]
+    outcomes = kit("cpu", "float32", *suites, "--dovetail-level=essential", ok=True)
+    assert outcomes["test_transformed_programs[network-grad]"] == "passed"
+
+
+@pytest.mark.parametrize("program", ["mixed_precision", "factorizations", "special"])
+def test_bounds_of_programs_can_be_missed(kit: Any, program: str) -> None:
+    """Also a program that may be off by much is found where bfloat16 stands in for float32."""
+    faults = "strict,float32 operands rounded to bfloat16"
+    outcomes = kit("numpy", faults, suite("transformations"), f"-k=transformed and {program}")
+    tests = {f"test_transformed_programs[{program}-{n}]" for n in ("nothing", "grad", "vmap")}
+    assert tests - failed(outcomes) == set()
 
 
 @pytest.mark.parametrize(("base", "faults"), FAULTS)
