@@ -259,7 +259,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     shape = aval_of(x).shape
     count = -(-shape[dimension] // 8)
     missing = [(0, 8 * count - n if d == dimension else 0, 0) for d, n in enumerate(shape)]
-    bits = lax.pad(lax.convert_element_type(truth(x), "uint8"), literal(0, "uint8"), missing)
+    bits = lax.convert_element_type(truth(x), "uint8")
+    bits = lax.pad(bits, literal(0, bits.dtype), missing)
     apart = (*shape[:dimension], count, 8, *shape[dimension + 1 :])
     moved = lax.shift_left(reshaped(bits, apart), _shifts(bitorder, apart, dimension + 1))
     return lax.reduce_or(moved, (dimension + 1,))
