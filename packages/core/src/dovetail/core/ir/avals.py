@@ -136,6 +136,7 @@ def make_aval(
     key = (shape, dtype, weak_type, sharding)
     aval = _interned.get(key)
     if aval is None:
+        assert not isinstance(dtype, str), "names of dtypes are no dtypes"
         made = _new(ShapedArray)
         made.shape = shape
         made.dtype = dtype
