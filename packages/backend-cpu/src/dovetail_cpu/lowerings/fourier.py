@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable
+from dovetail.extend.lowering import real_dtype
 
 TABLE: Final = LoweringTable()
 
@@ -67,13 +68,9 @@ def _transformed(context: Any, x: Any, aval: Any, kind: str) -> Any:
     return context.op("fft", [x], aval, attributes)
 
 
-def _real_of(aval: Any) -> Any:
-    return aval.update(dtype=np.dtype(np.finfo(aval.dtype).dtype))
-
-
 def _mirrored(context: Any, x: Any, aval: Any) -> Any:
     """The complex conjugates, in the opposite order."""
-    part = _real_of(aval)
+    part = aval.update(dtype=real_dtype(aval.dtype))
     turned = context.reverse(x, aval, (aval.ndim - 1,))
     imaginary = context.neg(context.imag(turned, part), part)
     return context.complex(context.real(turned, part), imaginary, aval)
@@ -82,7 +79,7 @@ def _mirrored(context: Any, x: Any, aval: Any) -> Any:
 def _real_at_ends(context: Any, x: Any, aval: Any, length: int) -> Any:
     """Coefficients without the imaginary parts that those of no real signal have: in the first, and
     for even lengths in the last."""
-    part = _real_of(aval)
+    part = aval.update(dtype=real_dtype(aval.dtype))
     position, truth = aval.update(dtype=INT32), aval.update(dtype=BOOL)
     place = context.iota(position, aval.ndim - 1)
     ends = context.compare(place, context.constant(0, position), "EQ", position)

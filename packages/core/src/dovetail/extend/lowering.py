@@ -29,7 +29,6 @@ from dovetail.core.lower.matrices import conjugate as conjugate
 from dovetail.core.lower.matrices import divided_by_power_of_two as divided_by_power_of_two
 from dovetail.core.lower.matrices import multiplied_by_power_of_two as multiplied_by_power_of_two
 from dovetail.core.lower.matrices import pivots_from_one as pivots_from_one
-from dovetail.core.lower.matrices import real_dtype as real_dtype
 from dovetail.core.lower.matrices import report_of as report_of
 from dovetail.core.lower.matrices import rows_from as rows_from
 from dovetail.core.lower.matrices import transpose as transpose
@@ -37,6 +36,7 @@ from dovetail.core.lower.matrices import transposed as transposed
 from dovetail.core.lower.matrices import triangle as triangle
 from dovetail.core.lower.matrices import where_succeeded as where_succeeded
 from dovetail.core.lower.matrices import with_finite as with_finite
+from dovetail.core.ops.operands import real_dtype as real_dtype
 
 __all__ = [
     "adjoint",

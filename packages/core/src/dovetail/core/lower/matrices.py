@@ -7,13 +7,14 @@ values, and their avals, and returns values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dovetail.core.hlo.builder import Builder
 from dovetail.core.hlo.mlir import Value
 from dovetail.core.ir.avals import ShapedArray
+from dovetail.core.ops.operands import real_dtype
 
 __all__ = [
     "adjoint",
@@ -22,7 +23,6 @@ __all__ = [
     "divided_by_power_of_two",
     "multiplied_by_power_of_two",
     "pivots_from_one",
-    "real_dtype",
     "report_of",
     "rows_from",
     "transpose",
@@ -34,11 +34,6 @@ __all__ = [
 
 _BOOL: Final = np.dtype(bool)
 _INT32: Final = np.dtype(np.int32)
-
-
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of the parts of a number: float32 of complex64, and of float32 itself."""
-    return np.dtype(np.finfo(dtype).dtype)
 
 
 def transposed(aval: ShapedArray) -> ShapedArray:
