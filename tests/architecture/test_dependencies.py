@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-CORE = "packages/core/src/dovetail/core"
+CORE = "packages/core/src/dovetail/_core"
 JAXLIB_ALLOWED = re.compile(
     rf"{CORE}/base/(bindings|pytree)\.py|{CORE}/(hlo|runtime)/|packages/backend-\w+/"
 )
@@ -80,7 +80,7 @@ def test_every_import_is_a_declared_dependency(root, source_tree):
             if module.name.startswith("dovetail.testing"):
                 continue
             # SciPy comes with the extra `testing`: references, which only tests call, may use it.
-            of_references = module.name.startswith("dovetail.core.ops.")
+            of_references = module.name.startswith("dovetail._core.ops.")
             tops = {
                 top
                 for i in source_tree.imports(module)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.core.trace.primitive import Primitive
+from dovetail._core.trace.primitive import Primitive
 
 MANIFEST: dict[str, dict[str, str]] = {
     module: names

@@ -88,12 +88,12 @@ CONTRACTS = {
     "loud": ({"client": "print('the driver\\nsays hello')"}, {}),
     "broken": (
         {
-            "imports": "import dovetail.core.base.errors",
+            "imports": "import dovetail._core.base.errors",
             "capabilities": "{'spmd'}",
             "probe": "import odd_driver",
         },
         {
-            "test_plugin_imports_only_what_is_promised": "imports dovetail.core.base.errors",
+            "test_plugin_imports_only_what_is_promised": "imports dovetail._core.base.errors",
             "test_several_devices_are_those_of_pjrt": "the capability 'spmd'",
             "test_probe_is_pure": "dovetail_probe imports odd_driver.",
         },

@@ -222,7 +222,7 @@ def test_the_plugin_costs_other_projects_nothing(tmp_path):
         "import sys\n"
         "def test_modules():\n"
         "    assert 'dovetail.testing.plugin' in sys.modules\n"
-        "    heavy = {'numpy', 'jaxlib', 'ml_dtypes', 'dovetail.core'}\n"
+        "    heavy = {'numpy', 'jaxlib', 'ml_dtypes', 'dovetail._core'}\n"
         "    assert not heavy & set(sys.modules)\n"
     )
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "."]

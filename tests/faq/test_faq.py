@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, nn
-from dovetail.core.base.bindings import JAXLIB_VERSION
+from dovetail._core.base.bindings import JAXLIB_VERSION
 from dovetail.experimental import io_callback
 from dovetail_cuda.runtime import client_options
 

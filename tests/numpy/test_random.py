@@ -12,9 +12,9 @@ import scipy.stats
 import dovetail as dt
 import dovetail.random as public
 from dovetail import random
-from dovetail.core.base import config
-from dovetail.core.base.config import enable_x64
-from dovetail.core.runtime.compilation import statistics
+from dovetail._core.base import config
+from dovetail._core.base.config import enable_x64
+from dovetail._core.runtime.compilation import statistics
 
 KEY = random.key(0)
 BFLOAT16 = ml_dtypes.bfloat16

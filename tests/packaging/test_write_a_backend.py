@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.core.plugins import new_backend as templates
-from dovetail.core.plugins.new_backend import KINDS, new_backend
+from dovetail._core.plugins import new_backend as templates
+from dovetail._core.plugins.new_backend import KINDS, new_backend
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "write-a-backend.md"

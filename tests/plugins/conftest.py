@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.core.base import config
-from dovetail.core.plugins.manager import PluginManager
+from dovetail._core.base import config
+from dovetail._core.plugins.manager import PluginManager
 
 HEAD = "from dovetail.extend import *\n"
 

@@ -12,8 +12,8 @@ import pytest
 import dovetail_cuda.capabilities
 import dovetail_cuda.plugin
 import dovetail_tpu.plugin
-from dovetail.core.base.errors import BackendUnavailableError
-from dovetail.core.plugins.protocols import Device, is_pjrt, missing_members
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.plugins.protocols import Device, is_pjrt, missing_members
 
 
 @pytest.mark.parametrize("count", [1, 3])

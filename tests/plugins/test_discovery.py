@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from dovetail.core.plugins.discovery import (
+from dovetail._core.plugins.discovery import (
     BACKENDS,
     EXTENSIONS,
     FoundPlugin,

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import dovetail.__main__
-from dovetail.core.plugins import doctor
-from dovetail.core.plugins.manager import PluginManager
+from dovetail._core.plugins import doctor
+from dovetail._core.plugins.manager import PluginManager
 from dovetail.extend import BackendInfo, hookimpl
 
 

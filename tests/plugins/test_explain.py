@@ -13,10 +13,10 @@ from dovetail.extend import Primitive, explain, primitives
 def test_a_primitive_of_core(capsys):
     explain("sin")
     text = capsys.readouterr().out
-    assert text.startswith("sin: Sin, in dovetail.core.ops.")
+    assert text.startswith("sin: Sin, in dovetail._core.ops.")
     lines = {line.split()[0]: line for line in text.splitlines()[1:]}
     assert list(lines) == ["abstract", "reference", "jvp", "transpose", "batch", "lower"]
-    assert "dovetail.core.basis." in lines["batch"]
+    assert "dovetail._core.basis." in lines["batch"]
     assert "none" in lines["transpose"]
 
 

@@ -129,7 +129,7 @@ sys.path.insert(0, sys.argv[1])
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.plugins.manager import manager
+from dovetail._core.plugins.manager import manager
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 import dovetail.extend
-from dovetail.core.plugins import hookspecs
-from dovetail.core.plugins.manager import PluginManager
+from dovetail._core.plugins import hookspecs
+from dovetail._core.plugins.manager import PluginManager
 from dovetail.extend import (
     PLUGIN_API,
     ArrayMethods,
@@ -224,7 +224,7 @@ HOOKS_THAT_ASK = {
 ASKING = """
 import faulthandler, json, sys, threading, time
 import dovetail as dt
-from dovetail.core.runtime import clients
+from dovetail._core.runtime import clients
 from dovetail.extend import BackendInfo, hookimpl, manager
 
 faulthandler.dump_traceback_later(60, exit=True)

@@ -9,8 +9,8 @@ import types
 
 import pytest
 
-from dovetail.core.base.errors import BackendUnavailableError
-from dovetail.core.plugins.failures import PluginFailure
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.plugins.failures import PluginFailure
 from dovetail.extend import ArrayMethods, BackendInfo, hookimpl
 
 BROKEN = {

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.core.base import config
-from dovetail.core.base.errors import BackendUnavailableError
-from dovetail.core.plugins.manager import PluginManager
-from dovetail.core.runtime import clients
+from dovetail._core.base import config
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.plugins.manager import PluginManager
+from dovetail._core.runtime import clients
 from dovetail.extend import BackendInfo, hookimpl
 
 
@@ -118,7 +118,7 @@ def test_a_request_loads_nothing_else(install, manager, source):
 )
 def test_environment_variables(variables, expected):
     code = (
-        "from dovetail.core.plugins.manager import manager\n"
+        "from dovetail._core.plugins.manager import manager\n"
         "try: print(manager().choose().reason)\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -289,7 +289,7 @@ CLEARED = """
 import gc, json, sys, threading, weakref
 import numpy as np
 import dovetail as dt
-from dovetail.core.runtime import clients
+from dovetail._core.runtime import clients
 from dovetail.extend import manager
 
 sys.path.insert(0, sys.argv[1])

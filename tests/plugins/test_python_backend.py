@@ -15,18 +15,18 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.base import config
-from dovetail.core.base.errors import (
+from dovetail._core.base import config
+from dovetail._core.base.errors import (
     BackendUnavailableError,
     DeletedArrayError,
     DeviceMismatchError,
     MissingRuleError,
 )
-from dovetail.core.plugins.doctor import examine
-from dovetail.core.plugins.manager import PluginManager
-from dovetail.core.plugins.new_backend import new_backend
-from dovetail.core.runtime import clients
-from dovetail.core.runtime.plugin_buffers import PluginBuffer
+from dovetail._core.plugins.doctor import examine
+from dovetail._core.plugins.manager import PluginManager
+from dovetail._core.plugins.new_backend import new_backend
+from dovetail._core.runtime import clients
+from dovetail._core.runtime.plugin_buffers import PluginBuffer
 from dovetail.dlpack import from_dlpack
 from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
 
@@ -445,7 +445,7 @@ def elsewhere(example, register, monkeypatch):
     client = example[1].Client({"fallback": "cpu"})
     register(backend("lazy", client), "lazy")
     monkeypatch.setattr(example[1].Executable, "compute", lambda own, *eqn: own.fallback(*eqn))
-    monkeypatch.setattr("dovetail.core.runtime.fallback.warn", lambda *args: None)
+    monkeypatch.setattr("dovetail._core.runtime.fallback.warn", lambda *args: None)
     return dt.devices("lazy")[0]
 
 

@@ -13,8 +13,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.base.errors import BackendUnavailableError, DeletedArrayError
-from dovetail.core.runtime import clients
+from dovetail._core.base.errors import BackendUnavailableError, DeletedArrayError
+from dovetail._core.runtime import clients
 from dovetail.experimental import serialize_executable
 
 DTYPES = [
@@ -161,7 +161,7 @@ import ml_dtypes
 import numpy as np
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail.core.runtime import clients
+from dovetail._core.runtime import clients
 
 def grown(device):
     "Megabytes that reading many arrays takes for ever."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.core.trace.primitive import RULES, primitive
+from dovetail._core.trace.primitive import RULES, primitive
 from dovetail.testing.samples import all_samples, defined_primitives
 from dovetail.testing.suites.test_primitives import test_rules_agree as test_rules_agree
 

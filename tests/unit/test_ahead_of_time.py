@@ -14,7 +14,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, stages
-from dovetail.core.api import serialization
+from dovetail._core.api import serialization
 from dovetail.experimental import serialize_executable
 from dovetail.experimental.serialize_executable import deserialize_and_load, serialize
 from dovetail.extend import Primitive

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.base import dtypes, pytree
-from dovetail.core.ir.avals import make_aval
-from dovetail.core.runtime import buffers, host
-from dovetail.core.runtime.array import Array, KeyArray, live_arrays, result_tree, wrap, wrap_value
-from dovetail.core.runtime.sharding import default_sharding
-from dovetail.core.transform.stage import stage
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.runtime import buffers, host
+from dovetail._core.runtime.array import Array, KeyArray, live_arrays, result_tree, wrap, wrap_value
+from dovetail._core.runtime.sharding import default_sharding
+from dovetail._core.transform.stage import stage
 from dovetail.errors import DeletedArrayError
 from dovetail.experimental.layout import Format, Layout
 from dovetail.sharding import SingleDeviceSharding
@@ -278,7 +278,7 @@ def test_tracers_are_arrays():
         seen.append((isinstance(x, dt.Array), type(x) is Array))
         return [x]
 
-    from dovetail.core.ir.jaxpr import DebugInfo
+    from dovetail._core.ir.jaxpr import DebugInfo
 
     stage(function, [make_aval((), np.dtype(np.float32))], DebugInfo("a test", "function"))
     assert seen == [(True, False)]

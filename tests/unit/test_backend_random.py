@@ -10,9 +10,9 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax, random
-from dovetail.core.base import config, dtypes
-from dovetail.core.base.errors import MissingRuleError
-from dovetail.core.ops.philox import philox4x32_p
+from dovetail._core.base import config, dtypes
+from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.ops.philox import philox4x32_p
 
 IMPLEMENTATIONS = ["rbg", "unsafe_rbg"]
 STATE = np.array([0, 1, 2, 3], np.uint32)

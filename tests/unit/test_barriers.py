@@ -9,7 +9,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax, random
-from dovetail.core.base import dtypes
+from dovetail._core.base import dtypes
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dovetail.core.base import bindings, config
+from dovetail._core.base import bindings, config
 
 _jax, xc = bindings._jax, bindings.xc
 DEVICES = 4
@@ -64,7 +64,7 @@ for name in ("enable_x64", "disable_jit", "post_hook"):
     setattr(_jax.jax_jit, f"set_{name}_state", lambda config: calls.append(config.name))
 if sys.argv[1] == "True":
     sys.modules["jax._src.config"] = types.ModuleType("jax._src.config")
-import dovetail.core.base.config
+import dovetail._core.base.config
 print(*calls)
 """
     result = subprocess.run(

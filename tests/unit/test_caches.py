@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.core.base import caches, config
+from dovetail._core.base import caches, config
 
 
 class Key:

@@ -14,10 +14,10 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.base.config import compilation_cache_dir
-from dovetail.core.runtime import disk_cache
-from dovetail.core.runtime.compilation import statistics
-from dovetail.core.runtime.failures import original
+from dovetail._core.base.config import compilation_cache_dir
+from dovetail._core.runtime import disk_cache
+from dovetail._core.runtime.compilation import statistics
+from dovetail._core.runtime.failures import original
 from dovetail.errors import JaxRuntimeError
 from dovetail.experimental import io_callback
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.base import config
-from dovetail.core.plugins.manager import manager
-from dovetail.core.runtime import compilation
+from dovetail._core.base import config
+from dovetail._core.plugins.manager import manager
+from dovetail._core.runtime import compilation
 from dovetail.extend import hookimpl
 
 

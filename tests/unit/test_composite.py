@@ -10,7 +10,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.trace.primitive import primitive
+from dovetail._core.trace.primitive import primitive
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.core.base import bindings
-from dovetail.core.base import config as options
-from dovetail.core.base.config import config
+from dovetail._core.base import bindings
+from dovetail._core.base import config as options
+from dovetail._core.base.config import config
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         if not name.startswith(("DOVETAIL_", "JAX_"))
     }
     return subprocess.run(
-        [sys.executable, "-c", "from dovetail.core.base.config import config\n" + code],
+        [sys.executable, "-c", "from dovetail._core.base.config import config\n" + code],
         env={**clean, **environment},
         capture_output=True,
         text=True,

@@ -11,11 +11,11 @@ import pytest
 import dovetail
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.api.jet import jet
-from dovetail.core.ir.check import check_jaxpr
-from dovetail.core.ir.jaxpr import ClosedJaxpr
-from dovetail.core.ir.walk import all_equations, count_equations, dce
-from dovetail.core.transform.derived import live, reference_of
+from dovetail._core.api.jet import jet
+from dovetail._core.ir.check import check_jaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.walk import all_equations, count_equations, dce
+from dovetail._core.transform.derived import live, reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.experimental import checkify
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.plugins.manager import PluginManager
-from dovetail.core.runtime import clients
-from dovetail.core.runtime.sharding import as_sharding, default_sharding
+from dovetail._core.plugins.manager import PluginManager
+from dovetail._core.runtime import clients
+from dovetail._core.runtime.sharding import as_sharding, default_sharding
 from dovetail.errors import BackendUnavailableError
 from dovetail.extend import BackendInfo, hookimpl
 from dovetail.sharding import Sharding, SingleDeviceSharding

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.base import config
-from dovetail.core.runtime import compilation, disk_cache
-from dovetail.core.runtime.disk_cache import DiskCache
+from dovetail._core.base import config
+from dovetail._core.runtime import compilation, disk_cache
+from dovetail._core.runtime.disk_cache import DiskCache
 from dovetail.errors import CompilationCacheWarning
 
 
@@ -253,7 +253,7 @@ CODE = """
 import sys
 import numpy as np
 import dovetail as dt
-from dovetail.core.runtime import compilation
+from dovetail._core.runtime import compilation
 f = dt.jit(lambda x: dt.lax.mul(dt.lax.sin(x), 2.5))
 np.testing.assert_allclose(np.asarray(f(np.float32([1, 2]))), 2.5 * np.sin([1, 2]), rtol=1e-6)
 done = compilation.statistics()

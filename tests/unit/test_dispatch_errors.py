@@ -10,9 +10,9 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.base import config
-from dovetail.core.runtime import compilation
-from dovetail.core.trace.primitive import RuntimePrimitive
+from dovetail._core.base import config
+from dovetail._core.runtime import compilation
+from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.dlpack import from_dlpack
 from dovetail.errors import JaxRuntimeError
 

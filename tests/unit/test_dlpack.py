@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.base import config
+from dovetail._core.base import config
 from dovetail.dlpack import from_dlpack, is_supported_dtype
 
 NATIVE = [

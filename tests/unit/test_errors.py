@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dovetail.errors as public
-from dovetail.core.base import errors
+from dovetail._core.base import errors
 
 
 class Tracer:

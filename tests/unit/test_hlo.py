@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dovetail.core.base import config
-from dovetail.core.ir.avals import ShapedArray, make_aval
-from dovetail.core.trace.primitive import RuntimePrimitive
+from dovetail._core.base import config
+from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.trace.primitive import RuntimePrimitive
 
 Rule = Callable[..., Any]
 _numbers = itertools.count()

@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.transform.interning import interned
+from dovetail._core.transform.interning import interned
 
 pytestmark = pytest.mark.laws
 

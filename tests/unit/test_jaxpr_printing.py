@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dovetail.core.base.bindings import get_traceback
-from dovetail.core.ir.avals import abstract_token, make_aval
-from dovetail.core.ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from dovetail.core.ir.layout import Break, Group, Nest, render
-from dovetail.core.ir.printer import NameTable, print_eqn, print_jaxpr
+from dovetail._core.base.bindings import get_traceback
+from dovetail._core.ir.avals import abstract_token, make_aval
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ir.layout import Break, Group, Nest, render
+from dovetail._core.ir.printer import NameTable, print_eqn, print_jaxpr
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)

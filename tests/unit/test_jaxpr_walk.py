@@ -14,10 +14,10 @@ import pytest
 
 import dovetail
 from dovetail import lax
-from dovetail.core.ir import walk
-from dovetail.core.ir.avals import make_aval
-from dovetail.core.ir.check import check_jaxpr
-from dovetail.core.ir.jaxpr import (
+from dovetail._core.ir import walk
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.ir.check import check_jaxpr
+from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
     DropVar,
@@ -26,8 +26,8 @@ from dovetail.core.ir.jaxpr import (
     Literal,
     Var,
 )
-from dovetail.core.ops.call import jit_p
-from dovetail.core.trace.primitive import RuntimePrimitive, primitive
+from dovetail._core.ops.call import jit_p
+from dovetail._core.trace.primitive import RuntimePrimitive, primitive
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)

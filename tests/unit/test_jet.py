@@ -11,7 +11,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.ir.walk import count_equations
+from dovetail._core.ir.walk import count_equations
 from dovetail.experimental.jet import jet
 
 pytestmark = pytest.mark.laws

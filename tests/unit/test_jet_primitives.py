@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.ir.walk import count_equations
+from dovetail._core.ir.walk import count_equations
 from dovetail.experimental.jet import jet
 from dovetail.testing.checks import apply, smooth_samples
 from dovetail.testing.numerics import far, is_inexact, random_like

@@ -14,7 +14,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail.core.runtime.compilation import statistics
+from dovetail._core.runtime.compilation import statistics
 
 
 class Counter:

@@ -15,7 +15,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.plugins.manager import manager
+from dovetail._core.plugins.manager import manager
 from dovetail.lax import linalg
 from dovetail.testing.checks import CHECKS
 from dovetail.testing.samples import all_samples, defined_primitives
@@ -301,7 +301,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dovetail
 import numpy as np
 from dovetail import lax
-from dovetail.core.runtime import compilation
+from dovetail._core.runtime import compilation
 
 def factor(size):
     x = np.eye(size, dtype=np.float32) * 4

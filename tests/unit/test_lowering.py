@@ -13,15 +13,15 @@ import pytest
 import dovetail
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.base import config
-from dovetail.core.base.bindings import get_traceback
-from dovetail.core.base.errors import MissingRuleError
-from dovetail.core.ir.avals import make_aval
-from dovetail.core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from dovetail.core.lower.donation import match_donations
-from dovetail.core.lower.lowering import LoweredModule, lower_jaxpr
-from dovetail.core.ops.call import jit_p
-from dovetail.core.trace.primitive import RuntimePrimitive, primitive
+from dovetail._core.base import config
+from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.lower.donation import match_donations
+from dovetail._core.lower.lowering import LoweredModule, lower_jaxpr
+from dovetail._core.ops.call import jit_p
+from dovetail._core.trace.primitive import RuntimePrimitive, primitive
 
 F32 = np.dtype(np.float32)
 VECTOR = make_aval((4,), F32)
@@ -352,7 +352,7 @@ def test_donation_is_counted_over_all_arguments() -> None:
 
 
 def test_the_order_in_which_rules_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dovetail.core.lower import rules
+    from dovetail._core.lower import rules
 
     asked: list[str] = []
 
@@ -555,7 +555,7 @@ def test_tokens_go_round_loops_and_through_branches() -> None:
 
 
 def test_platforms_with_the_same_rules_share_all_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dovetail.core.lower.rules.manager", lambda: _Tables({}))
+    monkeypatch.setattr("dovetail._core.lower.rules.manager", lambda: _Tables({}))
     g = dovetail.jit(lambda x: lax.sin(x))
     lowered = lower(g, x4, platforms=("cpu", "other"))
     text = lowered.text()
@@ -588,7 +588,7 @@ def test_platforms_with_different_rules(monkeypatch: pytest.MonkeyPatch) -> None
 
     made = new_primitive(own)
     tables = _Tables({"other": {made.name: other}})
-    monkeypatch.setattr("dovetail.core.lower.rules.manager", lambda: tables)
+    monkeypatch.setattr("dovetail._core.lower.rules.manager", lambda: tables)
     lowered = lower(
         dovetail.jit(lambda x: lax.add(made.bind(x), x)), x4, platforms=("cpu", "other", "third")
     )
@@ -643,7 +643,7 @@ def test_locations_name_operations_and_lines() -> None:
     assert '"jit(f)/jit(<lambda>)"' in text
     assert '"cos"' in text
     assert "test_lowering.py" in text
-    assert "/dovetail/core/" not in text
+    assert "/dovetail/_core/" not in text
 
 
 @pytest.mark.parametrize("values", [[1], [1, 2]])

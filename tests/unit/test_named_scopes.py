@@ -13,8 +13,8 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.ir.walk import inline_calls
-from dovetail.core.trace.state import state
+from dovetail._core.ir.walk import inline_calls
+from dovetail._core.trace.state import state
 
 X = np.arange(1, 4, dtype=np.float32)
 scope = dt.named_scope

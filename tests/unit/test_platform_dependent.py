@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.trace.primitive import RuntimePrimitive
+from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.errors import MissingRuleError
 
 X = jnp.array([0.5, -1.0, 2.0])

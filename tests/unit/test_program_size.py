@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.ir.walk import jaxpr_as_fun
+from dovetail._core.ir.walk import jaxpr_as_fun
 
 DEPTH = 300
 X = np.linspace(0.1, 1.0, 3, dtype=np.float32)[None]

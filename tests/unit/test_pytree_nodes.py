@@ -12,7 +12,7 @@ import pytest
 
 import dovetail.tree as tree
 import dovetail.tree_util as tree_util
-from dovetail.core.base import pytree
+from dovetail._core.base import pytree
 from dovetail.tree_util import GetAttrKey
 
 

@@ -16,7 +16,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail.experimental.jet import jet
 
 Function = Callable[[Any], Any]

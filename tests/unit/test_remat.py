@@ -24,11 +24,11 @@ from dovetail.ad_checkpoint import (
     name_p,
     saved_residuals,
 )
-from dovetail.core.base.source import user_frame
-from dovetail.core.ir.walk import all_equations, all_jaxprs, count_equations
-from dovetail.core.ops.contraction import dot_general_p
-from dovetail.core.ops.convolution import conv_general_dilated_p
-from dovetail.core.ops.trigonometric import cos_p, sin_p
+from dovetail._core.base.source import user_frame
+from dovetail._core.ir.walk import all_equations, all_jaxprs, count_equations
+from dovetail._core.ops.contraction import dot_general_p
+from dovetail._core.ops.convolution import conv_general_dilated_p
+from dovetail._core.ops.trigonometric import cos_p, sin_p
 
 pytestmark = pytest.mark.laws
 

@@ -17,7 +17,7 @@ from dovetail.ad_checkpoint import (
     print_saved_residuals,
     saved_residuals,
 )
-from dovetail.core.ir.walk import all_equations
+from dovetail._core.ir.walk import all_equations
 
 Function = Callable[..., Any]
 

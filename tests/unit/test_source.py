@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 import dovetail
-from dovetail.core.base import bindings, config, pytree, source
+from dovetail._core.base import bindings, config, pytree, source
 
 CORE = next(iter(dovetail.__path__))
 

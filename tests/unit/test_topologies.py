@@ -17,9 +17,9 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail.core.runtime import clients
-from dovetail.core.runtime import topologies as topologies_module
-from dovetail.core.runtime.compilation import compile_options
+from dovetail._core.runtime import clients
+from dovetail._core.runtime import topologies as topologies_module
+from dovetail._core.runtime.compilation import compile_options
 from dovetail.errors import DeviceMismatchError, JaxRuntimeError
 from dovetail.experimental import serialize_executable, topologies
 from dovetail.experimental.layout import Format
@@ -218,7 +218,7 @@ def test_two_threads_get_one_description(acme: Acme, monkeypatch: pytest.MonkeyP
 
 CLEARED = """
 import dovetail as dt
-from dovetail.core.runtime import clients
+from dovetail._core.runtime import clients
 from dovetail.experimental.topologies import get_topology_desc
 from dovetail.extend import BackendInfo, hookimpl, manager
 

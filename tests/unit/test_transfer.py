@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.base.config import enable_x64
-from dovetail.core.ir.avals import make_aval
-from dovetail.core.runtime import transfer
+from dovetail._core.base.config import enable_x64
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.runtime import transfer
 from dovetail.errors import NonArrayArgumentError
 from dovetail.sharding import SingleDeviceSharding
 

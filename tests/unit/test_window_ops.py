@@ -12,8 +12,8 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.ops.window_geometry import Window
-from dovetail.core.trace.primitive import Primitive
+from dovetail._core.ops.window_geometry import Window
+from dovetail._core.trace.primitive import Primitive
 
 X = (np.arange(30, dtype=np.float32) * 7 % 30).reshape(5, 6)
 bfloat16 = np.dtype(ml_dtypes.bfloat16)

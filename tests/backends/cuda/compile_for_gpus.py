@@ -17,8 +17,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail.ad_checkpoint import checkpoint_name
-from dovetail.core.base.config import threefry_gpu_kernel_lowering
-from dovetail.core.ops.barriers import dce_sink_p
+from dovetail._core.base.config import threefry_gpu_kernel_lowering
+from dovetail._core.ops.barriers import dce_sink_p
 from dovetail.experimental import io_callback, topologies
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.extend import Primitive

@@ -15,10 +15,10 @@ import scipy.linalg.lapack
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.base.config import threefry_gpu_kernel_lowering
-from dovetail.core.ops import threefry_reference
-from dovetail.core.ops.threefry import threefry2x32_p
-from dovetail.core.plugins.manager import manager
+from dovetail._core.base.config import threefry_gpu_kernel_lowering
+from dovetail._core.ops import threefry_reference
+from dovetail._core.ops.threefry import threefry2x32_p
+from dovetail._core.plugins.manager import manager
 from dovetail.extend import ShapedArray, primitives
 from dovetail_cuda.lowerings import LOWERINGS, eigen, kernels, linalg, random, tridiagonal
 

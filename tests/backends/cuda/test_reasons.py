@@ -12,7 +12,7 @@ import pytest
 
 import dovetail_cuda.capabilities as capabilities
 import dovetail_cuda.plugin as hooks
-from dovetail.core.plugins.manager import PluginManager
+from dovetail._core.plugins.manager import PluginManager
 from dovetail.extend import BackendUnavailableError
 from dovetail.extend.pjrt import PjrtError
 from dovetail_cuda import ffi, libraries, runtime

@@ -13,7 +13,7 @@ import pytest
 import dovetail_tpu.capabilities
 import dovetail_tpu.plugin
 import dovetail_tpu.runtime
-from dovetail.core.plugins.manager import PluginManager
+from dovetail._core.plugins.manager import PluginManager
 from dovetail.extend import BackendUnavailableError
 from dovetail.extend.pjrt import PjrtError
 from dovetail_tpu.capabilities import CHIPS, ENVIRONMENT_WITHOUT_CHIPS, count_chips, find_library

@@ -31,156 +31,156 @@ if TYPE_CHECKING:
     from dovetail import stages as stages
     from dovetail import tree as tree
     from dovetail import tree_util as tree_util
-    from dovetail.core.api.backward_passes import fwd_and_bwd as fwd_and_bwd
-    from dovetail.core.api.backward_passes import vjp as vjp
-    from dovetail.core.api.derivatives import grad as grad
-    from dovetail.core.api.derivatives import jvp as jvp
-    from dovetail.core.api.derivatives import linear_transpose as linear_transpose
-    from dovetail.core.api.derivatives import linearize as linearize
-    from dovetail.core.api.derivatives import value_and_grad as value_and_grad
-    from dovetail.core.api.environment import print_environment_info as print_environment_info
-    from dovetail.core.api.inspection import ShapeDtypeStruct as ShapeDtypeStruct
-    from dovetail.core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
-    from dovetail.core.api.inspection import eval_shape as eval_shape
-    from dovetail.core.api.inspection import make_jaxpr as make_jaxpr
-    from dovetail.core.api.inspection import typeof as typeof
-    from dovetail.core.api.jacobians import hessian as hessian
-    from dovetail.core.api.jacobians import jacfwd as jacfwd
-    from dovetail.core.api.jacobians import jacrev as jacobian
-    from dovetail.core.api.jacobians import jacrev as jacrev
-    from dovetail.core.api.jit import clear_caches as clear_caches
-    from dovetail.core.api.jit import jit as jit
-    from dovetail.core.api.mutable_references import empty_ref as empty_ref
-    from dovetail.core.api.mutable_references import free_ref as free_ref
-    from dovetail.core.api.mutable_references import freeze as freeze
-    from dovetail.core.api.mutable_references import new_ref as new_ref
-    from dovetail.core.api.named_scopes import named_call as named_call
-    from dovetail.core.api.named_scopes import named_scope as named_scope
-    from dovetail.core.api.rematerialization import checkpoint as checkpoint
-    from dovetail.core.api.rematerialization import checkpoint as remat
-    from dovetail.core.api.vectorization import vmap as vmap
-    from dovetail.core.base.config import check_tracer_leaks as check_tracer_leaks
-    from dovetail.core.base.config import check_tracer_leaks as checking_leaks
-    from dovetail.core.base.config import config as config
-    from dovetail.core.base.config import debug_checks as debug_checks
-    from dovetail.core.base.config import debug_infs as debug_infs
-    from dovetail.core.base.config import debug_nans as debug_nans
-    from dovetail.core.base.config import default_device as default_device
-    from dovetail.core.base.config import default_matmul_precision as default_matmul_precision
-    from dovetail.core.base.config import default_prng_impl as default_prng_impl
-    from dovetail.core.base.config import disable_jit as disable_jit
-    from dovetail.core.base.config import enable_checks as enable_checks
-    from dovetail.core.base.config import enable_x64 as enable_x64
-    from dovetail.core.base.config import explain_cache_misses as explain_cache_misses
-    from dovetail.core.base.config import index_mode as index_mode
-    from dovetail.core.base.config import legacy_prng_key as legacy_prng_key
-    from dovetail.core.base.config import log_compiles as log_compiles
-    from dovetail.core.base.config import no_tracing as no_tracing
-    from dovetail.core.base.config import numpy_dtype_promotion as numpy_dtype_promotion
-    from dovetail.core.base.config import numpy_rank_promotion as numpy_rank_promotion
-    from dovetail.core.base.config import optimization_level as optimization_level
-    from dovetail.core.base.config import threefry_partitionable as threefry_partitionable
-    from dovetail.core.base.dtypes import float0 as float0
-    from dovetail.core.ops.callbacks.values import pure_callback as pure_callback
-    from dovetail.core.ops.custom.custom_gradient import closure_convert as closure_convert
-    from dovetail.core.ops.custom.custom_gradient import custom_gradient as custom_gradient
-    from dovetail.core.ops.custom.custom_jvp import custom_jvp as custom_jvp
-    from dovetail.core.ops.custom.custom_vjp import custom_vjp as custom_vjp
-    from dovetail.core.ops.remat_policies import checkpoint_policies as checkpoint_policies
-    from dovetail.core.runtime.array import Array as Array
-    from dovetail.core.runtime.array import Shard as Shard
-    from dovetail.core.runtime.array import live_arrays as live_arrays
-    from dovetail.core.runtime.clients import default_backend as default_backend
-    from dovetail.core.runtime.clients import device_count as device_count
-    from dovetail.core.runtime.clients import devices as devices
-    from dovetail.core.runtime.clients import local_device_count as local_device_count
-    from dovetail.core.runtime.clients import local_devices as local_devices
-    from dovetail.core.runtime.clients import process_count as process_count
-    from dovetail.core.runtime.clients import process_index as process_index
-    from dovetail.core.runtime.clients import process_indices as process_indices
-    from dovetail.core.runtime.effects import effects_barrier as effects_barrier
-    from dovetail.core.runtime.transfer import block_until_ready as block_until_ready
-    from dovetail.core.runtime.transfer import copy_to_host_async as copy_to_host_async
-    from dovetail.core.runtime.transfer import device_get as device_get
-    from dovetail.core.runtime.transfer import device_put as device_put
-    from dovetail.core.trace.mutable_references import Ref as Ref
+    from dovetail._core.api.backward_passes import fwd_and_bwd as fwd_and_bwd
+    from dovetail._core.api.backward_passes import vjp as vjp
+    from dovetail._core.api.derivatives import grad as grad
+    from dovetail._core.api.derivatives import jvp as jvp
+    from dovetail._core.api.derivatives import linear_transpose as linear_transpose
+    from dovetail._core.api.derivatives import linearize as linearize
+    from dovetail._core.api.derivatives import value_and_grad as value_and_grad
+    from dovetail._core.api.environment import print_environment_info as print_environment_info
+    from dovetail._core.api.inspection import ShapeDtypeStruct as ShapeDtypeStruct
+    from dovetail._core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
+    from dovetail._core.api.inspection import eval_shape as eval_shape
+    from dovetail._core.api.inspection import make_jaxpr as make_jaxpr
+    from dovetail._core.api.inspection import typeof as typeof
+    from dovetail._core.api.jacobians import hessian as hessian
+    from dovetail._core.api.jacobians import jacfwd as jacfwd
+    from dovetail._core.api.jacobians import jacrev as jacobian
+    from dovetail._core.api.jacobians import jacrev as jacrev
+    from dovetail._core.api.jit import clear_caches as clear_caches
+    from dovetail._core.api.jit import jit as jit
+    from dovetail._core.api.mutable_references import empty_ref as empty_ref
+    from dovetail._core.api.mutable_references import free_ref as free_ref
+    from dovetail._core.api.mutable_references import freeze as freeze
+    from dovetail._core.api.mutable_references import new_ref as new_ref
+    from dovetail._core.api.named_scopes import named_call as named_call
+    from dovetail._core.api.named_scopes import named_scope as named_scope
+    from dovetail._core.api.rematerialization import checkpoint as checkpoint
+    from dovetail._core.api.rematerialization import checkpoint as remat
+    from dovetail._core.api.vectorization import vmap as vmap
+    from dovetail._core.base.config import check_tracer_leaks as check_tracer_leaks
+    from dovetail._core.base.config import check_tracer_leaks as checking_leaks
+    from dovetail._core.base.config import config as config
+    from dovetail._core.base.config import debug_checks as debug_checks
+    from dovetail._core.base.config import debug_infs as debug_infs
+    from dovetail._core.base.config import debug_nans as debug_nans
+    from dovetail._core.base.config import default_device as default_device
+    from dovetail._core.base.config import default_matmul_precision as default_matmul_precision
+    from dovetail._core.base.config import default_prng_impl as default_prng_impl
+    from dovetail._core.base.config import disable_jit as disable_jit
+    from dovetail._core.base.config import enable_checks as enable_checks
+    from dovetail._core.base.config import enable_x64 as enable_x64
+    from dovetail._core.base.config import explain_cache_misses as explain_cache_misses
+    from dovetail._core.base.config import index_mode as index_mode
+    from dovetail._core.base.config import legacy_prng_key as legacy_prng_key
+    from dovetail._core.base.config import log_compiles as log_compiles
+    from dovetail._core.base.config import no_tracing as no_tracing
+    from dovetail._core.base.config import numpy_dtype_promotion as numpy_dtype_promotion
+    from dovetail._core.base.config import numpy_rank_promotion as numpy_rank_promotion
+    from dovetail._core.base.config import optimization_level as optimization_level
+    from dovetail._core.base.config import threefry_partitionable as threefry_partitionable
+    from dovetail._core.base.dtypes import float0 as float0
+    from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
+    from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
+    from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient
+    from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
+    from dovetail._core.ops.custom.custom_vjp import custom_vjp as custom_vjp
+    from dovetail._core.ops.remat_policies import checkpoint_policies as checkpoint_policies
+    from dovetail._core.runtime.array import Array as Array
+    from dovetail._core.runtime.array import Shard as Shard
+    from dovetail._core.runtime.array import live_arrays as live_arrays
+    from dovetail._core.runtime.clients import default_backend as default_backend
+    from dovetail._core.runtime.clients import device_count as device_count
+    from dovetail._core.runtime.clients import devices as devices
+    from dovetail._core.runtime.clients import local_device_count as local_device_count
+    from dovetail._core.runtime.clients import local_devices as local_devices
+    from dovetail._core.runtime.clients import process_count as process_count
+    from dovetail._core.runtime.clients import process_index as process_index
+    from dovetail._core.runtime.clients import process_indices as process_indices
+    from dovetail._core.runtime.effects import effects_barrier as effects_barrier
+    from dovetail._core.runtime.transfer import block_until_ready as block_until_ready
+    from dovetail._core.runtime.transfer import copy_to_host_async as copy_to_host_async
+    from dovetail._core.runtime.transfer import device_get as device_get
+    from dovetail._core.runtime.transfer import device_put as device_put
+    from dovetail._core.trace.mutable_references import Ref as Ref
 
 __version__ = "0.1.0"
 
 _NAMES = {
-    "Array": "dovetail.core.runtime.array",
-    "Ref": "dovetail.core.trace.mutable_references",
-    "ShapeDtypeStruct": "dovetail.core.api.inspection",
-    "Shard": "dovetail.core.runtime.array",
-    "block_until_ready": "dovetail.core.runtime.transfer",
-    "check_tracer_leaks": "dovetail.core.base.config",
-    "checking_leaks": "dovetail.core.base.config:check_tracer_leaks",
-    "checkpoint": "dovetail.core.api.rematerialization",
-    "checkpoint_policies": "dovetail.core.ops.remat_policies",
-    "clear_caches": "dovetail.core.api.jit",
-    "closure_convert": "dovetail.core.ops.custom.custom_gradient",
-    "config": "dovetail.core.base.config",
-    "copy_to_host_async": "dovetail.core.runtime.transfer",
-    "custom_gradient": "dovetail.core.ops.custom.custom_gradient",
-    "custom_jvp": "dovetail.core.ops.custom.custom_jvp",
-    "custom_vjp": "dovetail.core.ops.custom.custom_vjp",
-    "debug_checks": "dovetail.core.base.config",
-    "debug_infs": "dovetail.core.base.config",
-    "debug_nans": "dovetail.core.base.config",
-    "default_backend": "dovetail.core.runtime.clients",
-    "default_device": "dovetail.core.base.config",
-    "default_matmul_precision": "dovetail.core.base.config",
-    "default_prng_impl": "dovetail.core.base.config",
-    "device_count": "dovetail.core.runtime.clients",
-    "device_get": "dovetail.core.runtime.transfer",
-    "device_put": "dovetail.core.runtime.transfer",
-    "devices": "dovetail.core.runtime.clients",
-    "disable_jit": "dovetail.core.base.config",
-    "effects_barrier": "dovetail.core.runtime.effects",
-    "empty_ref": "dovetail.core.api.mutable_references",
-    "enable_checks": "dovetail.core.base.config",
-    "enable_x64": "dovetail.core.base.config",
-    "ensure_compile_time_eval": "dovetail.core.api.inspection",
-    "eval_shape": "dovetail.core.api.inspection",
-    "explain_cache_misses": "dovetail.core.base.config",
-    "float0": "dovetail.core.base.dtypes",
-    "free_ref": "dovetail.core.api.mutable_references",
-    "freeze": "dovetail.core.api.mutable_references",
-    "fwd_and_bwd": "dovetail.core.api.backward_passes",
-    "grad": "dovetail.core.api.derivatives",
-    "hessian": "dovetail.core.api.jacobians",
-    "index_mode": "dovetail.core.base.config",
-    "jacfwd": "dovetail.core.api.jacobians",
-    "jacobian": "dovetail.core.api.jacobians:jacrev",
-    "jacrev": "dovetail.core.api.jacobians",
-    "jit": "dovetail.core.api.jit",
-    "jvp": "dovetail.core.api.derivatives",
-    "legacy_prng_key": "dovetail.core.base.config",
-    "linear_transpose": "dovetail.core.api.derivatives",
-    "linearize": "dovetail.core.api.derivatives",
-    "live_arrays": "dovetail.core.runtime.array",
-    "local_device_count": "dovetail.core.runtime.clients",
-    "local_devices": "dovetail.core.runtime.clients",
-    "log_compiles": "dovetail.core.base.config",
-    "make_jaxpr": "dovetail.core.api.inspection",
-    "named_call": "dovetail.core.api.named_scopes",
-    "named_scope": "dovetail.core.api.named_scopes",
-    "new_ref": "dovetail.core.api.mutable_references",
-    "no_tracing": "dovetail.core.base.config",
-    "numpy_dtype_promotion": "dovetail.core.base.config",
-    "numpy_rank_promotion": "dovetail.core.base.config",
-    "optimization_level": "dovetail.core.base.config",
-    "print_environment_info": "dovetail.core.api.environment",
-    "process_count": "dovetail.core.runtime.clients",
-    "process_index": "dovetail.core.runtime.clients",
-    "process_indices": "dovetail.core.runtime.clients",
-    "pure_callback": "dovetail.core.ops.callbacks.values",
-    "remat": "dovetail.core.api.rematerialization:checkpoint",
-    "threefry_partitionable": "dovetail.core.base.config",
-    "typeof": "dovetail.core.api.inspection",
-    "value_and_grad": "dovetail.core.api.derivatives",
-    "vjp": "dovetail.core.api.backward_passes",
-    "vmap": "dovetail.core.api.vectorization",
+    "Array": "dovetail._core.runtime.array",
+    "Ref": "dovetail._core.trace.mutable_references",
+    "ShapeDtypeStruct": "dovetail._core.api.inspection",
+    "Shard": "dovetail._core.runtime.array",
+    "block_until_ready": "dovetail._core.runtime.transfer",
+    "check_tracer_leaks": "dovetail._core.base.config",
+    "checking_leaks": "dovetail._core.base.config:check_tracer_leaks",
+    "checkpoint": "dovetail._core.api.rematerialization",
+    "checkpoint_policies": "dovetail._core.ops.remat_policies",
+    "clear_caches": "dovetail._core.api.jit",
+    "closure_convert": "dovetail._core.ops.custom.custom_gradient",
+    "config": "dovetail._core.base.config",
+    "copy_to_host_async": "dovetail._core.runtime.transfer",
+    "custom_gradient": "dovetail._core.ops.custom.custom_gradient",
+    "custom_jvp": "dovetail._core.ops.custom.custom_jvp",
+    "custom_vjp": "dovetail._core.ops.custom.custom_vjp",
+    "debug_checks": "dovetail._core.base.config",
+    "debug_infs": "dovetail._core.base.config",
+    "debug_nans": "dovetail._core.base.config",
+    "default_backend": "dovetail._core.runtime.clients",
+    "default_device": "dovetail._core.base.config",
+    "default_matmul_precision": "dovetail._core.base.config",
+    "default_prng_impl": "dovetail._core.base.config",
+    "device_count": "dovetail._core.runtime.clients",
+    "device_get": "dovetail._core.runtime.transfer",
+    "device_put": "dovetail._core.runtime.transfer",
+    "devices": "dovetail._core.runtime.clients",
+    "disable_jit": "dovetail._core.base.config",
+    "effects_barrier": "dovetail._core.runtime.effects",
+    "empty_ref": "dovetail._core.api.mutable_references",
+    "enable_checks": "dovetail._core.base.config",
+    "enable_x64": "dovetail._core.base.config",
+    "ensure_compile_time_eval": "dovetail._core.api.inspection",
+    "eval_shape": "dovetail._core.api.inspection",
+    "explain_cache_misses": "dovetail._core.base.config",
+    "float0": "dovetail._core.base.dtypes",
+    "free_ref": "dovetail._core.api.mutable_references",
+    "freeze": "dovetail._core.api.mutable_references",
+    "fwd_and_bwd": "dovetail._core.api.backward_passes",
+    "grad": "dovetail._core.api.derivatives",
+    "hessian": "dovetail._core.api.jacobians",
+    "index_mode": "dovetail._core.base.config",
+    "jacfwd": "dovetail._core.api.jacobians",
+    "jacobian": "dovetail._core.api.jacobians:jacrev",
+    "jacrev": "dovetail._core.api.jacobians",
+    "jit": "dovetail._core.api.jit",
+    "jvp": "dovetail._core.api.derivatives",
+    "legacy_prng_key": "dovetail._core.base.config",
+    "linear_transpose": "dovetail._core.api.derivatives",
+    "linearize": "dovetail._core.api.derivatives",
+    "live_arrays": "dovetail._core.runtime.array",
+    "local_device_count": "dovetail._core.runtime.clients",
+    "local_devices": "dovetail._core.runtime.clients",
+    "log_compiles": "dovetail._core.base.config",
+    "make_jaxpr": "dovetail._core.api.inspection",
+    "named_call": "dovetail._core.api.named_scopes",
+    "named_scope": "dovetail._core.api.named_scopes",
+    "new_ref": "dovetail._core.api.mutable_references",
+    "no_tracing": "dovetail._core.base.config",
+    "numpy_dtype_promotion": "dovetail._core.base.config",
+    "numpy_rank_promotion": "dovetail._core.base.config",
+    "optimization_level": "dovetail._core.base.config",
+    "print_environment_info": "dovetail._core.api.environment",
+    "process_count": "dovetail._core.runtime.clients",
+    "process_index": "dovetail._core.runtime.clients",
+    "process_indices": "dovetail._core.runtime.clients",
+    "pure_callback": "dovetail._core.ops.callbacks.values",
+    "remat": "dovetail._core.api.rematerialization:checkpoint",
+    "threefry_partitionable": "dovetail._core.base.config",
+    "typeof": "dovetail._core.api.inspection",
+    "value_and_grad": "dovetail._core.api.derivatives",
+    "vjp": "dovetail._core.api.backward_passes",
+    "vmap": "dovetail._core.api.vectorization",
 }
 """The module that a public name is in; after a colon, the name that it has there."""
 
@@ -329,7 +329,7 @@ def __getattr__(name: str) -> object:
         module, _, attribute = _NAMES[name].partition(":")
         value = getattr(import_module(module), attribute or name)
         if name == "Array":  # its methods are otherwise filled in by the first use of one
-            import_module("dovetail.core.trace.tracer").load_array_methods()
+            import_module("dovetail._core.trace.tracer").load_array_methods()
     elif name in _MODULES:
         value = import_module(f"dovetail.{name}")
     elif name in _NUMPY_API:

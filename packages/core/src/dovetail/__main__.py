@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The doctor tells every failure itself.
     warnings.simplefilter("ignore", RuntimeWarning)
     try:
-        from dovetail.core.api.environment import run_doctor  # deferred: may fail, and says why
+        from dovetail._core.api.environment import run_doctor  # deferred: may fail, and says why
     except Exception as error:
         sys.stdout.write(f"dovetail cannot start: {type(error).__name__}: {error}\n")
         return 1
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write_backend(name: str, folder: Path, kind: str) -> int:
-    from dovetail.core.plugins.new_backend import new_backend  # deferred: the doctor needs none
+    from dovetail._core.plugins.new_backend import new_backend  # deferred: the doctor needs none
 
     try:
         written = new_backend(name, folder, kind)

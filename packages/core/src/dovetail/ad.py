@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dovetail.core.api.backward_passes import DidntWant as DidntWant
-from dovetail.core.api.backward_passes import DontWant as DontWant
-from dovetail.core.api.backward_passes import GradRef as GradRef
-from dovetail.core.api.backward_passes import GradValue as GradValue
+from dovetail._core.api.backward_passes import DidntWant as DidntWant
+from dovetail._core.api.backward_passes import DontWant as DontWant
+from dovetail._core.api.backward_passes import GradRef as GradRef
+from dovetail._core.api.backward_passes import GradValue as GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dovetail.core.api.rematerialization import checkpoint as checkpoint
-from dovetail.core.api.rematerialization import print_saved_residuals as print_saved_residuals
-from dovetail.core.api.rematerialization import saved_residuals as saved_residuals
-from dovetail.core.ops.naming import checkpoint_name as checkpoint_name
-from dovetail.core.ops.naming import checkpoint_name as checkpoint_name_fwd
-from dovetail.core.ops.naming import name_p as name_p
-from dovetail.core.ops.remat_policies import Offloadable as Offloadable
-from dovetail.core.ops.remat_policies import Recompute as Recompute
-from dovetail.core.ops.remat_policies import Saveable as Saveable
-from dovetail.core.ops.remat_policies import checkpoint_policies as checkpoint_policies
+from dovetail._core.api.rematerialization import checkpoint as checkpoint
+from dovetail._core.api.rematerialization import print_saved_residuals as print_saved_residuals
+from dovetail._core.api.rematerialization import saved_residuals as saved_residuals
+from dovetail._core.ops.naming import checkpoint_name as checkpoint_name
+from dovetail._core.ops.naming import checkpoint_name as checkpoint_name_fwd
+from dovetail._core.ops.naming import name_p as name_p
+from dovetail._core.ops.remat_policies import Offloadable as Offloadable
+from dovetail._core.ops.remat_policies import Recompute as Recompute
+from dovetail._core.ops.remat_policies import Saveable as Saveable
+from dovetail._core.ops.remat_policies import checkpoint_policies as checkpoint_policies
 
 __all__ = [
     "Offloadable",

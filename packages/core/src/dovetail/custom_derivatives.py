@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dovetail.core.ops.custom.custom_gradient import closure_convert as closure_convert
-from dovetail.core.ops.custom.custom_gradient import custom_gradient as custom_gradient
-from dovetail.core.ops.custom.custom_jvp import custom_jvp as custom_jvp
-from dovetail.core.ops.custom.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
-from dovetail.core.ops.custom.custom_vjp import custom_vjp as custom_vjp
-from dovetail.core.ops.custom.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
-from dovetail.core.ops.custom.linear_call import linear_call as linear_call
-from dovetail.core.ops.custom.remat_opt import remat_opt_p as remat_opt_p
-from dovetail.core.ops.custom.symbolic import CustomVJPPrimal as CustomVJPPrimal
-from dovetail.core.ops.custom.symbolic import SymbolicZero as SymbolicZero
-from dovetail.core.ops.custom.symbolic import (
+from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
+from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient
+from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
+from dovetail._core.ops.custom.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
+from dovetail._core.ops.custom.custom_vjp import custom_vjp as custom_vjp
+from dovetail._core.ops.custom.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
+from dovetail._core.ops.custom.linear_call import linear_call as linear_call
+from dovetail._core.ops.custom.remat_opt import remat_opt_p as remat_opt_p
+from dovetail._core.ops.custom.symbolic import CustomVJPPrimal as CustomVJPPrimal
+from dovetail._core.ops.custom.symbolic import SymbolicZero as SymbolicZero
+from dovetail._core.ops.custom.symbolic import (
     custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
 )
-from dovetail.core.ops.custom.symbolic import zero_from_primal as zero_from_primal
+from dovetail._core.ops.custom.symbolic import zero_from_primal as zero_from_primal
 
 __all__ = [
     "CustomVJPPrimal",

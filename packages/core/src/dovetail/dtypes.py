@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dovetail.core.base.dtypes import TypePromotionError as TypePromotionError
-from dovetail.core.base.dtypes import bfloat16 as bfloat16
-from dovetail.core.base.dtypes import canonicalize_dtype as canonicalize_dtype
-from dovetail.core.base.dtypes import extended as extended
-from dovetail.core.base.dtypes import finfo as finfo
-from dovetail.core.base.dtypes import float0 as float0
-from dovetail.core.base.dtypes import iinfo as iinfo
-from dovetail.core.base.dtypes import issubdtype as issubdtype
-from dovetail.core.base.dtypes import itemsize_bits as itemsize_bits
-from dovetail.core.base.dtypes import prng_key as prng_key
-from dovetail.core.base.dtypes import result_type as result_type
-from dovetail.core.base.dtypes import scalar_type_of as scalar_type_of
+from dovetail._core.base.dtypes import TypePromotionError as TypePromotionError
+from dovetail._core.base.dtypes import bfloat16 as bfloat16
+from dovetail._core.base.dtypes import canonicalize_dtype as canonicalize_dtype
+from dovetail._core.base.dtypes import extended as extended
+from dovetail._core.base.dtypes import finfo as finfo
+from dovetail._core.base.dtypes import float0 as float0
+from dovetail._core.base.dtypes import iinfo as iinfo
+from dovetail._core.base.dtypes import issubdtype as issubdtype
+from dovetail._core.base.dtypes import itemsize_bits as itemsize_bits
+from dovetail._core.base.dtypes import prng_key as prng_key
+from dovetail._core.base.dtypes import result_type as result_type
+from dovetail._core.base.dtypes import scalar_type_of as scalar_type_of
 
 __all__ = [
     "TypePromotionError",

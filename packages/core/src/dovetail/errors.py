@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.base import errors as _errors
-from dovetail.core.base.errors import BackendUnavailableError as BackendUnavailableError
-from dovetail.core.base.errors import CompilationCacheWarning as CompilationCacheWarning
-from dovetail.core.base.errors import ConcretizationTypeError as ConcretizationTypeError
-from dovetail.core.base.errors import DeletedArrayError as DeletedArrayError
-from dovetail.core.base.errors import DeviceMismatchError as DeviceMismatchError
-from dovetail.core.base.errors import (
+from dovetail._core.base import errors as _errors
+from dovetail._core.base.errors import BackendUnavailableError as BackendUnavailableError
+from dovetail._core.base.errors import CompilationCacheWarning as CompilationCacheWarning
+from dovetail._core.base.errors import ConcretizationTypeError as ConcretizationTypeError
+from dovetail._core.base.errors import DeletedArrayError as DeletedArrayError
+from dovetail._core.base.errors import DeviceMismatchError as DeviceMismatchError
+from dovetail._core.base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
-from dovetail.core.base.errors import JAXIndexError as JAXIndexError
-from dovetail.core.base.errors import JaxprTypeError as JaxprTypeError
-from dovetail.core.base.errors import JAXTypeError as JAXTypeError
-from dovetail.core.base.errors import KeyReuseError as KeyReuseError
-from dovetail.core.base.errors import MissingRuleError as MissingRuleError
-from dovetail.core.base.errors import NonArrayArgumentError as NonArrayArgumentError
-from dovetail.core.base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
-from dovetail.core.base.errors import TracerArrayConversionError as TracerArrayConversionError
-from dovetail.core.base.errors import TracerBoolConversionError as TracerBoolConversionError
-from dovetail.core.base.errors import TracerIntegerConversionError as TracerIntegerConversionError
-from dovetail.core.base.errors import UnexpectedTracerError as UnexpectedTracerError
+from dovetail._core.base.errors import JAXIndexError as JAXIndexError
+from dovetail._core.base.errors import JaxprTypeError as JaxprTypeError
+from dovetail._core.base.errors import JAXTypeError as JAXTypeError
+from dovetail._core.base.errors import KeyReuseError as KeyReuseError
+from dovetail._core.base.errors import MissingRuleError as MissingRuleError
+from dovetail._core.base.errors import NonArrayArgumentError as NonArrayArgumentError
+from dovetail._core.base.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
+from dovetail._core.base.errors import TracerArrayConversionError as TracerArrayConversionError
+from dovetail._core.base.errors import TracerBoolConversionError as TracerBoolConversionError
+from dovetail._core.base.errors import TracerIntegerConversionError as TracerIntegerConversionError
+from dovetail._core.base.errors import UnexpectedTracerError as UnexpectedTracerError
 
 if TYPE_CHECKING:
-    from dovetail.core.base.bindings import JaxRuntimeError as JaxRuntimeError
+    from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
 
 __all__ = [
     "BackendUnavailableError",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dovetail.core.base.pytree import all_true as all
-from dovetail.core.base.pytree import broadcast as broadcast
-from dovetail.core.base.pytree import flatten as flatten
-from dovetail.core.base.pytree import flatten_with_path as flatten_with_path
-from dovetail.core.base.pytree import leaves as leaves
-from dovetail.core.base.pytree import leaves_with_path as leaves_with_path
-from dovetail.core.base.pytree import map as map
-from dovetail.core.base.pytree import map_with_path as map_with_path
-from dovetail.core.base.pytree import reduce as reduce
-from dovetail.core.base.pytree import reduce_associative as reduce_associative
-from dovetail.core.base.pytree import static as static
-from dovetail.core.base.pytree import structure as structure
-from dovetail.core.base.pytree import transpose as transpose
-from dovetail.core.base.pytree import unflatten as unflatten
+from dovetail._core.base.pytree import all_true as all
+from dovetail._core.base.pytree import broadcast as broadcast
+from dovetail._core.base.pytree import flatten as flatten
+from dovetail._core.base.pytree import flatten_with_path as flatten_with_path
+from dovetail._core.base.pytree import leaves as leaves
+from dovetail._core.base.pytree import leaves_with_path as leaves_with_path
+from dovetail._core.base.pytree import map as map
+from dovetail._core.base.pytree import map_with_path as map_with_path
+from dovetail._core.base.pytree import reduce as reduce
+from dovetail._core.base.pytree import reduce_associative as reduce_associative
+from dovetail._core.base.pytree import static as static
+from dovetail._core.base.pytree import structure as structure
+from dovetail._core.base.pytree import transpose as transpose
+from dovetail._core.base.pytree import unflatten as unflatten
 
 __all__ = [
     "all",

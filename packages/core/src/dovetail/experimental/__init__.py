@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dovetail.core.ops.callbacks.values import io_callback as io_callback
+from dovetail._core.ops.callbacks.values import io_callback as io_callback
 
 __all__ = ["io_callback"]

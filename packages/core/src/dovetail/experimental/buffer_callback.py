@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dovetail.core.base.bindings import _jax
-from dovetail.core.ops.callbacks.buffers import buffer_callback as buffer_callback
+from dovetail._core.base.bindings import _jax
+from dovetail._core.ops.callbacks.buffers import buffer_callback as buffer_callback
 
 Buffer = _jax.ffi.Buffer
 ExecutionContext = _jax.ffi.ExecutionContext

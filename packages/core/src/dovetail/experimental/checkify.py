@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dovetail.core.api.checkify import ErrorCategory as ErrorCategory
-from dovetail.core.api.checkify import all_checks as all_checks
-from dovetail.core.api.checkify import automatic_checks as automatic_checks
-from dovetail.core.api.checkify import check as check
-from dovetail.core.api.checkify import check_error as check_error
-from dovetail.core.api.checkify import checkify as checkify
-from dovetail.core.api.checkify import debug_check as debug_check
-from dovetail.core.api.checkify import div_checks as div_checks
-from dovetail.core.api.checkify import float_checks as float_checks
-from dovetail.core.api.checkify import index_checks as index_checks
-from dovetail.core.api.checkify import nan_checks as nan_checks
-from dovetail.core.api.checkify import user_checks as user_checks
-from dovetail.core.ops.checks.error import Error as Error
-from dovetail.core.ops.checks.error import init_error as init_error
-from dovetail.core.ops.checks.failures import JaxRuntimeError as JaxRuntimeError
+from dovetail._core.api.checkify import ErrorCategory as ErrorCategory
+from dovetail._core.api.checkify import all_checks as all_checks
+from dovetail._core.api.checkify import automatic_checks as automatic_checks
+from dovetail._core.api.checkify import check as check
+from dovetail._core.api.checkify import check_error as check_error
+from dovetail._core.api.checkify import checkify as checkify
+from dovetail._core.api.checkify import debug_check as debug_check
+from dovetail._core.api.checkify import div_checks as div_checks
+from dovetail._core.api.checkify import float_checks as float_checks
+from dovetail._core.api.checkify import index_checks as index_checks
+from dovetail._core.api.checkify import nan_checks as nan_checks
+from dovetail._core.api.checkify import user_checks as user_checks
+from dovetail._core.ops.checks.error import Error as Error
+from dovetail._core.ops.checks.error import init_error as init_error
+from dovetail._core.ops.checks.failures import JaxRuntimeError as JaxRuntimeError
 
 __all__ = [
     "Error",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dovetail.core.api.jet import jet as jet
+from dovetail._core.api.jet import jet as jet
 
 __all__ = ["jet"]

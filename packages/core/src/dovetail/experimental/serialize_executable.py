@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.core.api.serialization import deserialize_and_load as deserialize_and_load
-from dovetail.core.api.serialization import serialize as serialize
+from dovetail._core.api.serialization import deserialize_and_load as deserialize_and_load
+from dovetail._core.api.serialization import serialize as serialize
 
 __all__ = ["deserialize_and_load", "serialize"]

@@ -1,6 +1,6 @@
 """The names promised to authors of plug-ins: backends, extensions, new primitives.
 
-They change only with `PLUGIN_API`; everything under `dovetail.core` may change with any release.
+They change only with `PLUGIN_API`; everything under `dovetail._core` may change with any release.
 Each name is loaded, with the module that it is in, when it is first used, so that a backend can
 describe itself without loading jaxlib. `dovetail.extend.pjrt` is for backends that bring a PJRT
 library, `dovetail.extend.lowering` has building blocks for lowering rules.
@@ -13,23 +13,23 @@ from typing import Any
 
 # Module to the names that are in it. Type checkers read `__init__.pyi`; a test compares the two.
 _MODULES = {
-    "dovetail.core.base.errors": "BackendUnavailableError MissingRuleError",
-    "dovetail.core.ir.avals": "ShapedArray",
-    "dovetail.core.ir.jaxpr": "ClosedJaxpr Jaxpr JaxprEqn Literal Var",
-    "dovetail.core.plugins.failures": "PluginFailure",
-    "dovetail.core.plugins.hookspecs": (
+    "dovetail._core.base.errors": "BackendUnavailableError MissingRuleError",
+    "dovetail._core.ir.avals": "ShapedArray",
+    "dovetail._core.ir.jaxpr": "ClosedJaxpr Jaxpr JaxprEqn Literal Var",
+    "dovetail._core.plugins.failures": "PluginFailure",
+    "dovetail._core.plugins.hookspecs": (
         "ArrayMethods BackendInfo CompileRequest LoweringTable PLUGIN_API hookimpl"
     ),
-    "dovetail.core.plugins.manager": "manager",
-    "dovetail.core.plugins.protocols": "Buffer Client Device Executable",
-    "dovetail.core.runtime.fallback": "Fallback",
-    "dovetail.core.trace.explanation": "explain",
-    "dovetail.core.transform.derived": "evaluate",
+    "dovetail._core.plugins.manager": "manager",
+    "dovetail._core.plugins.protocols": "Buffer Client Device Executable",
+    "dovetail._core.runtime.fallback": "Fallback",
+    "dovetail._core.trace.explanation": "explain",
+    "dovetail._core.transform.derived": "evaluate",
 }
 _ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 # A primitive that is made of functions, not of a class; and those of modules not imported so far.
-_ENTRIES["Primitive"] = ("dovetail.core.trace.primitive", "RuntimePrimitive")
-_ENTRIES["primitives"] = ("dovetail.core.trace.explanation", "all_primitives")
+_ENTRIES["Primitive"] = ("dovetail._core.trace.primitive", "RuntimePrimitive")
+_ENTRIES["primitives"] = ("dovetail._core.trace.explanation", "all_primitives")
 
 _SUBMODULES = ("lowering", "pjrt")
 

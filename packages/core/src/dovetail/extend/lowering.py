@@ -21,22 +21,22 @@ XLA's compilers can take. A rule for Cholesky decompositions by a library that r
 
 from __future__ import annotations
 
-from dovetail.core.lower.annotations import copy_to_memory as copy_to_memory
-from dovetail.core.lower.annotations import keep_alive as keep_alive
-from dovetail.core.lower.matrices import adjoint as adjoint
-from dovetail.core.lower.matrices import columns_from as columns_from
-from dovetail.core.lower.matrices import conjugate as conjugate
-from dovetail.core.lower.matrices import divided_by_power_of_two as divided_by_power_of_two
-from dovetail.core.lower.matrices import multiplied_by_power_of_two as multiplied_by_power_of_two
-from dovetail.core.lower.matrices import pivots_from_one as pivots_from_one
-from dovetail.core.lower.matrices import report_of as report_of
-from dovetail.core.lower.matrices import rows_from as rows_from
-from dovetail.core.lower.matrices import transpose as transpose
-from dovetail.core.lower.matrices import transposed as transposed
-from dovetail.core.lower.matrices import triangle as triangle
-from dovetail.core.lower.matrices import where_succeeded as where_succeeded
-from dovetail.core.lower.matrices import with_finite as with_finite
-from dovetail.core.ops.operands import real_dtype as real_dtype
+from dovetail._core.lower.annotations import copy_to_memory as copy_to_memory
+from dovetail._core.lower.annotations import keep_alive as keep_alive
+from dovetail._core.lower.matrices import adjoint as adjoint
+from dovetail._core.lower.matrices import columns_from as columns_from
+from dovetail._core.lower.matrices import conjugate as conjugate
+from dovetail._core.lower.matrices import divided_by_power_of_two as divided_by_power_of_two
+from dovetail._core.lower.matrices import multiplied_by_power_of_two as multiplied_by_power_of_two
+from dovetail._core.lower.matrices import pivots_from_one as pivots_from_one
+from dovetail._core.lower.matrices import report_of as report_of
+from dovetail._core.lower.matrices import rows_from as rows_from
+from dovetail._core.lower.matrices import transpose as transpose
+from dovetail._core.lower.matrices import transposed as transposed
+from dovetail._core.lower.matrices import triangle as triangle
+from dovetail._core.lower.matrices import where_succeeded as where_succeeded
+from dovetail._core.lower.matrices import with_finite as with_finite
+from dovetail._core.ops.operands import real_dtype as real_dtype
 
 __all__ = [
     "adjoint",

@@ -15,8 +15,8 @@ import numpy as np
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.base.config import enable_x64
-from dovetail.core.ir.walk import jaxprs_in_params
+from dovetail._core.base.config import enable_x64
+from dovetail._core.ir.walk import jaxprs_in_params
 from dovetail.experimental import buffer_callback, io_callback
 from dovetail.testing.keys import aval_of_sample
 from dovetail.testing.sample import Sample, supported

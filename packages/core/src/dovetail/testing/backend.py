@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import dovetail as dt
-from dovetail.core.plugins.loading import LoadedBackend
-from dovetail.core.plugins.manager import manager
+from dovetail._core.plugins.loading import LoadedBackend
+from dovetail._core.plugins.manager import manager
 
 __all__ = ["BackendUnderTest", "connect", "read"]
 

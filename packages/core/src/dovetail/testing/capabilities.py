@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from dovetail.core.base.errors import close_matches
+from dovetail._core.base.errors import close_matches
 
 __all__ = ["CAPABILITIES", "PRIVATE", "missing_text", "unknown_capabilities"]
 

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail.core.api.backward_passes import vjp
-from dovetail.core.api.derivatives import jvp, linear_transpose
-from dovetail.core.api.inspection import make_jaxpr
-from dovetail.core.api.jit import jit
-from dovetail.core.api.vectorization import vmap
-from dovetail.core.base import pytree
-from dovetail.core.base.config import enable_checks, enable_x64, optimization_level
-from dovetail.core.ops.contraction import Precision
-from dovetail.core.trace.primitive import Primitive
-from dovetail.core.transform.derived import reference_of
+from dovetail._core.api.backward_passes import vjp
+from dovetail._core.api.derivatives import jvp, linear_transpose
+from dovetail._core.api.inspection import make_jaxpr
+from dovetail._core.api.jit import jit
+from dovetail._core.api.vectorization import vmap
+from dovetail._core.base import pytree
+from dovetail._core.base.config import enable_checks, enable_x64, optimization_level
+from dovetail._core.ops.contraction import Precision
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.derived import reference_of
 from dovetail.testing.capabilities import CAPABILITIES
 from dovetail.testing.keys import as_argument, as_numpy, aval_of_sample
 from dovetail.testing.numerics import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dovetail as dt
-from dovetail.core.plugins.loading import LoadedBackend
-from dovetail.core.plugins.manager import manager
+from dovetail._core.plugins.loading import LoadedBackend
+from dovetail._core.plugins.manager import manager
 from dovetail.errors import BackendUnavailableError
 from dovetail.testing.backend import BackendUnderTest, connect
 from dovetail.testing.capabilities import missing_text

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import pluggy
 
-from dovetail.core.plugins import hookspecs
+from dovetail._core.plugins import hookspecs
 
 __all__ = ["PATIENCE", "Examination", "Phase", "examine", "hooks_of", "run_module"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes
+from dovetail._core.base import dtypes
 from dovetail.testing.sample import COMPLEXES, FLOATS
 
 NDArray = np.ndarray[Any, Any]

@@ -117,7 +117,7 @@ def dovetail_backend(request: pytest.FixtureRequest) -> Iterator[BackendUnderTes
     if reason:
         pytest.skip(reason)
     import dovetail  # deferred: like above
-    from dovetail.core.base.config import enable_compilation_cache  # deferred: like above
+    from dovetail._core.base.config import enable_compilation_cache  # deferred: like above
 
     # A program out of the cache on disk would test a compiler that is no longer there. Without
     # `enable_x64` Python's numbers are arrays of 32 bits, which every backend has.

@@ -9,9 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from dovetail.core.ir.walk import all_jaxprs, jaxprs_in_params
-from dovetail.core.ops.dot_algorithms import DotAlgorithmPreset
-from dovetail.core.trace.primitive import Primitive
+from dovetail._core.ir.walk import all_jaxprs, jaxprs_in_params
+from dovetail._core.ops.dot_algorithms import DotAlgorithmPreset
+from dovetail._core.trace.primitive import Primitive
 from dovetail.testing.keys import aval_of_sample
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)

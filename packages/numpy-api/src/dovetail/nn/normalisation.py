@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.basis.structural import reduce_sum_p
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.creation import iota_p
-from dovetail.core.ops.reduction import reduce_max_p
+from dovetail._core.base import dtypes
+from dovetail._core.basis.structural import reduce_sum_p
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.creation import iota_p
+from dovetail._core.ops.reduction import reduce_max_p
 from dovetail.numpy.arguments import (
     Axis,
     array_like,

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from dovetail.core.base import dtypes, source
-from dovetail.core.base.config import numpy_rank_promotion
-from dovetail.core.base.errors import ConcretizationTypeError, NonArrayArgumentError
-from dovetail.core.basis.elementwise import convert_element_type
-from dovetail.core.basis.operands import operand
-from dovetail.core.basis.structural import broadcast_in_dim
-from dovetail.core.ir.avals import aval_of, make_aval
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.runtime import buffers
-from dovetail.core.runtime.array import wrap
-from dovetail.core.runtime.host import checked_ndarray
-from dovetail.core.runtime.sharding import default_sharding
-from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail._core.base import dtypes, source
+from dovetail._core.base.config import numpy_rank_promotion
+from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import broadcast_in_dim
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.runtime import buffers
+from dovetail._core.runtime.array import wrap
+from dovetail._core.runtime.host import checked_ndarray
+from dovetail._core.runtime.sharding import default_sharding
+from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
     convert,

@@ -8,18 +8,18 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import caches, dtypes
-from dovetail.core.base.config import enable_x64
-from dovetail.core.base.errors import NonArrayArgumentError
-from dovetail.core.basis.structural import broadcast_in_dim_p
-from dovetail.core.ir.avals import aval_of, make_aval
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.runtime import buffers
-from dovetail.core.runtime.array import Array, wrap
-from dovetail.core.runtime.host import checked_ndarray
-from dovetail.core.runtime.sharding import default_sharding
-from dovetail.core.trace.state import evaluation_trace, state
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.base import caches, dtypes
+from dovetail._core.base.config import enable_x64
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.basis.structural import broadcast_in_dim_p
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.runtime import buffers
+from dovetail._core.runtime.array import Array, wrap
+from dovetail._core.runtime.host import checked_ndarray
+from dovetail._core.runtime.sharding import default_sharding
+from dovetail._core.trace.state import evaluation_trace, state
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (
     array_like,
     canonical_shape,
@@ -40,7 +40,7 @@ def on_device(x: Any, device: Any) -> Any:
     """An array on the device that was asked for; None leaves it where it is."""
     if device is None:
         return x
-    from dovetail.core.runtime.transfer import device_put  # deferred: rarely used
+    from dovetail._core.runtime.transfer import device_put  # deferred: rarely used
 
     return device_put(x, device)
 
@@ -191,7 +191,7 @@ def _converted(value: Any, dtype: Any) -> Any:
     if convert_self is not None:
         return _cast(convert_self(), dtype)
     if buffers.is_buffer(value):
-        from dovetail.core.runtime.arguments import (
+        from dovetail._core.runtime.arguments import (
             from_foreign,
         )  # deferred: needs another framework
 
@@ -440,7 +440,7 @@ def fromfunction(
         [[ 0  1  2]
          [10 11 12]]
     """
-    from dovetail.core.api.vectorization import vmap  # deferred: the layer of transformations
+    from dovetail._core.api.vectorization import vmap  # deferred: the layer of transformations
     from dovetail.numpy.ranges import arange  # deferred: it imports this module
 
     sizes = canonical_shape("fromfunction", shape)

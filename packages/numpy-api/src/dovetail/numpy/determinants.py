@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.api.derivatives import jvp
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.custom.custom_jvp import custom_jvp
-from dovetail.core.ops.linalg.eigen_matrices import (
+from dovetail._core.api.derivatives import jvp
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.custom.custom_jvp import custom_jvp
+from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
     diagonal,
@@ -19,7 +19,7 @@ from dovetail.core.ops.linalg.eigen_matrices import (
     scaled_columns,
     zeros_of,
 )
-from dovetail.core.ops.linalg.matrices import (
+from dovetail._core.ops.linalg.matrices import (
     adjoint,
     identity,
     on_diagonal,
@@ -29,8 +29,8 @@ from dovetail.core.ops.linalg.matrices import (
     transposed,
     where,
 )
-from dovetail.core.ops.linalg.qr import geqrf_p
-from dovetail.core.ops.linalg.triangular import solve_triangular
+from dovetail._core.ops.linalg.qr import geqrf_p
+from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.decompositions import matrix_operand, rounded

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.slicing import slice_dimension
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.slicing import slice_dimension
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axes,

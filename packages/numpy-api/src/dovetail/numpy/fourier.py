@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axes,

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.base.config import index_mode
-from dovetail.core.ir.avals import aval_of
+from dovetail._core.base import dtypes
+from dovetail._core.base.config import index_mode
+from dovetail._core.ir.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,

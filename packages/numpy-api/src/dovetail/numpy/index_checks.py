@@ -10,14 +10,14 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base.config import enable_x64
-from dovetail.core.base.source import describe
-from dovetail.core.basis.elementwise import dtype_kind
-from dovetail.core.basis.operands import literal
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.callbacks.checks import require
-from dovetail.core.trace.state import evaluation_trace, state
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.base.config import enable_x64
+from dovetail._core.base.source import describe
+from dovetail._core.basis.elementwise import dtype_kind
+from dovetail._core.basis.operands import literal
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.callbacks.checks import require
+from dovetail._core.trace.state import evaluation_trace, state
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.index_parsing import INT32, INT64, Along, At, Index, Shape
 from dovetail.numpy.index_plan import normalized
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from dovetail.core.base import dtypes
-from dovetail.core.base.config import enable_x64
-from dovetail.core.base.errors import NonConcreteBooleanIndexError
-from dovetail.core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
-from dovetail.core.ir.avals import as_array
-from dovetail.core.ops.joining import stack
-from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail._core.base import dtypes
+from dovetail._core.base.config import enable_x64
+from dovetail._core.base.errors import NonConcreteBooleanIndexError
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.ir.avals import as_array
+from dovetail._core.ops.joining import stack
+from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]
 

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from dovetail.core.base import caches
-from dovetail.core.base.config import index_mode
-from dovetail.core.basis.elementwise import dtype_kind
-from dovetail.core.basis.structural import full
-from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.ops.dynamic_slicing import dynamic_slice_p
-from dovetail.core.ops.indexing import GatherScatterMode, canonical_fill, gather_slices
-from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
-from dovetail.core.ops.slicing import static_slice
-from dovetail.core.runtime.dispatch import compile_eager
-from dovetail.core.trace.state import evaluation_trace, state
-from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail._core.base import caches
+from dovetail._core.base.config import index_mode
+from dovetail._core.basis.elementwise import dtype_kind
+from dovetail._core.basis.structural import full
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ops.dynamic_slicing import dynamic_slice_p
+from dovetail._core.ops.indexing import GatherScatterMode, canonical_fill, gather_slices
+from dovetail._core.ops.shape import add_dimensions, reverse, squeeze_dimensions
+from dovetail._core.ops.slicing import static_slice
+from dovetail._core.runtime.dispatch import compile_eager
+from dovetail._core.trace.state import evaluation_trace, state
+from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.index_parsing import (
     HIGHEST,
     LOWEST,

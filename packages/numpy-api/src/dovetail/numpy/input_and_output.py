@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Any
 
 import numpy as np
-from dovetail.core.base import dtypes
-from dovetail.core.runtime import dlpack
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.base import dtypes
+from dovetail._core.runtime import dlpack
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.creation import array
 
 File = IO[bytes] | str | os.PathLike[str]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.joining import concatenate_p, split_p, stack_p, unstack_p
-from dovetail.core.ops.shape import tile_p
-from dovetail.core.ops.slicing import slice_dimension
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.joining import concatenate_p, split_p, stack_p, unstack_p
+from dovetail._core.ops.shape import tile_p
+from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.trace.primitive import Primitive
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.trace.primitive import Primitive
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_ranks,

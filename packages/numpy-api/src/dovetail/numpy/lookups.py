@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.base.errors import ConcretizationTypeError
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

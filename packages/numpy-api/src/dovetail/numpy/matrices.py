@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.trace.state import evaluation_trace, state
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.trace.state import evaluation_trace, state
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     canonical_axes,
     convert,

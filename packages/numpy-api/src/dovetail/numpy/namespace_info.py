@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail.core.base import dtypes
-from dovetail.core.base.config import enable_x64
-from dovetail.core.runtime import clients
+from dovetail._core.base import dtypes
+from dovetail._core.base.config import enable_x64
+from dovetail._core.runtime import clients
 
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool",),

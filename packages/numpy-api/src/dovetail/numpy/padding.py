@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.slicing import pad_p, slice_dimension
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.slicing import pad_p, slice_dimension
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

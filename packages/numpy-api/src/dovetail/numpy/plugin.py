@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dovetail.core.plugins.hookspecs import ArrayMethods, hookimpl
+from dovetail._core.plugins.hookspecs import ArrayMethods, hookimpl
 
 #: Methods that are functions of this package under the same name, and the modules that these are
 # in.

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail.core.base import caches, dtypes, source
-from dovetail.core.basis.elementwise import (
+from dovetail._core.base import caches, dtypes, source
+from dovetail._core.basis.elementwise import (
     broadcast_scalar,
     convert_element_type,
     dtype_kind,
     dtype_name,
     mul_p,
 )
-from dovetail.core.basis.operands import operand
-from dovetail.core.basis.structural import broadcast_in_dim, full, instantiate
-from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops.arithmetic import add_p, sub_p
-from dovetail.core.ops.extrema import max_p, min_p
-from dovetail.core.ops.indexing import GatherScatterMode
-from dovetail.core.ops.scatter import (
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import broadcast_in_dim, full, instantiate
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops.arithmetic import add_p, sub_p
+from dovetail._core.ops.extrema import max_p, min_p
+from dovetail._core.ops.indexing import GatherScatterMode
+from dovetail._core.ops.scatter import (
     ScatterFamily,
     bind_scatter,
     scatter_add_p,
@@ -31,11 +31,11 @@ from dovetail.core.ops.scatter import (
     scatter_p,
     scatter_sub_p,
 )
-from dovetail.core.ops.selection import select_n_p
-from dovetail.core.ops.shape import add_dimensions, reverse, squeeze_dimensions
-from dovetail.core.runtime.dispatch import compile_eager
-from dovetail.core.trace.primitive import Primitive
-from dovetail.core.trace.tracer import ArrayClass, Tracer
+from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.shape import add_dimensions, reverse, squeeze_dimensions
+from dovetail._core.runtime.dispatch import compile_eager
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.arguments import convert, fits
 from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.index_plan import Plan

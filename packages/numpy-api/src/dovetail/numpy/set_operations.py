@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.base.errors import ConcretizationTypeError
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.sorting import sort_p
-from dovetail.core.trace.state import evaluation_trace, use_trace
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.sorting import sort_p
+from dovetail._core.trace.state import evaluation_trace, use_trace
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.base.errors import ConcretizationTypeError
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.control.linear_solve import custom_linear_solve
-from dovetail.core.ops.custom.custom_jvp import custom_jvp
-from dovetail.core.ops.linalg.eigen_matrices import diagonal, real_part_dtype, scaled_columns
-from dovetail.core.ops.linalg.matrices import adjoint, identity, product, rows_in_order
-from dovetail.core.ops.linalg.triangular import solve_triangular
-from dovetail.core.trace.tracer import Tracer
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.control.linear_solve import custom_linear_solve
+from dovetail._core.ops.custom.custom_jvp import custom_jvp
+from dovetail._core.ops.linalg.eigen_matrices import diagonal, real_part_dtype, scaled_columns
+from dovetail._core.ops.linalg.matrices import adjoint, identity, product, rows_in_order
+from dovetail._core.ops.linalg.triangular import solve_triangular
+from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,

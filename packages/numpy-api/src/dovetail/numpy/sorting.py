@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops.creation import iota_p
-from dovetail.core.ops.shape import rev_p
-from dovetail.core.ops.sorting import sort_p
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.creation import iota_p
+from dovetail._core.ops.shape import rev_p
+from dovetail._core.ops.sorting import sort_p
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

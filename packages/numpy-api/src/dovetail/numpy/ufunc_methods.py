@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.api.inspection import ShapeDtypeStruct, eval_shape
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops.indexing import canonical_fill
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.api.inspection import ShapeDtypeStruct, eval_shape
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops.indexing import canonical_fill
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy import cumulative, gathering, reductions, shapes
 from dovetail.numpy.arguments import (
     array_like,

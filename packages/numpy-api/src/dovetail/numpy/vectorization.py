@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.core.api.vectorization import vmap
-from dovetail.core.base import pytree
-from dovetail.core.ir.avals import aval_of, shape_of
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.api.vectorization import vmap
+from dovetail._core.base import pytree
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,

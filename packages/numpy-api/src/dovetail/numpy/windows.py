@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dovetail import lax
-from dovetail.core.base import dtypes
-from dovetail.core.ir.avals import aval_of
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
     convert,

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes, source
-from dovetail.core.base.config import default_prng_impl, legacy_prng_key
-from dovetail.core.base.errors import NonArrayArgumentError
-from dovetail.core.basis.elementwise import convert_element_type
-from dovetail.core.basis.operands import literal
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops import random as core_random
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.base import dtypes, source
+from dovetail._core.base.config import default_prng_impl, legacy_prng_key
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.operands import literal
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops import random as core_random
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import canonical_shape
 
 Shape = tuple[int, ...]

@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes
-from dovetail.core.basis.elementwise import convert_element_type, mul, neg
-from dovetail.core.basis.operands import literal, operand
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail.core.ops.comparison import ge_p
-from dovetail.core.ops.conversion import stop_gradient
-from dovetail.core.ops.error_functions import erf_p
-from dovetail.core.ops.exponential import log1p_p, log_p
-from dovetail.core.ops.extrema import max_p, min_p
-from dovetail.core.ops.random import erf_inv_fast_p
-from dovetail.core.ops.rounding import nextafter_p
-from dovetail.core.ops.selection import select_n_p
-from dovetail.core.ops.trigonometric import tan_p
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, mul, neg
+from dovetail._core.basis.operands import literal, operand
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.comparison import ge_p
+from dovetail._core.ops.conversion import stop_gradient
+from dovetail._core.ops.error_functions import erf_p
+from dovetail._core.ops.exponential import log1p_p, log_p
+from dovetail._core.ops.extrema import max_p, min_p
+from dovetail._core.ops.random import erf_inv_fast_p
+from dovetail._core.ops.rounding import nextafter_p
+from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.trigonometric import tan_p
 from dovetail.numpy.arguments import broadcast_result
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (

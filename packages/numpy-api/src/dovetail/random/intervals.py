@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes
-from dovetail.core.basis.elementwise import convert_element_type, mul
-from dovetail.core.basis.operands import literal, operand
-from dovetail.core.basis.structural import broadcast_in_dim
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ir.jaxpr import Literal
-from dovetail.core.ops import bitwise, comparison
-from dovetail.core.ops import random as core_random
-from dovetail.core.ops.arithmetic import add_p, rem_p, sub_p
-from dovetail.core.ops.conversion import bitcast_convert_type_p
-from dovetail.core.ops.extrema import max_p, min_p
-from dovetail.core.ops.selection import select_n_p
-from dovetail.core.ops.shape import squeeze_dimensions
-from dovetail.core.ops.slicing import slice_dimension
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, mul
+from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.structural import broadcast_in_dim
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops import bitwise, comparison
+from dovetail._core.ops import random as core_random
+from dovetail._core.ops.arithmetic import add_p, rem_p, sub_p
+from dovetail._core.ops.conversion import bitcast_convert_type_p
+from dovetail._core.ops.extrema import max_p, min_p
+from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.shape import squeeze_dimensions
+from dovetail._core.ops.slicing import slice_dimension
 from dovetail.numpy.arguments import with_rank
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (

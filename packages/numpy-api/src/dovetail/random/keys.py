@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes
-from dovetail.core.base.config import random_seed_offset
-from dovetail.core.basis.elementwise import dtype_kind
-from dovetail.core.basis.operands import literal, operand
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops import random as core_random
-from dovetail.core.ops.arithmetic import add_p
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.base import dtypes
+from dovetail._core.base.config import random_seed_offset
+from dovetail._core.basis.elementwise import dtype_kind
+from dovetail._core.basis.operands import literal, operand
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops import random as core_random
+from dovetail._core.ops.arithmetic import add_p
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.random.arguments import (
     checked_keys,

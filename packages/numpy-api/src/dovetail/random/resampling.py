@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes
-from dovetail.core.basis.elementwise import convert_element_type, mul
-from dovetail.core.basis.operands import literal, operand
-from dovetail.core.basis.structural import move_dimension, reshape
-from dovetail.core.ir.avals import aval_of
-from dovetail.core.ops import random as core_random
-from dovetail.core.ops.arithmetic import add_p, sub_p
-from dovetail.core.ops.conversion import reduce_precision
-from dovetail.core.ops.creation import iota_like
-from dovetail.core.ops.cumulative import cumsum
-from dovetail.core.ops.exponential import log_p
-from dovetail.core.ops.reduction import argmax
-from dovetail.core.ops.slicing import slice_dimension
-from dovetail.core.ops.sorting import sort_p, top_k
-from dovetail.core.trace.tracer import ArrayClass
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, mul
+from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.structural import move_dimension, reshape
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops import random as core_random
+from dovetail._core.ops.arithmetic import add_p, sub_p
+from dovetail._core.ops.conversion import reduce_precision
+from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.cumulative import cumsum
+from dovetail._core.ops.exponential import log_p
+from dovetail._core.ops.reduction import argmax
+from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.sorting import sort_p, top_k
+from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import canonical_axis, inexact, integer, value, with_rank
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.gathering import take

@@ -6,8 +6,8 @@ import functools
 import pkgutil
 from importlib import import_module
 
-from dovetail.core.trace.explanation import all_primitives
-from dovetail.core.trace.primitive import Primitive, RuntimePrimitive
+from dovetail._core.trace.explanation import all_primitives
+from dovetail._core.trace.primitive import Primitive, RuntimePrimitive
 from dovetail.testing.sample import Sample
 
 

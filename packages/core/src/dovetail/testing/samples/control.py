@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.api.inspection import make_jaxpr
-from dovetail.core.base.config import enable_x64
-from dovetail.core.ops.arithmetic import add, mul
-from dovetail.core.ops.comparison import lt
-from dovetail.core.ops.trigonometric import sin
+from dovetail._core.api.inspection import make_jaxpr
+from dovetail._core.base.config import enable_x64
+from dovetail._core.ops.arithmetic import add, mul
+from dovetail._core.ops.comparison import lt
+from dovetail._core.ops.trigonometric import sin
 from dovetail.testing.sample import Sample
 
 INDEX = np.dtype(np.int32)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.basis.structural import broadcast_in_dim
-from dovetail.core.ir.avals import shape_of
-from dovetail.core.ops.arithmetic import add, mul
-from dovetail.core.ops.complex import imag, real
-from dovetail.core.ops.creation import iota_like
-from dovetail.core.ops.linalg.eigen import EighImplementation
-from dovetail.core.ops.linalg.eigen_matrices import diagonal, scaled_columns
-from dovetail.core.ops.linalg.matrices import (
+from dovetail._core.basis.structural import broadcast_in_dim
+from dovetail._core.ir.avals import shape_of
+from dovetail._core.ops.arithmetic import add, mul
+from dovetail._core.ops.complex import imag, real
+from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.linalg.eigen import EighImplementation
+from dovetail._core.ops.linalg.eigen_matrices import diagonal, scaled_columns
+from dovetail._core.ops.linalg.matrices import (
     INT32,
     adjoint,
     is_complex,
@@ -24,8 +24,8 @@ from dovetail.core.ops.linalg.matrices import (
     product,
     triangle,
 )
-from dovetail.core.ops.linalg.svd import SvdAlgorithm
-from dovetail.core.ops.sorting import sort_p, take_along
+from dovetail._core.ops.linalg.svd import SvdAlgorithm
+from dovetail._core.ops.sorting import sort_p, take_along
 from dovetail.testing.sample import COMPLEXES, FLOATS, Sample, across_dtypes, rejected
 from dovetail.testing.samples.shape import numbers
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.base import dtypes
-from dovetail.core.ops.functions import AccuracyMode, Tolerance
-from dovetail.core.ops.rounding import RoundingMethod
+from dovetail._core.base import dtypes
+from dovetail._core.ops.functions import AccuracyMode, Tolerance
+from dovetail._core.ops.rounding import RoundingMethod
 from dovetail.testing.sample import (
     ALL_DTYPES,
     BOOLS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.ops.random import (
+from dovetail._core.ops.random import (
     rbg_implementation,
     threefry_implementation,
     unsafe_rbg_implementation,

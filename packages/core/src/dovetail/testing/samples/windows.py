@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.ir.avals import make_aval
-from dovetail.core.ir.jaxpr import DebugInfo, Jaxpr
-from dovetail.core.ops.arithmetic import add, mul
-from dovetail.core.ops.comparison import ge_p, gt, le_p
-from dovetail.core.transform.stage import stage
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.ir.jaxpr import DebugInfo, Jaxpr
+from dovetail._core.ops.arithmetic import add, mul
+from dovetail._core.ops.comparison import ge_p, gt, le_p
+from dovetail._core.transform.stage import stage
 from dovetail.testing.sample import (
     ALL_DTYPES,
     COMPLEXES,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail.core.ir.avals import make_aval
-from dovetail.core.runtime.partitioned import run_partitioned
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.runtime.partitioned import run_partitioned
 from dovetail.testing.backend import BackendUnderTest
 
 NDArray = np.ndarray[Any, Any]

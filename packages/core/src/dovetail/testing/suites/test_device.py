@@ -16,8 +16,8 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.plugins.protocols import is_pjrt
-from dovetail.core.runtime.sharding import memory_kinds
+from dovetail._core.plugins.protocols import is_pjrt
+from dovetail._core.runtime.sharding import memory_kinds
 from dovetail.errors import DeletedArrayError
 from dovetail.experimental import serialize_executable
 from dovetail.sharding import SingleDeviceSharding

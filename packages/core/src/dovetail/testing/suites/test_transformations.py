@@ -16,7 +16,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail.core.transform.derived import reference_of
+from dovetail._core.transform.derived import reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.custom_derivatives import linear_call
 from dovetail.experimental import checkify

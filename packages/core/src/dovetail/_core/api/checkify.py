@@ -1,0 +1,160 @@
+"""checkify as users see it: errors at run time as values of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from dovetail._core.ops.checks.checking import Categories, error_of_user, run_checked
+from dovetail._core.ops.checks.error import Error, raise_error
+from dovetail._core.ops.checks.failures import (
+    DivisionByZeroError,
+    FailedCheckError,
+    JaxException,
+    NaNError,
+    OOBError,
+)
+from dovetail._core.transform.flattening import check_callable, name_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ErrorCategory = type[JaxException]
+
+user_checks: Final[Categories] = frozenset({FailedCheckError})
+nan_checks: Final[Categories] = frozenset({NaNError})
+index_checks: Final[Categories] = frozenset({OOBError})
+div_checks: Final[Categories] = frozenset({DivisionByZeroError})
+float_checks: Final[Categories] = nan_checks | div_checks
+automatic_checks: Final[Categories] = float_checks | index_checks
+all_checks: Final[Categories] = automatic_checks | user_checks
+
+
+def checkify(
+    f: Callable[P, T], errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[P, tuple[Error, T]]:
+    """A function that also returns an error: whether a check in it failed, and which one.
+
+    A compiled program cannot raise. The checks of the new function become part of its result, so
+    that it can be transformed and compiled like any other; after it ran, `Error.throw` raises.
+    Checks in everything that the function calls are found, whatever transformations it uses: in
+    compiled functions, branches, loops, derivatives, and under `vmap`, where the error is that of
+    the first element that failed. The error is the first one that happens. Where `errors` asks for
+    it, operations are looked at too, without a word in the program.
+
+    Values of arguments that are no arrays stay what they are, and without a compiled function
+    around it the function sees the values of arrays, too.
+
+    Args:
+        f: the function.
+        errors: what to look for, a union of the sets of this module: `user_checks` (calls of
+            `check`), `nan_checks` (results with a nan), `div_checks` (divisions by zero, those by
+            ``%`` included), `index_checks` (indices out of bounds, also those that a mode of
+            indexing clips, fills or drops), `float_checks` (nan and div), `automatic_checks` (all
+            but those of the user) and `all_checks`.
+
+    Returns:
+        A function of the same arguments that returns a pair: an `Error` and the result of `f`.
+
+    Raises:
+        TypeError: `f` is not callable, or `errors` is no set of categories.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.experimental import checkify
+        >>> def f(x):
+        ...     checkify.check(x > 0, "must be positive, got {x:.1f}", x=x)
+        ...     return jnp.log(x)
+        >>> error, y = dt.jit(checkify.checkify(f))(-2.0)
+        >>> error.get()[:27]
+        'must be positive, got -2.0 '
+        >>> error, y = dt.jit(checkify.checkify(f))(1.0)
+        >>> error.get() is None
+        True
+    """
+    check_callable(f, "checkify")
+    if not isinstance(errors, (frozenset, set)) or not all(
+        isinstance(e, type) and issubclass(e, JaxException) for e in errors
+    ):
+        raise TypeError(
+            "checkify: errors must be a union of sets of this module, such as "
+            f"checkify.user_checks | checkify.nan_checks, got {errors!r:.80}"
+        )
+    categories = frozenset(errors)
+
+    @wraps(f)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, T]:
+        return run_checked(f, categories, args, kwargs)
+
+    checked.__name__ = f"checkify_{name_of(f)}"
+    return checked
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Fail with a message unless a condition holds.
+
+    In a function under `checkify` the failure becomes part of its result. Elsewhere it is raised at
+    once; but a compiled function can hold a check only under `checkify`.
+
+    Args:
+        pred: a scalar bool: what must hold.
+        msg: the message, a format string: ``{}`` and ``{name}`` stand for the values that follow.
+            A format specification such as ``{x:.3f}`` is for each element of an array.
+        fmt_args: arrays, numbers and trees of them.
+        debug: whether the check does nothing unless it is under `checkify`.
+        fmt_kwargs: the same, by name.
+
+    Raises:
+        TypeError: `pred` is no scalar bool, or a value is no array of numbers.
+        ValueError: the message is no format string, or has a field without a value.
+        JaxRuntimeError: the condition does not hold, and the check is not under `checkify`.
+
+    Example:
+        >>> from dovetail.experimental import checkify
+        >>> checkify.check(1 < 2, "{} is not less than {}", 1, 2)
+    """
+    raise_error(error_of_user("check", pred, msg, fmt_args, fmt_kwargs), debug)
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """`check`, but only under `checkify`: elsewhere it does nothing, also in compiled functions.
+
+    Args:
+        pred: a scalar bool: what must hold.
+        msg: the message, a format string.
+        fmt_args: arrays, numbers and trees of them.
+        fmt_kwargs: the same, by name.
+
+    Raises:
+        TypeError: `pred` is no scalar bool, or a value is no array of numbers.
+        ValueError: the message is no format string, or has a field without a value.
+
+    Example:
+        >>> from dovetail.experimental import checkify
+        >>> checkify.debug_check(1 > 2, "this is nobody's concern")
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raise an error if it is one, as `check` does: under `checkify` it becomes part of the result.
+
+    It is looked for where `checkify` looks for user checks or for errors of its category.
+
+    Args:
+        error: from `checkify`; of a batch of errors, the first one is raised.
+
+    Raises:
+        TypeError: it is no `Error`.
+        JaxRuntimeError: it is an error, and not under `checkify`.
+
+    Example:
+        >>> from dovetail.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda: checkify.check(1 < 2, "no"))()
+        >>> checkify.check_error(error)
+    """
+    if not isinstance(error, Error):
+        raise TypeError(f"check_error: takes an Error, as checkify returns it, got {error!r:.80}")
+    raise_error(error)

@@ -1,0 +1,78 @@
+"""What this installation and this process are made of, for people and for bug reports."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.plugins import doctor
+from dovetail._core.plugins.manager import manager
+from dovetail._core.runtime import clients, disk_cache
+
+
+def cache_state() -> str:
+    """Where compiled programs are kept for later processes, and how many there are."""
+    cache = disk_cache.current()
+    if cache is None:
+        return "off"
+    try:
+        entries = [entry for entry in os.scandir(cache.folder) if entry.is_file()]
+        size = sum(entry.stat().st_size for entry in entries)
+    except FileNotFoundError:
+        return f"{cache.folder} (made when the first program is stored)"
+    except OSError as error:
+        return f"{cache.folder} (cannot be read: {error.strerror})"
+    if not os.access(cache.folder, os.W_OK):
+        return f"{cache.folder} (cannot be written; programs are read from it only)"
+    limit = "no limit" if cache.max_bytes < 0 else f"limit {cache.max_bytes / 2**20:.0f} MiB"
+    return f"{cache.folder} ({len(entries)} files, {size / 2**20:.1f} MiB, {limit})"
+
+
+def run_doctor(*, as_data: bool) -> int:
+    """Examine this installation and print what was found.
+
+    Args:
+        as_data: print JSON instead of text.
+
+    Returns:
+        1 when something that is installed is broken, otherwise 0.
+    """
+    report = doctor.examine(manager(), {"Compilation cache": cache_state()}, clients.backend)
+    text = doctor.as_json(report) if as_data else doctor.as_text(report)
+    sys.stdout.write(text + "\n")
+    return report.exit_code
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print what a bug report needs: versions, platforms and devices.
+
+    Args:
+        return_string: return the text instead of printing it.
+
+    Returns:
+        The text, or None when it was printed.
+
+    Example:
+        >>> import dovetail
+        >>> text = dovetail.print_environment_info(return_string=True)
+        >>> "jaxlib" in text
+        True
+    """
+    lines = [f"{name}: {version}" for name, version in doctor.versions().items()]
+    try:
+        choice = manager().choose()
+        lines.append(f"default platform: {choice.platforms[0]} ({choice.reason})")
+        for platform in choice.platforms:
+            found = ", ".join(str(device) for device in clients.devices(platform))
+            lines.append(f"{platform} devices: {found}")
+        lines += [f"{name} is not used: {why}" for name, why in choice.refused.items()]
+    except BackendUnavailableError as error:
+        lines.append(f"no devices: {error}")
+    lines += [f"plug-in {failure}" for failure in manager().failures]
+    lines.append(f"compilation cache: {cache_state()}")
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    sys.stdout.write(text + "\n")
+    return None

@@ -1,0 +1,258 @@
+"""Looking at functions without running them: make_jaxpr, eval_shape, ShapeDtypeStruct."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.ir.avals import AbstractToken, aval_of
+from dovetail._core.runtime.layout import Format
+from dovetail._core.runtime.sharding import Sharding
+from dovetail._core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
+from dovetail._core.transform.flattening import (
+    FlatFunction,
+    abstract_leaves,
+    check_callable,
+    debug_info,
+    normalized_argnums,
+)
+from dovetail._core.transform.referencing import stage_using_references
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, without data.
+
+    Args:
+        shape: sizes of the dimensions.
+        dtype: the dtype.
+        sharding: where the array would be placed; `jit(f).lower(...).compile()` compiles for its
+            device, also for one that need not be there.
+        weak_type: whether the dtype yields to others in promotion.
+        is_ref: whether it stands for a mutable reference to such an array.
+
+    Raises:
+        TypeError: a size is no integer, `dtype` is none, or `sharding` is no sharding.
+        ValueError: a size is negative.
+
+    Example:
+        >>> ShapeDtypeStruct((2, 3), "float32")
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
+    ) -> None:
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be given")
+        try:
+            self.shape = tuple([operator.index(n) for n in shape])
+        except TypeError:
+            raise TypeError(
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
+            ) from None
+        if any(n < 0 for n in self.shape):
+            raise ValueError(f"ShapeDtypeStruct: sizes must not be negative, got {self.shape}")
+        self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        if sharding is not None and not isinstance(sharding, (Sharding, Format)):
+            raise TypeError(
+                "ShapeDtypeStruct: sharding must be a sharding, such as "
+                f"dovetail.sharding.SingleDeviceSharding(device), or None; got {sharding!r}"
+            )
+        self.sharding = sharding
+        self.weak_type = weak_type
+        self.is_ref = is_ref
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with some fields replaced."""
+        fields: dict[str, Any] = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "sharding": self.sharding,
+            "weak_type": self.weak_type,
+            "is_ref": self.is_ref,
+        }
+        unknown = set(changes) - set(fields)
+        if unknown:
+            raise TypeError(f"ShapeDtypeStruct has no field {sorted(unknown)}")
+        fields |= changes
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: the shape has rank 0")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
+
+    def __repr__(self) -> str:
+        name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
+        sharding = "" if self.sharding is None else f", sharding={self.sharding}"
+        weak = ", weak_type=True" if self.weak_type else ""
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{sharding}{weak}{ref})"
+
+
+def struct_of(aval: Any) -> Any:
+    """The struct that describes an aval; a token's aval itself."""
+    if type(aval) is AbstractToken:
+        return aval
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def typeof(x: Any) -> Any:
+    """The abstract value of an array, tracer, NumPy value or Python scalar.
+
+    Args:
+        x: the value.
+
+    Returns:
+        A `ShapedArray`.
+
+    Raises:
+        NonArrayArgumentError: `x` is none of these.
+
+    Example:
+        >>> import dovetail as dt
+        >>> dt.typeof(1.0)
+        ShapedArray(float32[], weak_type=True)
+    """
+    return aval_of(x)
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Evaluate operations on known values at once, also inside of a traced function.
+
+    Operations on values that are being traced are traced as ever.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.jit
+        ... def f(x):
+        ...     with dt.ensure_compile_time_eval():
+        ...         size = int(jnp.sum(jnp.array([1, 2])))
+        ...     return x * size
+        >>> float(f(2.0))
+        6.0
+    """
+    present = state.trace
+    known = evaluation_trace if present.parent is None else KnownValuesTrace(present)
+    with use_trace(known):
+        yield
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of a function's result, without computing it.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        *args: arguments; arrays, scalars, or anything with a shape and a dtype such as
+            `ShapeDtypeStruct`.
+        **kwargs: keyword arguments, likewise.
+
+    Returns:
+        The tree of the result with `ShapeDtypeStruct` leaves.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> left, right = dt.ShapeDtypeStruct((2, 3), "f4"), dt.ShapeDtypeStruct((3, 4), "f4")
+        >>> dt.eval_shape(jnp.dot, left, right)
+        ShapeDtypeStruct(shape=(2, 4), dtype=float32)
+    """
+    check_callable(fun, "eval_shape")
+    leaves, tree = pytree.flatten((args, kwargs))
+    info = debug_info("eval_shape", fun, args, kwargs)
+    flat = FlatFunction(fun, tree, keywords=True)
+    closed, _ = stage_using_references(flat, abstract_leaves(leaves, info), info)
+    outs = closed.out_avals[: flat.out_tree.num_leaves]
+    return flat.out_tree.unflatten([struct_of(a) for a in outs])
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the jaxpr of `fun` for its arguments.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        static_argnums: positional arguments that are passed as they are.
+        axis_env: sizes of named axes; must be None here.
+        return_shape: whether to return also the tree of the result with `ShapeDtypeStruct` leaves.
+
+    Returns:
+        A function of the same arguments, which may also be `ShapeDtypeStruct`, that returns a
+        `ClosedJaxpr`. Of mutable references it knows the values: those of references from outside
+        are constants, and the last values of all that are written to are results after the others.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(3.0)
+        { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    if axis_env:
+        raise NotImplementedError(
+            "axis_env of make_jaxpr must be None: trace the function under vmap with axis_name"
+        )
+
+    @wraps(fun)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        static = normalized_argnums(static_argnums, len(args), "make_jaxpr", "static_argnums")
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        positions = [i for i in range(len(args)) if i not in static]
+
+        def function(*given: Any, **keywords: Any) -> Any:
+            full = list(args)
+            for i, value in zip(positions, given, strict=True):
+                full[i] = value
+            return fun(*full, **keywords)
+
+        leaves, tree = pytree.flatten((dynamic, kwargs))
+        info = debug_info("make_jaxpr", fun, dynamic, kwargs, positions)
+        flat = FlatFunction(function, tree, keywords=True)
+        closed, uses = stage_using_references(flat, abstract_leaves(leaves, info), info)
+        if uses.captured:
+            closed = uses.closed_over(closed)
+        if return_shape:
+            outs = closed.out_avals[: flat.out_tree.num_leaves]
+            return closed, flat.out_tree.unflatten([struct_of(a) for a in outs])
+        return closed
+
+    return jaxpr_maker

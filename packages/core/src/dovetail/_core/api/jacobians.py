@@ -1,0 +1,275 @@
+"""Jacobians and Hessians: jacfwd, jacrev, hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.api.backward_passes import vjp
+from dovetail._core.api.derivatives import jvp
+from dovetail._core.api.vectorization import vmap
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.structural import full, reshape
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.transform.flattening import (
+    check_array_leaves,
+    check_callable,
+    leaf_names,
+    name_of,
+    normalized_argnums,
+)
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of a function, column by column with forward mode: good for few inputs.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        argnums: which positional arguments to differentiate.
+        has_aux: whether `fun` returns a pair ``(result, auxiliary data)``.
+        holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
+
+    Returns:
+        A function of the same arguments. For every leaf of the result it returns the tree of the
+        argument with leaves of shape ``result.shape + argument.shape``; where the result holds
+        integers they are integer zeros.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
+    """
+    check_callable(fun, "jacfwd")
+
+    @wraps(fun)
+    def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
+        numbers = normalized_argnums(argnums, len(args), f"jacfwd of {name_of(fun)}")
+        chosen = tuple(args[i] for i in numbers)
+        _check_dtypes(chosen, fun, "jacfwd", "c" if holomorphic else "f")
+        leaves, tree = pytree.flatten(chosen)
+
+        def function(*differentiated: Any) -> Any:
+            return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
+
+        function.__name__ = name_of(fun)  # what messages call it
+        # Auxiliary data depends on no tangent: it need not be arrays that can be vectorized.
+        aux: list[Any] = []
+
+        def push(*tangents: Any) -> Any:
+            result, tangent, *aux[:] = jvp(
+                function, chosen, tree.unflatten(tangents), has_aux=has_aux
+            )
+            _check_results(pytree.leaves(result), fun, "jacfwd", "c" if holomorphic else "iufc")
+            return pytree.map(_solid, tangent, result)
+
+        columns = vmap(push, out_axes=-1)(*_standard_basis(leaves))
+        jacobian = pytree.map(lambda c: _split_axis(c, leaves, tree, -1, argnums), columns)
+        return (jacobian, *aux) if has_aux else jacobian
+
+    return jacfwd_fun
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of a function, row by row with reverse mode: good for few outputs.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        argnums: which positional arguments to differentiate.
+        has_aux: whether `fun` returns a pair ``(result, auxiliary data)``.
+        holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
+            Otherwise results must be real; arguments may be complex, as for `grad`.
+        allow_int: whether integer arguments may be differentiated (giving integer zeros).
+
+    Returns:
+        A function of the same arguments. For every leaf of the result it returns the tree of the
+        argument with leaves of shape ``result.shape + argument.shape``.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.jacrev(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
+    """
+    check_callable(fun, "jacrev")
+
+    @wraps(fun)
+    def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
+        numbers = normalized_argnums(argnums, len(args), f"jacrev of {name_of(fun)}")
+        chosen = tuple(args[i] for i in numbers)
+        _check_dtypes(chosen, fun, "jacrev", "c" if holomorphic else "biufc" if allow_int else "fc")
+
+        def function(*differentiated: Any) -> Any:
+            return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
+
+        function.__name__ = name_of(fun)  # what messages call it
+        if has_aux:
+            result, pullback, aux = vjp(function, *chosen, has_aux=True)
+        else:
+            result, pullback = vjp(function, *chosen)
+        outs, out_tree = pytree.flatten(result)
+        _check_results(outs, fun, "jacrev", "c" if holomorphic else "f")
+
+        def pull(*cotangents: Any) -> Any:
+            return pytree.map(_solid, pullback(out_tree.unflatten(cotangents)), chosen)
+
+        rows = vmap(pull)(*_standard_basis(outs))
+        flat_rows, argument_tree = pytree.flatten(rows)
+        pieces = [_split_leading(row, outs) for row in flat_rows]
+        jacobian = []
+        for i in range(len(outs)):
+            whole = argument_tree.unflatten([p[i] for p in pieces])
+            jacobian.append(whole if isinstance(argnums, (tuple, list)) else whole[0])
+        unflattened = out_tree.unflatten(jacobian)
+        return (unflattened, aux) if has_aux else unflattened
+
+    return jacrev_fun
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Hessian of a function: forward mode over reverse mode.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        argnums: which positional arguments to differentiate.
+        has_aux: whether `fun` returns a pair ``(result, auxiliary data)``.
+        holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
+
+    Returns:
+        A function of the same arguments that returns the second derivatives: a tree of trees, with
+        leaves of shape ``result.shape + argument.shape + argument.shape``.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.hessian(lambda x: (x ** 3).sum())(jnp.array([1.0, 2.0]))
+        Array([[ 6.,  0.],
+               [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
+
+
+def _with_arguments(args: Any, numbers: Any, values: Any) -> list[Any]:
+    full = list(args)
+    for i, value in zip(numbers, values, strict=True):
+        full[i] = value
+    return full
+
+
+def _check_dtypes(chosen: Any, fun: Any, name: str, kinds: str) -> None:
+    leaves = pytree.leaves(chosen)
+    check_array_leaves(leaves, lambda: leaf_names(fun, chosen), f"{name} of {name_of(fun)}")
+    for leaf in leaves:
+        dtype = aval_of(leaf).dtype
+        kind = dtype_kind(dtype)
+        if not kind or kind not in kinds:
+            wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "floating-point")
+            raise TypeError(
+                f"{name} of {name_of(fun)} requires {wanted} arguments, got {dtype}"
+                + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
+            )
+
+
+def _check_results(outs: Sequence[Any], fun: Any, name: str, kinds: str) -> None:
+    wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "numeric")
+    for out in outs:
+        dtype = aval_of(out).dtype
+        kind = dtype_kind(dtype)
+        if not kind or kind not in kinds:
+            raise TypeError(
+                f"{name} of {name_of(fun)} requires {wanted} results, got {dtype}"
+                + (
+                    "; for holomorphic functions pass holomorphic=True, for others use vjp"
+                    if kind == "c"
+                    else ""
+                )
+            )
+
+
+def _solid(tangent: Any, value: Any) -> Any:
+    """A tangent or cotangent as a part of a Jacobian: zeros of integers are such, not float0."""
+    if aval_of(tangent).dtype != dtypes.float0:
+        return tangent
+    aval = aval_of(value)
+    return full(aval.shape, 0, aval.dtype)
+
+
+def _standard_basis(leaves: Any) -> list[Any]:
+    """For flat values with n elements in all, n unit vectors in each of their shapes, stacked in
+    front."""
+    avals = [aval_of(x) for x in leaves]
+    total = sum(a.size for a in avals)
+    basis: list[Any] = []
+    start = 0
+    for aval in avals:
+        tangent = aval.tangent()
+        if tangent.dtype == dtypes.float0:
+            basis.append(np.zeros((total, *aval.shape), dtypes.float0))
+        else:
+            unit = np.eye(total, aval.size, k=-start, dtype=bool).astype(aval.dtype)
+            unit = unit.reshape(total, *aval.shape)
+            weak = tangent.weak_type
+            basis.append(convert_element_type(unit, aval.dtype, True) if weak else unit)
+        start += aval.size
+    return basis
+
+
+def _split_axis(column: Any, leaves: Any, tree: Any, axis: int, argnums: Any) -> Any:
+    """The last axis of a Jacobian, which runs over all elements of the arguments, back in their
+    tree."""
+    from dovetail._core.ops.slicing import slice_in_dim  # deferred: loaded with the first Jacobian
+
+    shape = aval_of(column).shape
+    parts = []
+    start = 0
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        part = slice_in_dim(column, start, start + aval.size, axis=len(shape) - 1)
+        parts.append(reshape(part, (*shape[:-1], *aval.shape)))
+        start += aval.size
+    whole = tree.unflatten(parts)
+    return whole if isinstance(argnums, (tuple, list)) else whole[0]
+
+
+def _split_leading(row: Any, outs: Any) -> list[Any]:
+    from dovetail._core.ops.slicing import slice_in_dim  # deferred: loaded with the first Jacobian
+
+    shape = aval_of(row).shape
+    parts = []
+    start = 0
+    for out in outs:
+        aval = aval_of(out)
+        part = slice_in_dim(row, start, start + aval.size, axis=0)
+        parts.append(reshape(part, (*aval.shape, *shape[1:])))
+        start += aval.size
+    return parts

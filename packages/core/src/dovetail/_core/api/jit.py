@@ -1,0 +1,294 @@
+"""jit as users see it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+from dovetail._core.api.stages import Lowered, Traced, Wrapped
+from dovetail._core.base import caches
+from dovetail._core.base.unspecified import UNSPECIFIED
+from dovetail._core.runtime import clients
+from dovetail._core.runtime.jit import JitFunction, JitOptions
+from dovetail._core.transform.flattening import abstract, check_callable, name_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: Mapping[str, Any] | None = ...,
+) -> Wrapped[P, R]: ...
+@overload
+def jit(
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: Mapping[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
+def jit(
+    fun: Any = UNSPECIFIED,
+    /,
+    *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """A function that is compiled on its first call for each signature of its arguments.
+
+    The function is run once with tracers for every combination of structures, shapes, dtypes and
+    static arguments; the recorded program is compiled and kept.
+
+    Args:
+        fun: a pure function of arrays and pytrees of them. Without it, a decorator with these
+            options is returned.
+        in_shardings: where arguments are placed; unspecified: where they are.
+        out_shardings: where results are placed; unspecified: the compiler's choice.
+        static_argnums: positional arguments that are part of the program. They must be hashable;
+            each new value compiles anew.
+        static_argnames: keyword arguments that are part of the program. Numbers and names imply
+            each other where the signature of `fun` says how.
+        donate_argnums: positional arguments whose memory may be reused for results; they cannot be
+            used afterwards.
+        donate_argnames: keyword arguments whose memory may be reused for results.
+        keep_unused: whether arguments that the function does not use stay arguments of the program.
+        device: the device to run on; by default where the arguments are.
+        backend: the platform to run on.
+        inline: whether to record the body in place where a traced function calls this one.
+        compiler_options: options of the compiler, by name.
+
+    Returns:
+        The compiled function, with the methods `trace`, `lower`, `eval_shape` and `clear_cache`.
+
+    Raises:
+        TypeError: `fun` is not callable, or an option has the wrong type.
+        ValueError: an option names an argument that `fun` does not have.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.jit
+        ... def selu(x, alpha=1.67, scale=1.05):
+        ...     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
+        >>> selu(jnp.arange(3.0))
+        Array([0.        , 1.05      , 2.1       ], dtype=float32)
+    """
+    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if value is not UNSPECIFIED and value is not None:
+            raise NotImplementedError(
+                f"{name} of jit needs arrays over several devices, which this version does not "
+                "have; place arguments with device_put, or use device="
+            )
+    options = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused,
+        "device": device,
+        "backend": backend,
+        "inline": inline,
+        "compiler_options": compiler_options,
+    }
+    if fun is UNSPECIFIED:
+        return partial(_jit, **options)
+    return _jit(fun, **options)
+
+
+def _jit(
+    fun: Callable[..., Any],
+    *,
+    static_argnums: Any,
+    static_argnames: Any,
+    donate_argnums: Any,
+    donate_argnames: Any,
+    keep_unused: bool,
+    device: Any,
+    backend: str | None,
+    inline: bool,
+    compiler_options: Mapping[str, Any] | None,
+) -> Any:
+    check_callable(fun, "jit")
+    name = name_of(fun)
+    statics = _arguments(fun, static_argnums, static_argnames, "static")
+    donated = _arguments(fun, donate_argnums, donate_argnames, "donate")
+    both = set(statics[0]) & set(donated[0]) or set(statics[1]) & set(donated[1])
+    if both:
+        raise ValueError(
+            f"jit of {name}: static arguments have no memory to donate, but "
+            f"{sorted(both, key=str)} are given as both; leave them out of one"
+        )
+    if device is not None and backend is not None:
+        raise ValueError("jit takes device or backend, not both")
+    if backend is not None:
+        device = clients.local_devices(backend=backend)[0]
+    if device is not None and not clients.is_device(device):
+        raise TypeError(
+            f"device of jit must be a device, such as dovetail.devices()[0], got {device!r}"
+        )
+    options = JitOptions(
+        name=name,
+        static_argnums=statics[0],
+        static_argnames=statics[1],
+        donate_argnums=donated[0],
+        donate_argnames=donated[1],
+        keep_unused=bool(keep_unused),
+        inline=bool(inline),
+        device=device,
+        compiler_options=tuple(sorted((compiler_options or {}).items())),
+    )
+    engine = JitFunction(fun, options)
+    jitted = engine.callable
+    jitted.trace = partial(_trace, engine)
+    jitted.lower = partial(_lower, engine)
+    jitted.eval_shape = partial(_eval_shape, engine)
+    jitted.clear_cache = engine.clear
+    return jitted
+
+
+def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
+    parts = engine.take_apart(args, kwargs, abstract=True)
+    staged = engine.staged(parts, [abstract(leaf) for leaf in parts.leaves])
+
+    def place() -> Any:
+        return engine.place_for(parts, staged.describe)
+
+    return Traced(staged, place)
+
+
+def _trace(engine: JitFunction, /, *args: Any, **kwargs: Any) -> Traced:
+    return _traced(engine, args, kwargs)
+
+
+def _lower(
+    engine: JitFunction,
+    /,
+    *args: Any,
+    lowering_platforms: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> Lowered:
+    return _traced(engine, args, kwargs).lower(lowering_platforms=lowering_platforms)
+
+
+def _eval_shape(engine: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
+    return _traced(engine, args, kwargs).out_info
+
+
+def _arguments(
+    fun: Callable[..., Any], numbers: Any, names: Any, kind: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of arguments, each completed from the other by the signature of `fun`."""
+    if numbers is None and names is None:
+        return (), ()
+    function = name_of(fun)
+    given_numbers = _integers(numbers, f"{kind}_argnums", function)
+    given_names = _strings(names, f"{kind}_argnames", function)
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        if any(n < 0 for n in given_numbers):
+            raise ValueError(
+                f"{kind}_argnums={numbers!r} of jit of {function}: the signature of the function "
+                "is not known, so numbers cannot count from the end"
+            ) from None
+        return given_numbers, given_names
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    found_numbers = []
+    for number in given_numbers:
+        if number < 0 and not variadic:
+            number += len(positional)
+        if number < 0 and variadic:
+            raise ValueError(
+                f"{kind}_argnums={numbers!r} of jit: {function} takes any number of positional "
+                "arguments, so numbers cannot count from the end"
+            )
+        if number < 0 or (number >= len(positional) and not variadic):
+            raise ValueError(
+                f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional "
+                "arguments"
+            )
+        found_numbers.append(number)
+    for name in given_names:
+        if name not in keywords and not any_keyword:
+            raise ValueError(
+                f"{kind}_argnames={names!r} of jit: {function} has no argument {name!r}; use one "
+                f"that it has: {', '.join(sorted(keywords)) or 'none'}"
+            )
+    implied_names = (
+        [positional[n].name for n in found_numbers if n < len(positional)] if names is None else []
+    )
+    implied_numbers = (
+        [i for i, p in enumerate(positional) if p.name in given_names] if numbers is None else []
+    )
+    implied_names = [n for n in implied_names if n in keywords]
+    return (
+        tuple(sorted({*found_numbers, *implied_numbers})),
+        tuple(sorted({*given_names, *implied_names})),
+    )
+
+
+def _integers(value: Any, option: str, function: str) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    try:
+        values = (value.__index__(),) if hasattr(value, "__index__") else tuple(value)
+        return tuple(cast(int, v.__index__()) for v in values)
+    except (TypeError, AttributeError):
+        raise TypeError(
+            f"{option} of jit of {function} must be an integer or a sequence of integers, got "
+            f"{value!r}"
+        ) from None
+
+
+def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    values = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(v, str) for v in values):
+        raise TypeError(f"{option} of jit of {function} must be a string or strings, got {value!r}")
+    return values
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled in this process; the cache on disk stays.
+
+    Example:
+        >>> import dovetail as dt
+        >>> dt.clear_caches()
+    """
+    caches.clear_all()

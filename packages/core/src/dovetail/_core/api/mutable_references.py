@@ -1,0 +1,249 @@
+"""Mutable references as users see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import instantiate
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ops.conversion import copy_p
+from dovetail._core.trace.mutable_references import AbstractRef, Cell, Index, Ref, TransformedRef
+from dovetail._core.trace.state import state
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.flattening import abstract
+
+
+def new_ref(
+    init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
+) -> Ref:
+    """A mutable reference: an array that is read and written in place.
+
+    Functions that use a reference which is made within them are as pure as others, and are
+    transformed as such. Of those that use one from outside,
+
+    - `jit`, `scan`, `while_loop`, `fori_loop`, `cond`, `switch` and `map` do what Python does, in
+      its order. A compiled function changes the memory in place;
+    - `grad`, `vjp` and `jvp` take it as something that does not vary: what is written to it must
+      not depend on what is differentiated, other than through `lax.stop_gradient`. As an argument
+      that `vjp` differentiates it varies, and its gradient is added to another reference;
+    - `vmap` lets it be read. To be written to, it is passed as an argument with an axis: each
+      element of the batch has its part of it;
+    - `checkpoint` and functions with rules of their own do not take it from outside.
+
+    Args:
+        init_val: the first value, an array or number. It stays as it is.
+        memory_space: None, for the device's own memory.
+        kind: None or ``"no_grad_no_remat"``, which says what holds for all references here.
+        pin: False.
+
+    Returns:
+        The reference; ``ref[...]`` is its value.
+
+    Raises:
+        TypeError: `init_val` is no array.
+        ValueError: another memory or kind is asked for.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> total = dt.new_ref(jnp.zeros(2))
+        >>> @dt.jit
+        ... def add(i, x):
+        ...     total[i] += x
+        >>> add(0, 1.5)
+        >>> add(0, 2.0)
+        >>> total
+        Ref([3.5, 0. ], dtype=float32)
+    """
+    if isinstance(init_val, (Ref, TransformedRef)):
+        raise TypeError(
+            "new_ref: there are no references to references; give it the value, ref[...]"
+        )
+    value = operand(init_val, "new_ref", "init_val")
+    if isinstance(value, np.ndarray):  # its owner may write to it
+        value = copy_p.bind(value)
+    aval = aval_of(value)
+    return _made(convert_element_type(instantiate(value), aval.dtype), memory_space, kind, pin)
+
+
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
+    """A mutable reference whose first value is not specified.
+
+    Args:
+        ty: anything with a shape and a dtype, such as a `ShapeDtypeStruct`.
+        memory_space: None, for the device's own memory.
+        pin: False.
+
+    Raises:
+        TypeError: `ty` has no shape and dtype.
+        ValueError: another memory is asked for.
+
+    Example:
+        >>> import dovetail as dt
+        >>> dt.empty_ref(dt.ShapeDtypeStruct((3,), "float32")).shape
+        (3,)
+    """
+    aval = abstract(ty)
+    if isinstance(aval, AbstractRef):
+        aval = aval.inner_aval
+    return _made(instantiate(Zero(aval.strengthen())), memory_space, None, pin)
+
+
+def _made(value: Any, memory_space: Any, kind: str | None, pin: bool) -> Ref:
+    if memory_space is not None or pin:
+        raise ValueError(
+            "references are in the device's own memory: memory_space must be None and pin False; "
+            "device_put moves the array that freeze(ref) returns"
+        )
+    if kind not in (None, "no_grad_no_remat"):
+        raise ValueError(f"kind of a reference must be None or 'no_grad_no_remat', got {kind!r}")
+    aval = aval_of(value).strengthen()
+    return Ref(AbstractRef(aval, memory_space, kind), Cell(state.trace, value))
+
+
+def freeze(ref: Ref) -> Any:
+    """The last value of a mutable reference, which is not valid any more afterwards.
+
+    Args:
+        ref: the reference. Only the function that has made it may freeze it.
+
+    Returns:
+        Its value.
+
+    Raises:
+        ValueError: it was made elsewhere, or is not valid.
+
+    Example:
+        >>> import dovetail as dt
+        >>> ref = dt.new_ref(1.0)
+        >>> ref[...] = 2.0
+        >>> float(dt.freeze(ref))
+        2.0
+    """
+    return _checked(ref, "freeze").end("frozen")
+
+
+def free_ref(ref: Ref) -> None:
+    """Give back the memory of a mutable reference, which is not valid any more afterwards.
+
+    Args:
+        ref: the reference. Only the function that has made it may free it.
+
+    Raises:
+        ValueError: it was made elsewhere, or is not valid.
+
+    Example:
+        >>> import dovetail as dt
+        >>> ref = dt.new_ref(1.0)
+        >>> dt.free_ref(ref)
+    """
+    _checked(ref, "free_ref").end("freed")
+
+
+def _checked(ref: Any, function: str) -> Ref:
+    if type(ref) is not Ref:
+        raise TypeError(
+            f"{function} takes a reference that new_ref has made, got {ref!r:.80} of type "
+            f"{type(ref).__name__}"
+        )
+    return ref
+
+
+def _part(ref: Any, function: str) -> Ref | TransformedRef:
+    return ref if type(ref) is TransformedRef else _checked(ref, function)
+
+
+def get(ref: Ref | TransformedRef, idx: Index = None) -> Any:
+    """The array of what is at an index of a mutable reference: ``ref[idx]``.
+
+    Args:
+        ref: the reference, or a part of one, ``ref.at[i]``.
+        idx: what may index an array; None for all of it.
+
+    Raises:
+        TypeError: `ref` is none.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.ref.get(dt.new_ref(jnp.arange(5)), slice(1, 3))
+        Array([1, 2], dtype=int32)
+    """
+    return _part(ref, "get").get(idx)
+
+
+def set(ref: Ref | TransformedRef, idx: Index, value: Any) -> None:
+    """Write to a mutable reference: ``ref[idx] = value``.
+
+    Args:
+        ref: the reference, or a part of one, ``ref.at[i]``.
+        idx: what may index an array; None for all of it.
+        value: what is written, of a shape that broadcasts to that of the part, and of a dtype that
+            is not rounded by this.
+
+    Raises:
+        TypeError: `ref` is none, or `value` has a dtype that the reference does not hold.
+        ValueError: the reference may not be written to here.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> ref = dt.new_ref(jnp.zeros(3))
+        >>> dt.ref.set(ref, 1, 10.0)
+        >>> ref
+        Ref([ 0., 10.,  0.], dtype=float32)
+    """
+    _part(ref, "set").set(idx, value)
+
+
+def swap(ref: Ref | TransformedRef, idx: Index, value: Any, _function_name: str = "swap") -> Any:
+    """Write to a mutable reference, and return what was there.
+
+    Args:
+        ref: the reference, or a part of one, ``ref.at[i]``.
+        idx: what may index an array; None for all of it.
+        value: what is written, as `set` takes it.
+
+    Returns:
+        The array of what was at `idx`.
+
+    Raises:
+        TypeError: `ref` is none, or `value` has a dtype that the reference does not hold.
+        ValueError: the reference may not be written to here.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> ref = dt.new_ref(jnp.arange(3))
+        >>> print(dt.ref.swap(ref, 2, 10), ref)
+        2 Ref([ 0,  1, 10], dtype=int32)
+    """
+    return _part(ref, _function_name).swap(idx, value)
+
+
+def addupdate(ref: Ref | TransformedRef, idx: Index, x: Any) -> None:
+    """Add to what is at an index of a mutable reference. An element that is indexed several times
+    gets the sum.
+
+    Args:
+        ref: the reference, or a part of one, ``ref.at[i]``.
+        idx: what may index an array; None for all of it.
+        x: what is added, as `set` takes it.
+
+    Raises:
+        TypeError: `ref` is none, or `x` has a dtype that the reference does not hold.
+        ValueError: the reference may not be written to here.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> ref = dt.new_ref(jnp.zeros(3))
+        >>> dt.ref.addupdate(ref, jnp.array([0, 0, 1]), 1.0)
+        >>> ref
+        Ref([2., 1., 0.], dtype=float32)
+    """
+    _part(ref, "addupdate").addupdate(x, idx)

@@ -1,0 +1,350 @@
+"""Rematerialization as users see it: checkpoint, saved_residuals, print_saved_residuals."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+
+from dovetail._core.base import caches, config, dtypes, pytree
+from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.basis.operands import operand
+from dovetail._core.ir.avals import AbstractValue, aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ops.remat import origin, remat_p
+from dovetail._core.ops.remat_policies import Policy, check_policy
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.transform.derived import close
+from dovetail._core.transform.flattening import (
+    FlatFunction,
+    abstract_leaves,
+    check_array_leaves,
+    check_callable,
+    debug_info,
+    leaf_names,
+    location_of,
+    name_of,
+)
+from dovetail._core.transform.linearize import linearize_flat
+from dovetail._core.transform.stage import stage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Arguments(NamedTuple):
+    """The arguments of a call, taken apart.
+
+    Attributes:
+        args: the positional ones.
+        positions: numbers of those that are not static.
+        keywords: the keyword arguments that are not static.
+        statics: the static ones, by number or name.
+    """
+
+    args: tuple[Any, ...]
+    positions: list[int]
+    keywords: dict[str, Any]
+    statics: dict[int | str, Any]
+
+    def within(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of the arguments that are not static."""
+        if not self.statics:
+            return function
+        names = {k: v for k, v in self.statics.items() if isinstance(k, str)}
+
+        @wraps(function)
+        def of_the_others(*dynamic: Any, **keywords: Any) -> Any:
+            full = list(self.args)
+            for position, value in zip(self.positions, dynamic, strict=True):
+                full[position] = value
+            return function(*full, **keywords, **names)
+
+        return of_the_others
+
+
+class _Body(NamedTuple):
+    """A traced function: its jaxpr without constants, what it captured, and the structure of its
+    result."""
+
+    closed: ClosedJaxpr
+    captured: list[Any]
+    out_tree: Any
+
+
+# Functions traced before, by function; a function called with ever new shapes must not fill the
+# memory.
+_traced: Final = caches.ByFunction()
+_MAX_SIGNATURES: Final = 1024
+
+
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[P, R]:
+    """A function with the same results and derivatives that keeps less memory between the two.
+
+    Differentiated in reverse mode (`grad`, `vjp`) or by `linearize`, a function keeps intermediate
+    values for its derivative. A checkpointed function keeps its arguments, and computes the
+    intermediate values again when the derivative needs them. It may be differentiated any number of
+    times, and checkpointed functions may be nested.
+
+    Args:
+        fun: a function of arrays and pytrees of them.
+        prevent_cse: whether the compiler must not merge the second computation with the first,
+            which would undo the effect; a bool, or one (or a tree of them) for each positional
+            argument that is not static. In the body of a loop, which is compiled apart from its
+            backward loop, False is enough, and faster.
+        policy: which intermediate values to keep all the same: a function that is called with
+            a primitive, the types of its operands and its parameters, one of
+            `dovetail.checkpoint_policies` for instance. None keeps nothing.
+        static_argnums: positional arguments that are passed on as they are, such as flags that
+            decide about the control flow of `fun`.
+        static_argnames: the same for keyword arguments.
+
+    Returns:
+        A function of the same arguments.
+
+    Raises:
+        TypeError: `fun` cannot be called, or an option has the wrong type.
+        ValueError: an option names an argument that `fun` does not have.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.ad_checkpoint import print_saved_residuals
+        >>> def f(x):
+        ...     return jnp.sin(jnp.sin(x))
+        >>> print_saved_residuals(dt.checkpoint(f), 1.0)
+        f32[] from the argument x
+        >>> round(float(dt.grad(dt.checkpoint(f))(1.0)), 4)
+        0.36
+    """
+    check_callable(fun, "checkpoint")
+    if policy is not None:
+        check_policy(policy, "checkpoint")
+    if not isinstance(prevent_cse, (bool, list, tuple)):
+        raise TypeError(
+            "prevent_cse of checkpoint must be True or False, or a list with one for each "
+            f"argument, got {prevent_cse!r:.80}"
+        )
+    numbers, names = _static_arguments(fun, static_argnums, static_argnames)
+
+    @wraps(fun)
+    def checkpointed(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = _take_apart(args, kwargs, numbers, names)
+        dynamic = tuple([args[i] for i in given.positions])
+        leaves, in_tree = pytree.flatten((dynamic, given.keywords))
+        check_array_leaves(
+            leaves,
+            lambda: leaf_names(fun, dynamic, given.keywords, given.positions),
+            f"checkpoint of {name_of(fun)}",
+        )
+        if config.disable_jit.value:
+            return fun(*args, **kwargs)
+        operands = [operand(leaf, "checkpoint") for leaf in leaves]
+        body = _body(fun, given, in_tree, tuple([aval_of(x) for x in operands]))
+        held: Any = prevent_cse
+        if not isinstance(held, bool):
+            held = _for_operands(fun, held, dynamic, len(leaves), len(body.captured))
+        outs = remat_p.bind(
+            *body.captured,
+            *operands,
+            jaxpr=body.closed,
+            prevent_cse=held,
+            differentiated=False,
+            policy=policy,
+        )
+        result: R = body.out_tree.unflatten(outs)
+        return result
+
+    return checkpointed
+
+
+def _static_arguments(
+    fun: Callable[..., Any], argnums: Any, argnames: Any
+) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Numbers and names of static arguments, each completed from the other by the signature."""
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(hasattr(n, "__index__") and not isinstance(n, bool) for n in numbers):
+        raise TypeError(
+            "static_argnums of checkpoint must be an integer or a sequence of integers, got "
+            f"{argnums!r:.80}"
+        )
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"static_argnames of checkpoint must be a string or strings, got {argnames!r:.80}"
+        )
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return tuple(numbers), frozenset(names)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        for number in numbers:
+            if not -len(positional) <= number < len(positional):
+                raise ValueError(
+                    f"static_argnums={argnums!r} of checkpoint: {name_of(fun)} has "
+                    f"{len(positional)} positional arguments"
+                )
+        numbers = [n % len(positional) for n in numbers]
+    known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"static_argnames={argnames!r} of checkpoint: {name_of(fun)} has no argument "
+                    f"{name!r}; it has {', '.join(known) or 'none'}"
+                )
+    implied = [i for i, p in enumerate(positional) if p.name in names and p.name in known]
+    by_number = [positional[n].name for n in numbers if 0 <= n < len(positional)]
+    return (
+        tuple({*numbers, *implied}),
+        frozenset({*names, *(name for name in by_number if name in known)}),
+    )
+
+
+def _take_apart(
+    args: tuple[Any, ...], kwargs: dict[str, Any], numbers: tuple[int, ...], names: frozenset[str]
+) -> _Arguments:
+    if not numbers and not names:
+        return _Arguments(args, list(range(len(args))), kwargs, {})
+    static = {n % len(args) for n in numbers if -len(args) <= n < len(args)}
+    statics: dict[int | str, Any] = {i: args[i] for i in sorted(static)}
+    statics.update((k, kwargs[k]) for k in sorted(kwargs) if k in names)
+    return _Arguments(
+        args,
+        [i for i in range(len(args)) if i not in static],
+        {k: v for k, v in kwargs.items() if k not in names},
+        statics,
+    )
+
+
+def _body(
+    fun: Callable[..., Any], given: _Arguments, in_tree: Any, avals: tuple[Any, ...]
+) -> _Body:
+    """The function traced for these arguments; the one traced before, if there is one."""
+    statics = tuple([(where, type(value), value) for where, value in given.statics.items()])
+    key = (in_tree, avals, statics, config.trace_key())
+    try:
+        known = _traced.of(fun)
+        found: _Body | None = known.get(key)
+    except TypeError:  # the function, or a static argument, has no hash
+        return _trace(fun, given, in_tree, avals)
+    if found is None:
+        found = _trace(fun, given, in_tree, avals)
+        # A captured tracer belongs to one trace of the caller; the next call may capture another.
+        if not any(isinstance(c, Tracer) for c in found.captured):
+            if len(known) >= _MAX_SIGNATURES:
+                del known[next(iter(known))]
+            known[key] = found
+    return found
+
+
+def _trace(
+    fun: Callable[..., Any], given: _Arguments, in_tree: Any, avals: tuple[Any, ...]
+) -> _Body:
+    dynamic = [given.args[i] for i in given.positions]
+    names = leaf_names(fun, dynamic, given.keywords, given.positions)
+    flat = FlatFunction(given.within(fun), in_tree, keywords=True)
+    info = DebugInfo("checkpoint", name_of(fun), location_of(fun), names)
+    try:
+        closed, captured = close(stage(flat, avals, info))
+    except ConcretizationTypeError as error:
+        hint = (
+            "If the value comes from an argument that decides what the function does, rather than "
+            "from data, mark the argument static: static_argnums or static_argnames of checkpoint"
+        )
+        if hint not in getattr(error, "__notes__", ()):
+            error.add_note(hint)
+        raise
+    return _Body(closed, captured, flat.out_tree)
+
+
+def _for_operands(
+    fun: Callable[..., Any], prevent_cse: Any, dynamic: tuple[Any, ...], leaves: int, captured: int
+) -> tuple[bool, ...]:
+    """`prevent_cse` for each operand: what is captured, and keyword arguments, are held too."""
+    name = f"prevent_cse of checkpoint of {name_of(fun)}"
+    held = pytree.flatten_up_to_prefix(name, tuple(prevent_cse), pytree.structure(dynamic))
+    for value in held:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} holds {value!r:.80}; it must hold True or False")
+    return (*[True] * captured, *held, *[True] * (leaves - len(held)))
+
+
+def saved_residuals(
+    f: Callable[..., Any], *args: Any, **kwargs: Any
+) -> list[tuple[AbstractValue, str]]:
+    """What a function keeps for its derivative, and where that comes from.
+
+    Args:
+        f: function of arrays and pytrees of them.
+        *args: positional arguments; only shapes and dtypes matter, so `ShapeDtypeStruct` will do.
+        **kwargs: keyword arguments.
+
+    Returns:
+        For each value that is kept, in the order of the computation: its type, and a phrase such as
+        ``"from the argument x"`` or ``"output of cos from model.py:12:9 (layer)"``.
+
+    Raises:
+        TypeError: `f` cannot be called.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.ad_checkpoint import saved_residuals
+        >>> [(aval, source)] = saved_residuals(lambda x, y: x * 2.0 * y, jnp.ones(3), 1.0)[:1]
+        >>> print(aval.short_name(), source)
+        f32[] from the argument y
+    """
+    check_callable(f, "saved_residuals")
+    leaves, tree = pytree.flatten((args, kwargs))
+    info = debug_info("saved_residuals", f, args, kwargs)
+    avals = abstract_leaves(leaves, info)
+    varies = [a.tangent().dtype != dtypes.float0 for a in avals]
+    flat = FlatFunction(f, tree, keywords=True)
+
+    def residuals(*tracers: Any) -> list[Any]:
+        _, program = linearize_flat(flat, tracers, varies, info)
+        return list(program.closed.consts)
+
+    jaxpr = stage(residuals, avals, info).jaxpr
+    kept = set(jaxpr.outvars)
+    names = info.argument_names or ()
+    return [
+        *((v.aval, "from a constant") for v in jaxpr.constvars if v in kept),
+        *(
+            (v.aval, f"from the argument {name}")
+            for v, name in zip(jaxpr.invars, names, strict=True)
+            if v in kept
+        ),
+        *((v.aval, origin(jaxpr, v)) for eqn in jaxpr.eqns for v in eqn.outvars if v in kept),
+    ]
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what a function keeps for its derivative, one value to a line.
+
+    Args:
+        f: function of arrays and pytrees of them.
+        *args: positional arguments; only shapes and dtypes matter, so `ShapeDtypeStruct` will do.
+        **kwargs: keyword arguments.
+
+    Raises:
+        TypeError: `f` cannot be called.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.ad_checkpoint import print_saved_residuals
+        >>> print_saved_residuals(lambda x, y: x * y, jnp.ones(3), 1.0)
+        f32[3] from the argument x
+        f32[] from the argument y
+    """
+    for aval, source in saved_residuals(f, *args, **kwargs):
+        print(aval.short_name(), source)

@@ -1,0 +1,391 @@
+"""The steps of compilation as objects: traced, lowered, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
+from dovetail._core.base import pytree
+from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail._core.runtime import clients
+from dovetail._core.runtime.arguments import resolve_device
+from dovetail._core.runtime.compilation import serialized
+from dovetail._core.runtime.donation import raise_explained, retire_donated
+from dovetail._core.runtime.inspection import cost_of, hlo_of
+from dovetail._core.runtime.jit import Staged
+from dovetail._core.runtime.sharding import as_sharding, default_sharding
+from dovetail._core.trace.mutable_references import Ref
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.transform.flattening import check_array_leaves
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class ArgInfo:
+    """What is known of one argument of a program.
+
+    Args:
+        aval: its abstract value.
+        donated: whether its memory may be reused.
+    """
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, aval: Any, donated: bool) -> None:
+        self._aval = aval
+        self.donated = donated
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        shape: tuple[int, ...] = self._aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self._aval.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ArgInfo)
+            and self._aval is other._aval
+            and self.donated == other.donated
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._aval, self.donated))
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class Stage:
+    """What the steps have in common.
+
+    Args:
+        staged: the function traced for one signature.
+    """
+
+    def __init__(self, staged: Staged) -> None:
+        self._staged = staged
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of ``(positional arguments, keyword arguments)``, static ones left out."""
+        return self._staged.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the result."""
+        return self._staged.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Avals of the arguments, in their structure."""
+        return self._staged.in_tree.unflatten(self._staged.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, in their structure."""
+        staged = self._staged
+        infos = [ArgInfo(a, d) for a, d in zip(staged.in_avals, staged.donated, strict=False)]
+        return staged.in_tree.unflatten(infos)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Numbers of the flat arguments that are donated."""
+        return tuple(i for i, d in enumerate(self._staged.donated) if d)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the result, in its structure."""
+        staged = self._staged
+        return staged.out_tree.unflatten([struct_of(a) for a in staged.out_avals])
+
+
+class Traced(Stage):
+    """A function traced to a jaxpr, made by ``jit(f).trace(...)``.
+
+    Args:
+        staged: the function traced for one signature.
+        place: gives the sharding that the arguments decide, or None.
+    """
+
+    def __init__(self, staged: Staged, place: Callable[[], Any]) -> None:
+        super().__init__(staged)
+        self._place = place
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The jaxpr."""
+        return self._staged.closed
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self._staged.options.name
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Lower to StableHLO.
+
+        Args:
+            lowering_platforms: the platforms to lower for; by default that of the device which the
+                program would run on: the one that `jit` was given, or arguments are committed to,
+                also by the sharding of a `ShapeDtypeStruct`, or else the default one. With several,
+                the module takes as its first argument the number of the one that it runs on. None
+                of them has to be present.
+
+        Raises:
+            TypeError: `lowering_platforms` is no sequence of names.
+            ValueError: it is empty, or names a platform twice.
+            BackendUnavailableError: no backend of that name is installed.
+            DeviceMismatchError: the arguments are for different devices.
+        """
+        place = self._place()
+        if lowering_platforms is None:
+            place = default_sharding() if place is None else place
+            platforms: tuple[str, ...] = (clients.platform_of(place._device),)
+        else:
+            platforms = _checked_platforms(lowering_platforms)
+        return Lowered(self._staged, self._staged.lower(platforms), place)
+
+
+def _checked_platforms(platforms: Any) -> tuple[str, ...]:
+    given = tuple(platforms) if isinstance(platforms, (tuple, list)) else ()
+    if not isinstance(platforms, (tuple, list)) or not all(isinstance(p, str) for p in given):
+        raise TypeError(
+            "lowering_platforms is a sequence of names of platforms, such as ('cpu', 'cuda'); got "
+            f"{platforms!r:.80}"
+        )
+    if not given or len(set(given)) != len(given):
+        raise ValueError(
+            f"lowering_platforms names at least one platform, and each once; got {platforms!r:.80}"
+        )
+    return given
+
+
+class Lowered(Stage):
+    """A program in StableHLO, made by ``jit(f).lower(...)``.
+
+    Args:
+        staged: the function traced for one signature.
+        module: the program.
+        place: the sharding that it is to run under; None for that of the default device.
+    """
+
+    def __init__(self, staged: Staged, module: Any, place: Any) -> None:
+        super().__init__(staged)
+        self._module = module
+        self._place = place
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as text.
+
+        Args:
+            dialect: ``"stablehlo"`` (the default) or ``"hlo"``.
+            debug_info: whether to write source locations as well.
+
+        Raises:
+            ValueError: there is no such dialect.
+        """
+        if dialect in (None, "stablehlo"):
+            text: str = self._module.text(debug_info=debug_info)
+            return text
+        if dialect == "hlo":
+            hlo: str = hlo_of(self._module).as_hlo_text()
+            return hlo
+        raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program as an object of the compiler: an MLIR module, or HLO for
+        ``dialect="hlo"``."""
+        if dialect in (None, "stablehlo"):
+            return self._module.module
+        if dialect == "hlo":
+            return hlo_of(self._module)
+        raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes before the compiler's optimisations, by the compiler's
+        names."""
+        if self._place is not None and clients.is_compile_only(self._place._device):
+            return cost_of(self._module)
+        platform = self._module.platforms[0]
+        return cost_of(self._module, clients.backend(platform))
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compile for the device that the program would run on, which need not be there: see
+        `dovetail.experimental.topologies`.
+
+        Of a program lowered for several platforms, the form for that device's is compiled.
+
+        Args:
+            compiler_options: options of the compiler, by name.
+
+        Raises:
+            ValueError: there is no such option.
+            BackendUnavailableError: the program was lowered for a platform that is not here.
+        """
+        staged, module = self._staged, self._module
+        place = default_sharding() if self._place is None else self._place
+        platform = clients.platform_of(place._device)
+        if platform not in module.platforms:
+            platform = module.platforms[0]
+            place = as_sharding(_device_of(platform))
+        if len(module.platforms) > 1:
+            module = staged.lower((platform,))
+        options = dict(staged.options.compiler_options) | dict(compiler_options or {})
+        program = staged.compile(module, place, options)
+        write = partial(serialized, program.executable, module, place, options)
+        return Compiled(staged, program, module, write)
+
+
+def _device_of(platform: str) -> Any:
+    """The first device of a platform that a program was lowered for."""
+    try:
+        return clients.backend(platform).local_devices()[0]
+    except BackendUnavailableError as error:
+        raise BackendUnavailableError(
+            f"{error}\nTo compile for hardware that is not here, give jit a device out of "
+            "dovetail.experimental.topologies.get_topology_desc"
+        ) from error.__cause__
+
+
+class Compiled(Stage):
+    """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the
+    function, unless it is for hardware that is not there."""
+
+    def __init__(
+        self, staged: Staged, program: Any, lowered: Any, write: Callable[[], bytes]
+    ) -> None:
+        super().__init__(staged)
+        self._program = program
+        # For `serialize_executable`: what is known of the program, and its executable as bytes.
+        self._lowered = lowered
+        self._write = write
+
+    def as_text(self) -> str:
+        """The optimised program in XLA's language."""
+        text: str = self._program.hlo_text()
+        return text
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes, by the compiler's names."""
+        found: Mapping[str, float] = self._program.cost_analysis()
+        return found
+
+    def memory_analysis(self) -> Any:
+        """Bytes for arguments, results, temporaries and code, as attributes."""
+        return self._program.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's loaded executable."""
+        return self._program.executable
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where each argument is expected, in their structure."""
+        sharding = self._program.sharding
+        return self.in_tree.unflatten([sharding] * self.in_tree.num_leaves)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where each part of the result is, in its structure."""
+        sharding = self._program.sharding
+        return self.out_tree.unflatten([sharding] * self.out_tree.num_leaves)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Raises:
+            TypeError: the arguments have not the structure, shapes and dtypes that it was compiled
+                for.
+            BackendUnavailableError: it is for hardware that is not there.
+        """
+        return self(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        staged = self._staged
+        name = staged.options.name
+        clients.check_runs(
+            self._program.device,
+            f"the compiled program of {name} cannot be called",
+            "look at its as_text(), cost_analysis() and memory_analysis(), or compile it for a "
+            "device out of dovetail.devices()",
+        )
+        leaves, tree = pytree.flatten((args, kwargs))
+        if tree != staged.in_tree:
+            difference = pytree.structure_difference(
+                staged.in_tree, tree, "the program", "the call"
+            )
+            raise TypeError(
+                f"the compiled program of {name} takes arguments of another structure, (args, "
+                f"kwargs):\n{difference}\nStatic arguments are left out: they are part of the "
+                "program"
+            )
+        check_array_leaves(leaves, lambda: staged.names, name, references=True)
+        for leaf, expected, argument in zip(leaves, staged.in_avals, staged.names, strict=False):
+            if isinstance(leaf, Tracer):
+                raise TypeError(
+                    f"the compiled program of {name} cannot be transformed, but its argument "
+                    f"{argument} is a tracer, {leaf.origin()}; call the jitted function instead"
+                )
+            found = leaf.aval if type(leaf) is Ref else aval_of(leaf)
+            if found is not expected and (
+                type(found) is not type(expected)
+                or (found.shape, found.dtype) != (expected.shape, expected.dtype)
+            ):
+                raise TypeError(
+                    f"the compiled program of {name} takes {expected.short_name()} for its "
+                    f"argument {argument}, got {found.short_name()}"
+                )
+        references = staged.uses.references(leaves, name, staged.names)
+        operands = staged.uses.operands(leaves, references)
+        place, committed = resolve_device(operands, name, lambda i: staged.names[i])
+        if committed and place is not self._program.sharding:
+            own, other = (
+                f"{clients.described(sharding._device)} with data in its memory "
+                f"{sharding.memory_kind!r}"
+                for sharding in (self._program.sharding, place)
+            )
+            raise ValueError(
+                f"the compiled program of {name} runs on {own}, but it got arguments that are "
+                f"committed to {other}"
+            )
+        try:
+            outs = self._program(
+                staged.own(operands, references), committed, lambda i: staged.names[i]
+            )
+        except (JaxRuntimeError, ValueError) as error:
+            raise_explained(error, name)
+            raise
+        if any(staged.donated):
+            retire_donated(compress(leaves, staged.donated), name)
+        return staged.result(outs, references)
+
+
+class Wrapped(Protocol[P, R_co]):
+    """A jitted function: called like the function, with the steps of compilation as methods."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run the function, compiled."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function for these arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lower the function for these arguments."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> ShapeDtypeStruct:
+        """Shapes and dtypes of the result for these arguments."""
+
+    def clear_cache(self) -> None:
+        """Forget what was compiled."""

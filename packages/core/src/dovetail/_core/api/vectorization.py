@@ -1,0 +1,225 @@
+"""vmap as users see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from dovetail._core.base import pytree
+from dovetail._core.ir.avals import shape_of
+from dovetail._core.trace.mutable_references import Ref
+from dovetail._core.transform.batch import batch_flat, place_batch
+from dovetail._core.transform.flattening import (
+    FlatFunction,
+    check_array_leaves,
+    check_callable,
+    leaf_names,
+    name_of,
+)
+from dovetail._core.transform.referencing import Lending
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def vmap(
+    fun: F,
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> F:
+    """A function that applies `fun` to each element along an axis of its arguments, in one go.
+
+    Args:
+        fun: function of arrays and pytrees of them.
+        in_axes: for each positional argument, the axis to map over, or None to pass the argument
+            whole; an integer for all of them, or a tuple with one entry (an integer, None, or a
+            pytree of them that is a prefix of the argument) for each. What is passed whole need not
+            be an array. Keyword arguments are mapped over axis 0.
+        out_axes: for each part of the result, where the new axis goes; None for a part that does
+            not depend on the mapped arguments. A prefix of the result.
+        axis_name: a name for the mapped axis, for collective operations.
+        axis_size: the number of elements; needed only where no argument is mapped.
+        spmd_axis_name: accepted for compatibility; must be None.
+        sum_match: accepted for compatibility; must be False.
+
+    Returns:
+        The mapped function.
+
+    Raises:
+        ValueError: axes do not fit the arguments, or sizes along mapped axes differ.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> dt.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3))).shape
+        (2,)
+    """
+    check_callable(fun, "vmap")
+    if spmd_axis_name is not None or sum_match:
+        raise NotImplementedError("spmd_axis_name and sum_match of vmap must keep their defaults")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, tuple)):
+        raise TypeError(
+            "in_axes of vmap must be an integer, None, or a tuple with an entry for each "
+            f"positional argument, got {in_axes!r}"
+        )
+    _check_axes(in_axes, "in_axes")
+    _check_axes(out_axes, "out_axes")
+    name = name_of(fun)
+
+    @wraps(fun)
+    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                f"in_axes of vmap of {name} has {len(in_axes)} entries, but the call has "
+                f"{len(args)} positional arguments; give one entry for each (keyword arguments are "
+                "always mapped over axis 0)"
+            )
+        leaves, tree = pytree.flatten((args, kwargs))
+        dims = [
+            *pytree.flatten_up_to_prefix(
+                f"in_axes of vmap of {name}", in_axes, pytree.structure(args)
+            ),
+            *[0] * pytree.structure(kwargs).num_leaves,
+        ]
+        dims, size = _mapped_dims(
+            leaves, dims, axis_size, lambda: leaf_names(fun, args, kwargs), name
+        )
+        flat = FlatFunction(fun, tree, keywords=True)
+        if any(type(leaf) is Ref for leaf in leaves):
+            outs, out_dims = _batch_references(flat, leaves, dims, size, axis_name)
+        else:
+            outs, out_dims = batch_flat(flat, leaves, dims, size, axis_name)
+        destinations = pytree.flatten_up_to_prefix(
+            f"out_axes of vmap of {name}", out_axes, flat.out_tree
+        )
+        placed = [
+            _placed(o, d, destination, size, i, flat.out_tree, name)
+            for i, (o, d, destination) in enumerate(zip(outs, out_dims, destinations, strict=True))
+        ]
+        return flat.out_tree.unflatten(placed)
+
+    return cast(F, vmap_fun)
+
+
+def _batch_references(
+    flat: FlatFunction,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    axis_name: Hashable | None,
+) -> tuple[list[Any], list[int | None]]:
+    """`batch_flat` for arguments among which are mutable references.
+
+    Each element of the batch gets references to its parts of those that are mapped. The others are
+    passed as they are, to be read.
+    """
+    mapped = [
+        i
+        for i, (leaf, d) in enumerate(zip(leaves, dims, strict=True))
+        if type(leaf) is Ref and d is not None
+    ]
+    function = Lending(flat, leaves, mapped, f"vmap of {name_of(flat.function)}")
+    outs, out_dims = batch_flat(function, function.values(), dims, size, axis_name)
+    count = flat.out_tree.num_leaves
+    for i, value, dim in zip(function.changed, outs[count:], out_dims[count:], strict=True):
+        destination = dims[i]
+        assert destination is not None
+        leaves[i].write(place_batch(value, dim, size, destination))
+    return outs[:count], out_dims[:count]
+
+
+def _check_axes(axes: Any, name: str) -> None:
+    for axis in pytree.leaves(axes):
+        if type(axis) is not int:
+            raise TypeError(f"{name} of vmap must hold integers and None, got {axis!r} in {axes!r}")
+
+
+def _mapped_dims(
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    axis_size: int | None,
+    names: Callable[[], Sequence[str]],
+    function: str,
+) -> tuple[list[int | None], int]:
+    """Non-negative batch dimensions, and the one size along them."""
+    mapped = [i for i, dim in enumerate(dims) if dim is not None]
+    check_array_leaves(
+        [leaves[i] for i in mapped],
+        lambda: [names()[i] for i in mapped],
+        f"vmap of {function}",
+        references=True,
+    )
+    found: list[int | None] = []
+    sizes: dict[int, int] = {}
+    for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if dim is None:
+            found.append(None)
+            continue
+        shape = _shape_of(leaf)
+        if not -len(shape) <= dim < len(shape):
+            raise ValueError(
+                f"vmap of {function} was asked to map its argument {names()[i]} over axis {dim}, "
+                f"but that has shape {shape}, of rank {len(shape)}; choose another axis with "
+                "in_axes, or None to pass it whole"
+            )
+        found.append(dim % len(shape))
+        sizes[i] = shape[dim]
+    distinct = set(sizes.values())
+    if axis_size is not None:
+        distinct.add(axis_size)
+    if not distinct:
+        raise ValueError(
+            f"vmap of {function} needs at least one mapped argument (in_axes not None), or "
+            "axis_size"
+        )
+    if len(distinct) > 1:
+        listed = "\n".join(
+            f"  {names()[i]}: shape {_shape_of(leaves[i])}, mapped over axis {found[i]} of size {n}"
+            for i, n in sizes.items()
+        )
+        asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
+        raise ValueError(
+            f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}\n"
+            "Pass arrays of one size along it, or None in in_axes for what is passed whole"
+        )
+    return found, distinct.pop()
+
+
+def _shape_of(leaf: Any) -> tuple[int, ...]:
+    return leaf.shape if type(leaf) is Ref else shape_of(leaf)
+
+
+def _placed(
+    value: Any,
+    dim: int | None,
+    destination: int | None,
+    size: int,
+    position: int,
+    out_tree: Any,
+    function: str,
+) -> Any:
+    if destination is None:
+        if dim is not None:
+            path = pytree.keystr(
+                pytree.flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0][
+                    position
+                ][0]
+            )
+            raise ValueError(
+                f"out_axes of vmap of {function} is None for the result{path}, but that depends "
+                "on a mapped argument; give it an axis"
+            )
+        return value
+    rank = len(shape_of(value)) + (dim is None)
+    if not -rank <= destination < rank:
+        raise ValueError(
+            f"out_axes of vmap of {function} has {destination} for a result of rank {rank} (the "
+            "mapped axis included)"
+        )
+    return place_batch(value, dim, size, destination % rank)

@@ -1,0 +1,734 @@
+"""Options of the framework: typed, readable from C++, global or scoped to a thread.
+
+An option is one `Option` object, declared once below. Its value is, in this order: the thread's
+own (inside ``with option(value):``), the process's (`config.update`), the environment variable
+``DOVETAIL_<NAME>``, the default.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from dovetail._core.base import bindings
+from dovetail._core.base.errors import close_matches
+
+__all__ = ["Option", "Options", "config", "trace_key", "trace_state"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+_registry: dict[str, Option[Any]] = {}
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<no value>"
+
+
+_MISSING: Any = _Missing()
+
+
+class Scope(typing.Generic[T]):
+    """Holds an option at a value for one thread, as a context manager or a decorator."""
+
+    __slots__ = ("_option", "_previous", "_value")
+
+    def __init__(self, option: Option[T], value: T) -> None:
+        self._option = option
+        self._value = value
+        self._previous: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._previous.append(self._option.swap_local(self._value))
+
+    def __exit__(self, *exception: object) -> None:
+        self._option.set_local(self._previous.pop())
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Run every call of ``function`` with the option at this value."""
+        option, value = self._option, self._value
+
+        @functools.wraps(function)
+        def with_option(*args: P.args, **kwargs: P.kwargs) -> R:
+            previous = option.swap_local(value)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                option.set_local(previous)
+
+        return with_option
+
+    def __repr__(self) -> str:
+        return f"{self._option.name}({self._value!r})"
+
+
+class Kind(typing.Generic[T]):
+    """What values an option takes, in Python and in the environment."""
+
+    description: str = ""
+
+    def parse(self, text: str) -> T:
+        """The value that ``text`` from the environment stands for; ValueError if none."""
+        raise ValueError(text)
+
+    def check(self, value: Any) -> T:
+        """The value as it is stored; TypeError or ValueError if it is not allowed."""
+        raise TypeError(value)
+
+
+class _Bool(Kind[bool]):
+    description = "True or False (in the environment: 1, true, yes, on, 0, false, no, off)"
+
+    def parse(self, text: str) -> bool:
+        lowered = text.strip().lower()
+        if lowered in ("1", "true", "t", "yes", "y", "on"):
+            return True
+        if lowered in ("0", "false", "f", "no", "n", "off", ""):
+            return False
+        raise ValueError(text)
+
+    def check(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        if type(value).__name__ in ("bool_", "bool") or (type(value) is int and value in (0, 1)):
+            return bool(value)
+        raise TypeError(value)
+
+
+class _Int(Kind[int]):
+    def __init__(
+        self,
+        description: str = "an integer",
+        minimum: int | None = None,
+        refused: int | None = None,
+    ) -> None:
+        self.description = description
+        self.minimum = minimum
+        self.refused = refused
+
+    def parse(self, text: str) -> int:
+        return self.check(int(text.strip().replace("_", "")))
+
+    def check(self, value: Any) -> int:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(value)
+        number = int(value.__index__())
+        if (self.minimum is not None and number < self.minimum) or number == self.refused:
+            raise ValueError(value)
+        return number
+
+
+class _Float(Kind[float]):
+    description = "a number that is not negative"
+
+    def parse(self, text: str) -> float:
+        return self.check(float(text))
+
+    def check(self, value: Any) -> float:
+        if isinstance(value, bool) or not (
+            hasattr(value, "__float__") or hasattr(value, "__index__")
+        ):
+            raise TypeError(value)
+        if isinstance(value, str) or not float(value) >= 0:
+            raise ValueError(value)
+        return float(value)
+
+
+class _Choice(Kind[Any]):
+    def __init__(self, *choices: str | None) -> None:
+        self.choices = choices
+        self.description = "one of " + ", ".join(repr(choice) for choice in choices)
+
+    def parse(self, text: str) -> Any:
+        if None in self.choices and text.strip().lower() in ("", "none"):
+            return None
+        return self.check(text.strip())
+
+    def check(self, value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            if value in self.choices:
+                return value
+            raise ValueError(value)
+        raise TypeError(value)
+
+
+class _Text(Kind[str | None]):
+    description = "a string or None"
+
+    def parse(self, text: str) -> str | None:
+        return text or None
+
+    def check(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if isinstance(value, str | os.PathLike):
+            return os.fspath(value)
+        raise TypeError(value)
+
+
+class _Platforms(_Text):
+    description = (
+        'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
+    )
+
+    def check(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise TypeError(value)
+        names = [name.strip() for name in value.split(",")]
+        if value.strip() and not all(names):
+            raise ValueError(value)
+        return ",".join(names) or None
+
+    def parse(self, text: str) -> str | None:
+        return self.check(text)
+
+
+class _Device(Kind[Any]):
+    description = (
+        'a device (from dovetail.devices()), the name of a platform such as "cpu", or None'
+    )
+
+    def parse(self, text: str) -> Any:
+        return text.strip() or None
+
+    def check(self, value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        if any(hasattr(value, name) for name in ("device_kind", "device_set", "device_list")):
+            hash(value)  # it becomes part of the keys of caches
+            return value
+        raise TypeError(value)
+
+
+if typing.TYPE_CHECKING:
+
+    class _Cell(bindings.Config[T], typing.Generic[T]):
+        """The C++ object that holds the values."""
+
+else:
+
+    class _Cell(bindings.Config):
+        # The C++ class cannot have `Generic` as a second base.
+        def __class_getitem__(cls, _):
+            return cls
+
+
+class Option(_Cell[T]):
+    """One option: its name, kind, default and help, and its value.
+
+    Reading ``option.value`` is one attribute access in C++. Calling an option, ``option(value)``,
+    gives a scope for the current thread that is a context manager and a decorator.
+    """
+
+    kind: Kind[T]
+    default: T
+    help: str
+    affects_tracing: bool
+    environment: tuple[str, ...]
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind[T],
+        default: T,
+        help: str,
+        *,
+        affects_tracing: bool = False,
+        environment: tuple[str, ...] = (),
+    ) -> None:
+        variables = (f"DOVETAIL_{name.upper()}", *environment)
+        super().__init__(
+            name,
+            _from_environment(variables, kind, default),
+            include_in_jit_key=affects_tracing,
+            include_in_trace_context=affects_tracing,
+        )
+        self.kind = kind
+        self.default = default
+        self.help = help
+        self.affects_tracing = affects_tracing
+        self.environment = variables
+        self.__doc__ = help
+        _registry[name] = self
+
+    def checked(self, value: Any) -> T:
+        """``value`` as the option stores it.
+
+        Raises:
+            TypeError: If it is of the wrong type.
+            ValueError: If it is not among the allowed values.
+        """
+        try:
+            return self.kind.check(value)
+        except (TypeError, ValueError) as error:
+            close = ""
+            if isinstance(value, str) and isinstance(self.kind, _Choice):
+                names = [choice for choice in self.kind.choices if choice is not None]
+                matches = close_matches(value, names, 1)
+                close = f" Did you mean {matches[0]!r}?" if matches else ""
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(
+                f"the option {self.name!r} takes {self.kind.description}; "
+                f"got {value!r} of type {type(value).__name__}.{close}"
+            ) from None
+
+    def set_global(self, value: T) -> None:
+        """Set the value for every thread that has none of its own."""
+        super().set_global(self.checked(value))
+
+    def __call__(self, new_value: T = _MISSING) -> Scope[T]:
+        """A scope in which the option has ``new_value`` for the current thread.
+
+        Args:
+            new_value: The value; a boolean option called without one is switched on.
+
+        Returns:
+            A context manager, which is also a decorator.
+
+        Example:
+            >>> from dovetail._core.base.config import enable_x64
+            >>> with enable_x64(True):
+            ...     enable_x64.value
+            True
+            >>> @enable_x64(True)
+            ... def widest():
+            ...     return enable_x64.value
+            >>> widest(), enable_x64.value
+            (True, False)
+        """
+        if new_value is _MISSING:
+            if not isinstance(self.kind, _Bool):
+                raise TypeError(
+                    f"{self.name}() needs a value: {self.kind.description}. "
+                    f"Write for example: with dovetail.{self.name}({self.default!r}): ..."
+                )
+            return Scope(self, True)  # type: ignore[arg-type]
+        return Scope(self, self.checked(new_value))
+
+    def __repr__(self) -> str:
+        return f"<option {self.name} = {self.value!r}>"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"the option {self.name} is an object, which is neither true nor false; "
+            f"read dovetail.config.{self.name}"
+        )
+
+
+class _DisableJit(Option[bool]):
+    """The option whose argument is known by another name."""
+
+    def __call__(self, disable: bool = True) -> Scope[bool]:
+        """A scope in which nothing is compiled, or in which all is again.
+
+        Args:
+            disable: Whether to run operation by operation.
+        """
+        return super().__call__(disable)
+
+
+def _from_environment(variables: tuple[str, ...], kind: Kind[T], default: T) -> T:
+    """The value of the first variable that is set, else the default."""
+    for variable in variables:
+        text = os.environ.get(variable)
+        if text is None:
+            continue
+        try:
+            return kind.parse(text)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"the environment variable {variable} is {text!r}, which is not {kind.description}"
+            ) from None
+    return default
+
+
+BOOL = _Bool()
+
+_PRECISIONS = (
+    None,
+    "default",
+    "high",
+    "highest",
+    "fastest",
+    "bfloat16",
+    "tensorfloat32",
+    "float32",
+    "bfloat16_3x",
+    "ANY_F8_ANY_F8_F32",
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM",
+    "ANY_F8_ANY_F8_ANY",
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+    "F16_F16_F16",
+    "F16_F16_F32",
+    "BF16_BF16_BF16",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "TF32_TF32_F32",
+    "TF32_TF32_F32_X3",
+    "F32_F32_F32",
+    "F64_F64_F64",
+)
+
+# Numbers and their types.
+enable_x64 = Option(
+    "enable_x64",
+    BOOL,
+    False,
+    "Keep 64-bit types. When off, 64-bit integers, floats and complex numbers become 32-bit.",
+    affects_tracing=True,
+)
+default_matmul_precision = Option(
+    "default_matmul_precision",
+    _Choice(*_PRECISIONS),
+    None,
+    "Precision of matrix multiplications and convolutions that name none: an accuracy or an "
+    "algorithm.",
+    affects_tracing=True,
+)
+numpy_dtype_promotion = Option(
+    "numpy_dtype_promotion",
+    _Choice("standard", "strict"),
+    "standard",
+    'How arguments of different dtypes combine; "strict" allows only Python scalars with arrays.',
+    affects_tracing=True,
+)
+numpy_rank_promotion = Option(
+    "numpy_rank_promotion",
+    _Choice("allow", "warn", "raise"),
+    "allow",
+    "What to do when arguments of different ranks are broadcast without saying so.",
+    affects_tracing=True,
+)
+index_mode = Option(
+    "index_mode",
+    _Choice("allow", "raise"),
+    "allow",
+    "What to do about positions out of bounds in indices that name no mode: by default they are "
+    "moved into bounds where elements are read, and left out where elements are written; "
+    '"raise" is an IndexError, which a compiled program raises when it runs.',
+    affects_tracing=True,
+)
+
+# Random numbers.
+default_prng_impl = Option(
+    "default_prng_impl",
+    _Choice("threefry2x32", "rbg", "unsafe_rbg"),
+    "threefry2x32",
+    "The generator behind random.key and random.PRNGKey where none is named.",
+    affects_tracing=True,
+)
+threefry_partitionable = Option(
+    "threefry_partitionable",
+    BOOL,
+    True,
+    "Generate threefry bits so that each device can compute its part alone.",
+    affects_tracing=True,
+)
+threefry_gpu_kernel_lowering = Option(
+    "threefry_gpu_kernel_lowering",
+    BOOL,
+    False,
+    "Make threefry bits on NVIDIA GPUs by a ready-made kernel: programs compile sooner, and the "
+    "bits take memory, since they are not made where they are used.",
+    affects_tracing=True,
+)
+legacy_prng_key = Option(
+    "legacy_prng_key",
+    _Choice("allow", "warn", "error"),
+    "allow",
+    "What to do when a raw uint32 array is used as a random key.",
+)
+random_seed_offset = Option(
+    "random_seed_offset",
+    _Int(),
+    0,
+    "A number added to every seed given to random.key and random.PRNGKey.",
+    affects_tracing=True,
+)
+
+# Where programs run.
+platforms = Option(
+    "platforms",
+    _Platforms(),
+    None,
+    "The platforms that may be used, most wanted first; None lets every installed backend take "
+    "part.",
+    environment=("JAX_PLATFORMS",),
+)
+default_device = Option(
+    "default_device",
+    _Device(),
+    None,
+    "Where data that is committed to no device is placed.",
+    affects_tracing=True,
+)
+num_cpu_devices = Option(
+    "num_cpu_devices",
+    _Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1, refused=0),
+    -1,
+    "How many devices the CPU appears as; read when the CPU backend starts.",
+)
+cpu_asynchronous_dispatch = Option(
+    "cpu_asynchronous_dispatch",
+    BOOL,
+    True,
+    "Let programs run on the CPU while Python goes on; read when the CPU backend starts.",
+)
+cpu_retained_memory = Option(
+    "cpu_retained_memory",
+    _Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
+    1 << 30,
+    "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
+    "system map and clear fresh pages for each; read when the CPU backend starts.",
+)
+cuda_visible_devices = Option(
+    "cuda_visible_devices",
+    _Text(),
+    "all",
+    'The GPUs that this process uses, such as "0,2", counted among those that CUDA_VISIBLE_DEVICES '
+    "leaves; read when the CUDA backend starts.",
+    environment=("JAX_CUDA_VISIBLE_DEVICES",),
+)
+
+# How programs are compiled.
+optimization_level = Option(
+    "optimization_level",
+    _Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
+    "UNKNOWN",
+    'How much time compilers spend on making programs fast: "O0" for little, as tests want it; '
+    '"UNKNOWN" leaves it to them.',
+    affects_tracing=True,
+)
+
+# Finding mistakes.
+disable_jit = _DisableJit(
+    "disable_jit",
+    BOOL,
+    False,
+    "Run jit-compiled functions and control flow operation by operation, in Python.",
+    affects_tracing=True,
+)
+debug_nans = Option(
+    "debug_nans",
+    BOOL,
+    False,
+    "Check every result for NaN, and name the operation that made the first one.",
+    affects_tracing=True,
+)
+debug_infs = Option(
+    "debug_infs",
+    BOOL,
+    False,
+    "Check every result for infinities, and name the operation that made the first one.",
+    affects_tracing=True,
+)
+debug_checks = Option(
+    "debug_checks",
+    BOOL,
+    True,
+    "Run the checks of dovetail.debug.check; off, they are no part of programs.",
+    affects_tracing=True,
+)
+check_tracer_leaks = Option(
+    "check_tracer_leaks",
+    BOOL,
+    False,
+    "Raise when a tracer outlives the transformation that made it.",
+    affects_tracing=True,
+)
+enable_checks = Option(
+    "enable_checks",
+    BOOL,
+    False,
+    "Run the jaxpr checker on the result of every transformation.",
+    affects_tracing=True,
+)
+log_compiles = Option(
+    "log_compiles",
+    BOOL,
+    False,
+    "Log a warning with the duration of every tracing, lowering and compilation.",
+)
+log_checkpoint_residuals = Option(
+    "log_checkpoint_residuals",
+    BOOL,
+    False,
+    "Log a warning with what a checkpointed function keeps when it is differentiated.",
+)
+explain_cache_misses = Option(
+    "explain_cache_misses",
+    BOOL,
+    False,
+    "Log why a function had to be traced or a program compiled, and what to change.",
+)
+no_tracing = Option(
+    "no_tracing",
+    BOOL,
+    False,
+    "Refuse to trace a jit-compiled function: every call must be one that was made before.",
+)
+captured_constants_warn_bytes = Option(
+    "captured_constants_warn_bytes",
+    _Int("a number of bytes, or -1 for no warning", minimum=-1),
+    2_000_000_000,
+    "Warn when a compiled function has captured at least this many bytes of constants.",
+)
+
+# Compiled programs on disk.
+compilation_cache_dir = Option(
+    "compilation_cache_dir",
+    _Text(),
+    None,
+    "The folder for compiled programs that later processes use; in the user's cache if None.",
+)
+enable_compilation_cache = Option(
+    "enable_compilation_cache",
+    BOOL,
+    True,
+    "Keep compiled programs on disk for later processes.",
+)
+compilation_cache_max_size = Option(
+    "compilation_cache_max_size",
+    _Int("a number of bytes, or -1 for no limit", minimum=-1),
+    1 << 30,
+    "The size above which the least recently used programs are removed from the cache on disk.",
+)
+persistent_cache_min_compile_time_secs = Option(
+    "persistent_cache_min_compile_time_secs",
+    _Float(),
+    0.0,
+    "Programs that compile in less than this many seconds are not written to disk.",
+)
+raise_persistent_cache_errors = Option(
+    "raise_persistent_cache_errors",
+    BOOL,
+    False,
+    "Raise errors of the cache on disk, which are otherwise warnings.",
+)
+
+trace_state: bindings.Config[Any] = bindings.Config(
+    "dovetail_trace_state", None, include_in_jit_key=True
+)
+"""Set by the trace layer while a trace is current, to keep the C++ jit off its fast path."""
+
+callback_depth: bindings.Config[int] = bindings.Config(
+    "dovetail_callback_depth", 0, include_in_jit_key=True
+)
+"""Which of the callbacks that run now this thread is in, 0 for none.
+
+A call in a callback must not wait for the call around it, as the C++ jit has calls of one signature
+do while the first of them is being served.
+"""
+
+post_hook: bindings.Config[Callable[..., None] | None] = bindings.Config("dovetail_post_hook", None)
+"""Called after every call on the fast path: ``hook(function, args, kwargs, result)``."""
+
+if not bindings.jax_owns_jit_state():
+    # The slots are process-wide, and the last writer wins: if jax is here, its objects stay.
+    bindings._jax.jax_jit.set_enable_x64_state(enable_x64)
+    bindings._jax.jax_jit.set_disable_jit_state(disable_jit)
+    bindings._jax.jax_jit.set_post_hook_state(post_hook)
+
+
+trace_key: Callable[[], tuple[Any, ...]] = bindings.trace_context
+"""The values of all options that affect tracing: a key for caches that are filled while tracing.
+
+The tuple is made in C++. In a process that has imported jax, the values of jax's own options are
+part of it.
+"""
+
+
+def _canonical_name(name: str) -> str:
+    return name[4:] if name.startswith("jax_") and name not in _registry else name
+
+
+class Options:
+    """All options: read one as an attribute, set one with `update`.
+
+    Example:
+        >>> from dovetail._core.base.config import config
+        >>> config.enable_x64
+        False
+        >>> config.update("numpy_rank_promotion", "warn")
+        >>> config.numpy_rank_promotion, config.jax_numpy_rank_promotion
+        ('warn', 'warn')
+        >>> config.update("numpy_rank_promotion", "allow")
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        option = _registry.get(_canonical_name(name))
+        if option is None:
+            raise AttributeError(_unknown(name))
+        return option.value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if _canonical_name(name) not in _registry:
+            raise AttributeError(_unknown(name))
+        raise AttributeError(
+            f"options are not set by assignment; write config.update({name!r}, {value!r}), "
+            f"or for one block: with dovetail.{_canonical_name(name)}({value!r}): ..."
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *_registry})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_registry)
+
+    def update(self, name: str, value: Any) -> None:
+        """Set an option for the whole process.
+
+        Args:
+            name: The option's name, with or without the prefix ``jax_``.
+            value: Its new value.
+
+        Raises:
+            AttributeError: If there is no such option; the message names the nearest ones.
+            TypeError: If the value is of the wrong type.
+            ValueError: If the value is not among those allowed.
+        """
+        self.option(name).set_global(value)
+
+    def option(self, name: str) -> Option[Any]:
+        """The option of that name, with its help, default and allowed values."""
+        option = _registry.get(_canonical_name(name))
+        if option is None:
+            raise AttributeError(_unknown(name))
+        return option
+
+    def values(self) -> Mapping[str, Any]:
+        """The current value of every option, by name."""
+        return {name: option.value for name, option in _registry.items()}
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name in _registry)
+        lines = []
+        for name, option in _registry.items():
+            changed = "" if option.value == option.default else f"  (default {option.default!r})"
+            lines.append(f"  {name:<{width}} = {option.value!r}{changed}")
+        return "config:\n" + "\n".join(lines)
+
+
+def _unknown(name: str) -> str:
+    canonical = _canonical_name(name)
+    matches = close_matches(canonical, _registry, 3)
+    matches += [known for known in _registry if canonical in known and known not in matches]
+    hint = f"; did you mean {' or '.join(map(repr, matches[:3]))}?" if matches else ""
+    return f"there is no option {name!r}{hint or '; print(dovetail.config) lists them'}"
+
+
+config = Options()

@@ -1,0 +1,611 @@
+"""Dtypes: NumPy's, those of ml_dtypes, extended ones; 32-bit defaults and weak types."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from dovetail._core.base import promotion, source
+from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
+
+__all__ = [
+    "ExtendedDType",
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize_dtype",
+    "check_user_dtype",
+    "default_dtype",
+    "dtype_of",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "is_extended",
+    "is_weakly_typed",
+    "issubdtype",
+    "itemsize_bits",
+    "kind_of",
+    "prng_key",
+    "promote_types",
+    "result_of_pair",
+    "result_type",
+    "scalar_type_of",
+    "short_name",
+    "why_not_of_arrays",
+]
+
+DType = np.dtype[Any]
+
+bfloat16 = ml_dtypes.bfloat16
+"""The scalar type of 16-bit floats with the exponent of float32."""
+
+float0: DType = np.dtype([("float0", np.void, 0)])
+"""The dtype of the tangents of integers and booleans: they hold nothing."""
+
+
+class extended(np.generic):
+    """The scalar type above those of dtypes that are not numbers; for `issubdtype`."""
+
+
+class prng_key(extended):
+    """The scalar type of random keys; for `issubdtype`."""
+
+
+class ExtendedDType:
+    """The dtype of arrays whose elements are not numbers, but are held as arrays of numbers.
+
+    Concrete ones compare and hash by value.
+    """
+
+    type: Any = extended
+    """The scalar type, a subclass of `extended`."""
+
+    name: str = "extended"
+    """The dtype's name, as in ``key<fry>``."""
+
+    kind = "V"
+
+    def physical(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
+        """The shape and dtype of the numbers that hold an array of the given shape."""
+        raise NotImplementedError(f"the dtype {self.name} does not say how it is held")
+
+    @property
+    def itemsize(self) -> int:
+        """How many bytes one element takes."""
+        shape, dtype = self.physical(())
+        return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+AnyDType = DType | ExtendedDType
+
+_PYTHON_KINDS: dict[Any, str] = {bool: "b", int: "i", float: "f", complex: "c"}
+_PYTHON_TYPES: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+kind_of = promotion.kind_of
+# ml_dtypes has no annotations.
+_finfo: Any = ml_dtypes.finfo
+_iinfo: Any = ml_dtypes.iinfo
+
+
+def is_extended(dtype: Any) -> bool:
+    """Whether a dtype is of other things than numbers."""
+    return isinstance(dtype, ExtendedDType)
+
+
+def default_dtype(kind: str) -> DType:
+    """The dtype of a kind of number where none is chosen: of 32 bits, or 64 with ``enable_x64``.
+
+    Args:
+        kind: ``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``.
+
+    Example:
+        >>> from dovetail._core.base import dtypes
+        >>> dtypes.default_dtype("f")
+        dtype('float32')
+    """
+    return promotion.widest(kind)
+
+
+def as_dtype(dtype: Any) -> AnyDType:
+    """What NumPy's constructor `numpy.dtype` gives, for extended dtypes too, in native byte order.
+
+    Raises:
+        TypeError: If ``dtype`` names none.
+    """
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    if not isinstance(dtype, np.dtype):
+        if isinstance(dtype, type):
+            # np.dtype takes any class for a dtype of objects.
+            if dtype not in _PYTHON_KINDS and not issubdtype_class(dtype, np.generic):
+                inner = getattr(dtype, "dtype", None)
+                if not isinstance(inner, np.dtype):
+                    raise TypeError(f"the class {dtype.__qualname__} is not a dtype")
+                dtype = inner
+        else:
+            inner = getattr(dtype, "dtype", None)
+            if isinstance(inner, ExtendedDType):
+                return inner
+        dtype = np.dtype(dtype)
+    return dtype if dtype.isnative else cast("DType", dtype.newbyteorder("="))
+
+
+def issubdtype_class(a: Any, b: Any) -> bool:
+    """`issubclass` that is False, and no error, where ``a`` is no class."""
+    return isinstance(a, type) and issubclass(a, b)
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The dtype that arrays have in place of the given one: of 32 bits unless 64 are switched on.
+
+    Args:
+        dtype: Anything that NumPy takes as a dtype.
+        allow_extended_dtype: Whether dtypes of other things than numbers are taken, and given back.
+
+    Example:
+        >>> import dovetail.dtypes
+        >>> dovetail.dtypes.canonicalize_dtype("float64")
+        dtype('float32')
+    """
+    try:
+        return _canonicalized(dtype, enable_x64.value, allow_extended_dtype)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        return _canonicalized.__wrapped__(dtype, enable_x64.value, allow_extended_dtype)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def _canonicalized(dtype: Any, x64: bool, allow_extended: bool) -> Any:
+    if isinstance(dtype, ExtendedDType):
+        if not allow_extended:
+            raise ValueError(
+                f"a dtype of numbers is needed, and {dtype} is none; it is held as "
+                f"{dtype.physical(())[1]}"
+            )
+        return dtype
+    found = as_dtype(dtype)
+    return found if x64 or isinstance(found, ExtendedDType) else promotion.narrowed(found)
+
+
+def check_user_dtype(dtype: Any, function_name: str) -> Any:
+    """The canonical form of a dtype that a user asked for, with a warning if it is another one.
+
+    Python's own types mean the defaults, and are not warned about.
+
+    Args:
+        dtype: What was given as the argument ``dtype``.
+        function_name: The function it was given to.
+
+    Raises:
+        TypeError: If it is no dtype, or none that arrays can have.
+    """
+    if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
+        raise TypeError(
+            f"{function_name}: the argument dtype is an array; for the dtype of an array x write "
+            "dtype=x.dtype"
+        )
+    try:
+        asked = as_dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"{function_name}: dtype {dtype!r} is not a dtype: {error}") from None
+    if isinstance(asked, ExtendedDType) or asked == float0:
+        return asked
+    if promotion.kind_of(asked) is None:
+        raise TypeError(f"{function_name}: {why_not_of_arrays(asked)}")
+    canonical = canonicalize_dtype(asked)
+    if canonical != asked and not (isinstance(dtype, type) and dtype in _PYTHON_KINDS):
+        source.warn(
+            f"{function_name}: the dtype {asked} was asked for, and the result is {canonical}, "
+            f"because 64-bit types are off. Ask for {canonical}, or switch them on with "
+            'dovetail.config.update("enable_x64", True) or DOVETAIL_ENABLE_X64=1.'
+        )
+    return canonical
+
+
+def why_not_of_arrays(dtype: Any) -> str:
+    """What is said of a dtype of NumPy or ml_dtypes that arrays cannot have."""
+    if hasattr(ml_dtypes, np.dtype(dtype).name):
+        return f"XLA computes with no numbers of dtype {dtype}; convert them on the host"
+    return f"arrays hold numbers and booleans; the dtype {dtype} is neither"
+
+
+def dtype_of(value: Any) -> Any:
+    """The dtype that a value has as an array.
+
+    Args:
+        value: A Python number, a NumPy array or scalar, an array or tracer, or anything else with
+            an attribute ``aval`` or ``dtype``.
+
+    Returns:
+        The dtype of an array or tracer as it is; of anything else, the canonical one.
+
+    Raises:
+        OverflowError: If a Python integer does not fit the default integer type.
+        NonArrayArgumentError: If the value is no array and cannot become one.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail._core.base import dtypes
+        >>> dtypes.dtype_of(1.0), dtypes.dtype_of(np.arange(3, dtype="uint8"))
+        (dtype('float32'), dtype('uint8'))
+    """
+    kind = _PYTHON_KINDS.get(type(value))
+    if kind is not None:
+        if kind == "i":
+            check_python_int(value)
+        return promotion.widest(kind)
+    aval = getattr(value, "aval", None)
+    if aval is not None:
+        return aval.dtype
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        # Subclasses of Python's numbers, such as those of IntEnum.
+        for base, base_kind in _PYTHON_KINDS.items():
+            if isinstance(value, base):
+                if base is int:
+                    check_python_int(value)
+                return promotion.widest(base_kind)
+        raise NonArrayArgumentError(
+            f"a value of type {type(value).__name__} is no array and has no dtype: {_short(value)}"
+        )
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    canonical = canonicalize_dtype(dtype)
+    if promotion.kind_of(canonical) is None and canonical != float0:
+        raise NonArrayArgumentError(f"{why_not_of_arrays(dtype)}: {_short(value)}")
+    return canonical
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def check_python_int(value: int) -> None:
+    """Raise if a Python integer does not fit the default integer type.
+
+    Raises:
+        OverflowError: With what to write instead.
+    """
+    if -0x80000000 <= value <= 0x7FFFFFFF:
+        return
+    if enable_x64.value:
+        if -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
+            return
+        raise OverflowError(
+            f"the Python integer {value} does not fit int64. Write np.uint64({value}) if it "
+            f"fits that, or float({value}) for a float"
+        )
+    if not -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
+        instead = f"float({value}) for a float; it does not fit int64 either"
+    else:
+        unsigned = f"np.uint32({value}), " if 0 <= value <= 0xFFFFFFFF else ""
+        instead = (
+            f"{unsigned}float({value}) for a float, or switch 64-bit types on with "
+            'dovetail.config.update("enable_x64", True)'
+        )
+    raise OverflowError(
+        f"the Python integer {value} does not fit int32, the default integer type. Write {instead}"
+    )
+
+
+def holds(dtype: Any, other: Any) -> bool:
+    """Whether an integer dtype has every number of another one."""
+    mine, others = iinfo(dtype), iinfo(other)
+    return bool(mine.min <= others.min and others.max <= mine.max)
+
+
+def check_fits(value: int, dtype: Any, function: str) -> None:
+    """Raise if an integer dtype cannot hold a Python integer that is combined with it.
+
+    Args:
+        value: the integer.
+        dtype: the integer dtype of an array.
+        function: what combines them, for the message.
+
+    Raises:
+        OverflowError: With what to write instead.
+    """
+    limits = iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        return
+    check_python_int(value)
+    same = value % (1 << limits.bits)
+    if same > limits.max:
+        same -= 1 << limits.bits
+    raise OverflowError(
+        f"{function}: the Python integer {value} does not fit {np.dtype(dtype)}, the dtype of "
+        "the array; convert the array to a wider dtype first, or write the number that is meant, "
+        f"such as {same} for the same bits"
+    )
+
+
+def is_weakly_typed(value: Any) -> bool:
+    """Whether the dtype of a value gives way to those of others, as that of a Python number does.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail._core.base import dtypes
+        >>> dtypes.is_weakly_typed(1), dtypes.is_weakly_typed(np.float32(1))
+        (True, False)
+    """
+    if type(value) in _PYTHON_KINDS:
+        return True
+    aval = getattr(value, "aval", None)
+    if aval is not None:
+        return bool(getattr(aval, "weak_type", False))
+    if getattr(value, "dtype", None) is None:
+        return isinstance(value, bool | int | float | complex)
+    return bool(getattr(value, "weak_type", False))
+
+
+_pairs: dict[tuple[Any, bool, Any, bool, bool, str], tuple[DType, bool]] = {}
+
+
+def result_of_pair(dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool) -> tuple[DType, bool]:
+    """The dtype of the result of an operation on two values, and whether it is weak.
+
+    Args:
+        dtype_a: The dtype of one.
+        weak_a: Whether it is weak.
+        dtype_b: The dtype of the other.
+        weak_b: Whether it is weak.
+
+    Raises:
+        TypePromotionError: If the two do not combine.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail._core.base import dtypes
+        >>> dtypes.result_of_pair(np.dtype("int8"), False, np.dtype("int32"), True)
+        (dtype('int8'), False)
+    """
+    key = (dtype_a, weak_a, dtype_b, weak_b, enable_x64.value, numpy_dtype_promotion.value)
+    try:
+        return _pairs[key]
+    except KeyError:
+        result = _pairs[key] = promotion.join(((dtype_a, weak_a), (dtype_b, weak_b)))
+        return result
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """The dtype that two dtypes have in common.
+
+    Python's own types ``int``, ``float`` and ``complex`` stand for weak types.
+
+    Args:
+        a: A dtype.
+        b: A dtype.
+
+    Raises:
+        TypePromotionError: If there is none.
+
+    Example:
+        >>> from dovetail._core.base import dtypes
+        >>> dtypes.promote_types("int8", "uint8"), dtypes.promote_types("bfloat16", float)
+        (dtype('int16'), dtype(bfloat16))
+    """
+    return result_of_pair(*_dtype_and_weakness(a), *_dtype_and_weakness(b))[0]
+
+
+def _dtype_and_weakness(argument: Any) -> tuple[Any, bool]:
+    """The dtype and weakness of a value or a dtype."""
+    aval = getattr(argument, "aval", None)
+    if aval is not None:
+        return aval.dtype, bool(getattr(aval, "weak_type", False))
+    kind = _PYTHON_KINDS.get(type(argument))
+    if kind is not None:
+        # Here only the type counts, so a large integer is none the worse.
+        return promotion.widest(kind), kind != "b"
+    if argument is None:
+        return promotion.widest("f"), False
+    if isinstance(argument, type) and argument in _PYTHON_KINDS:
+        return promotion.widest(_PYTHON_KINDS[argument]), argument is not bool
+    if isinstance(argument, str | np.dtype | type | ExtendedDType):
+        return canonicalize_dtype(argument, allow_extended_dtype=True), False
+    return dtype_of(argument), is_weakly_typed(argument)
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype of the result of an operation on some values.
+
+    Args:
+        *args: Values and dtypes, at least one.
+        return_weak_type_flag: Give a pair, of the dtype and whether it is weak.
+
+    Raises:
+        TypePromotionError: If they do not combine.
+
+    Example:
+        >>> import numpy as np
+        >>> import dovetail.dtypes
+        >>> dovetail.dtypes.result_type(np.ones(3, "float16"), 2.5)
+        dtype('float16')
+        >>> dovetail.dtypes.result_type(1, 2.5, return_weak_type_flag=True)
+        (dtype('float32'), True)
+    """
+    if not args:
+        raise ValueError("result_type: at least one value or dtype is needed")
+    dtype, weak = promotion.join([_dtype_and_weakness(argument) for argument in args])
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's type for the numbers of an array or dtype: bool, int, float or complex.
+
+    Example:
+        >>> import numpy as np
+        >>> import dovetail.dtypes
+        >>> dovetail.dtypes.scalar_type_of(np.ones(2, "uint8"))
+        <class 'int'>
+    """
+    dtype, _ = _dtype_and_weakness(x)
+    kind = None if isinstance(dtype, ExtendedDType) else promotion.kind_of(dtype)
+    if kind is None:
+        raise TypeError(f"scalar_type_of: {dtype} is not a dtype of numbers")
+    return _PYTHON_TYPES[kind]
+
+
+_ABSTRACT_OF_KIND: dict[str, Any] = {
+    "b": np.bool_,
+    "i": np.signedinteger,
+    "u": np.unsignedinteger,
+    "f": np.floating,
+    "c": np.complexfloating,
+}
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether a dtype is another or one of its kind.
+
+    Args:
+        a: A dtype, or a kind such as ``numpy.integer``.
+        b: A dtype, or a kind such as ``numpy.floating``, `extended` or `prng_key`.
+
+    Example:
+        >>> import numpy as np
+        >>> import dovetail.dtypes
+        >>> dovetail.dtypes.issubdtype("bfloat16", np.floating)
+        True
+    """
+    try:
+        return _issubdtype(a, b)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        return _issubdtype.__wrapped__(a, b)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def _issubdtype(a: Any, b: Any) -> bool:
+    if isinstance(a, ExtendedDType):
+        if isinstance(b, ExtendedDType):
+            return a == b
+        return issubdtype_class(b, np.generic) and issubclass(a.type, b)
+    if isinstance(b, ExtendedDType):
+        return False
+    if issubdtype_class(b, extended) or issubdtype_class(a, extended):
+        return issubdtype_class(a, np.generic) and issubclass(a, b)
+    b_is_abstract = issubdtype_class(b, np.generic) and _is_abstract(b)
+    if issubdtype_class(a, np.generic) and _is_abstract(a):
+        return b_is_abstract and issubclass(a, b)
+    dtype = as_dtype(a)
+    assert isinstance(dtype, np.dtype)
+    if not b_is_abstract:
+        return dtype == as_dtype(b)
+    kind = promotion.kind_of(dtype)
+    if kind is None:
+        return issubclass(dtype.type, b)
+    return issubclass(_ABSTRACT_OF_KIND[kind], b)
+
+
+def _is_abstract(scalar_type: type) -> bool:
+    return scalar_type in _ABSTRACT
+
+
+_ABSTRACT = frozenset(
+    (
+        np.generic,
+        np.number,
+        np.integer,
+        np.signedinteger,
+        np.unsignedinteger,
+        np.inexact,
+        np.floating,
+        np.complexfloating,
+        np.flexible,
+        np.character,
+    )
+)
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a dtype of floats or complex numbers: ``eps``, ``max``, ``tiny``, ``bits`` ...
+
+    Example:
+        >>> import dovetail.dtypes
+        >>> float(dovetail.dtypes.finfo("bfloat16").eps)
+        0.0078125
+    """
+    found = _number_dtype("finfo", dtype)
+    if promotion.kind_of(found) not in ("f", "c"):
+        raise ValueError(f"finfo: {found} is not a dtype of floats; use iinfo for integers")
+    return _finfo(found)
+
+
+def iinfo(int_type: Any) -> Any:
+    """The limits of a dtype of integers: ``min``, ``max``, ``bits``.
+
+    Example:
+        >>> import dovetail.dtypes
+        >>> dovetail.dtypes.iinfo("int4").max
+        7
+    """
+    found = _number_dtype("iinfo", int_type)
+    if promotion.kind_of(found) not in ("i", "u"):
+        raise ValueError(f"iinfo: {found} is not a dtype of integers; use finfo for floats")
+    return _iinfo(found)
+
+
+def _number_dtype(name: str, dtype: Any) -> DType:
+    found = as_dtype(dtype)
+    if isinstance(found, ExtendedDType):
+        raise ValueError(f"{name}: {found} is not a dtype of numbers")
+    return found
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """How many bits an element takes, where elements may be packed.
+
+    Example:
+        >>> import dovetail.dtypes
+        >>> dovetail.dtypes.itemsize_bits("int4"), dovetail.dtypes.itemsize_bits("float32")
+        (4, 32)
+    """
+    found = as_dtype(dtype)
+    if isinstance(found, ExtendedDType):
+        return 8 * found.itemsize
+    kind = promotion.kind_of(found)
+    if kind in ("i", "u"):
+        return int(_iinfo(found).bits)
+    if kind == "f":
+        return int(_finfo(found).bits)
+    return 8 * found.itemsize
+
+
+@functools.lru_cache(maxsize=256)
+def short_name(dtype: Any) -> str:
+    """A dtype's name as in jaxprs: ``f32``, ``i32``, ``bool``, ``bf16``, ``key<fry>``.
+
+    Example:
+        >>> from dovetail._core.base import dtypes
+        >>> [dtypes.short_name(name) for name in ("float32", "uint8", "bool", "bfloat16")]
+        ['f32', 'u8', 'bool', 'bf16']
+    """
+    found = as_dtype(dtype)
+    if isinstance(found, ExtendedDType):
+        return found.name
+    if found == float0:
+        return "float0"
+    name = found.name
+    for long, short in (
+        ("bfloat", "bf"),
+        ("float", "f"),
+        ("uint", "u"),
+        ("int", "i"),
+        ("complex", "c"),
+    ):
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name

@@ -1,0 +1,299 @@
+"""The errors of the framework. Importing them loads nothing else.
+
+An error about a tracer says what happened, to which value, where in the user's code, where the
+value came from, and what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
+
+__all__ = [
+    "BackendUnavailableError",
+    "CompilationCacheWarning",
+    "ConcretizationTypeError",
+    "DeletedArrayError",
+    "DeviceMismatchError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "MissingRuleError",
+    "NonArrayArgumentError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]
+
+
+class TracerLike(Protocol):
+    """What an error needs to know of a tracer."""
+
+    @property
+    def aval(self) -> Any:
+        """The abstract value: its text is a type, like ``f32[3]``."""
+
+    def origin(self) -> str:
+        """Where the tracer came from, like ``the argument x of f, traced by jit at train.py:3``."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "JaxRuntimeError":
+        from dovetail._core.base.bindings import JaxRuntimeError  # deferred: loads jaxlib
+
+        return JaxRuntimeError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def close_matches(word: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """Those of the known names that a misspelt word may stand for, the likeliest first."""
+    import difflib  # deferred: only messages need it
+
+    return difflib.get_close_matches(word, list(known), count)
+
+
+def _about(tracer: TracerLike, happened: str, instead: str) -> str:
+    """The text of an error about a tracer, in paragraphs."""
+    return "\n".join([happened, *_facts(tracer), instead])
+
+
+def _facts(tracer: Any) -> list[str]:
+    from dovetail._core.base import source  # deferred: needed only once something went wrong
+
+    aval = getattr(tracer, "aval", None)
+    facts = [f"  value: a tracer of type {aval}"] if aval is not None else []
+    frame = source.user_frame()
+    if frame is not None:
+        facts.append(f"  where: {frame.file}:{frame.line} ({frame.function})")
+    origin = getattr(tracer, "origin", None)
+    if callable(origin):
+        try:
+            text = origin()
+        except Exception as error:  # an error report must not fail for want of a detail
+            text = f"unknown ({type(error).__name__}: {error})"
+        if text:
+            facts.append(f"  from:  {text}")
+    return facts
+
+
+class JAXTypeError(TypeError):
+    """A TypeError raised by a transformation; the base of the errors about tracers.
+
+    Args:
+        message: The text of the error.
+    """
+
+
+class JAXIndexError(IndexError):
+    """An IndexError raised by a transformation.
+
+    Args:
+        message: The text of the error.
+    """
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A concrete value was needed where there was a tracer.
+
+    A transformed function is run with tracers in place of values; what depends on the value
+    itself, such as a shape, cannot be computed from them.
+
+    Args:
+        tracer: The tracer.
+        context: What needed the value.
+    """
+
+    def __init__(self, tracer: TracerLike, context: str = "") -> None:
+        self.tracer = tracer
+        super().__init__(
+            _about(
+                tracer,
+                "a concrete value was needed, and a tracer was found"
+                + (f": {context}" if context else ""),
+                "If the value decides shapes or control flow, pass it as a static argument "
+                "(jit's static_argnums or static_argnames), or compute it with NumPy outside of "
+                "the transformed function.",
+            )
+        )
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A tracer was given to something that needs a NumPy array.
+
+    Args:
+        tracer: The tracer.
+    """
+
+    def __init__(self, tracer: TracerLike) -> None:
+        self.tracer = tracer
+        super().__init__(
+            _about(
+                tracer,
+                "a tracer cannot become a NumPy array: it stands for values that are not known yet",
+                "Use the function of dovetail.numpy instead of the one of numpy (and "
+                "dovetail.numpy.asarray(x) for a NumPy array x that is indexed with a tracer), or "
+                "dovetail.pure_callback to call NumPy code when the program runs. If the value "
+                "is needed while tracing, make it a static argument (static_argnums) or compute "
+                "it outside of the transformed function.",
+            )
+        )
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A tracer was used where Python needs an integer.
+
+    Args:
+        tracer: The tracer.
+    """
+
+    def __init__(self, tracer: TracerLike) -> None:
+        self.tracer = tracer
+        super().__init__(
+            _about(
+                tracer,
+                "a tracer cannot be used as a Python integer: its value is not known while tracing",
+                "If it is a shape, an axis or the bound of a Python loop, make it a static "
+                "argument (jit's static_argnums or static_argnames), or use lax.fori_loop for "
+                "the loop. To index a list or a NumPy array with it, convert that with "
+                "dovetail.numpy.asarray first.",
+            )
+        )
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A tracer was used as the condition of Python's `if`, `while`, `and`, `or` or `not`.
+
+    Args:
+        tracer: The tracer.
+    """
+
+    def __init__(self, tracer: TracerLike) -> None:
+        self.tracer = tracer
+        TypeError.__init__(
+            self,
+            _about(
+                tracer,
+                "a tracer cannot decide Python control flow (if, while, and, or, not, assert): "
+                "whether it is true is not known while tracing",
+                "Use dovetail.numpy.where(condition, a, b) to choose between values, lax.cond to "
+                "choose between computations, lax.while_loop to repeat, and & | ~ instead of "
+                "and, or, not. If the condition depends only on an option of the function, make "
+                "that a static argument (static_argnums or static_argnames).",
+            ),
+        )
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """An array was indexed with a traced mask: the size of the result is not known.
+
+    Args:
+        tracer: The mask.
+    """
+
+    def __init__(self, tracer: TracerLike) -> None:
+        self.tracer = tracer
+        super().__init__(
+            _about(
+                tracer,
+                "an array was indexed with a boolean tracer: the shape of the result would depend "
+                "on values that are not known while tracing",
+                "Use dovetail.numpy.where(mask, x, fill) to keep the shape, the argument where= of "
+                "reductions such as sum, or dovetail.numpy.nonzero(mask, size=n) for at most n "
+                "elements.",
+            )
+        )
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A tracer was used after the transformation that made it had ended.
+
+    Args:
+        msg: The text of the error, or the tracer that leaked.
+    """
+
+    def __init__(self, msg: Any) -> None:
+        if isinstance(msg, str):
+            super().__init__(msg)
+            return
+        self.tracer = msg
+        super().__init__(
+            _about(
+                msg,
+                "a tracer was used outside of the transformed function in which it was made: a "
+                "side effect has kept it, for example in a global variable, an attribute or a "
+                "list",
+                "Return the value from the function instead of storing it. To find the place, run "
+                "the function inside of: with dovetail.check_tracer_leaks(): ...",
+            )
+        )
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was used twice.
+
+    Args:
+        message: The text of the error.
+    """
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is not well formed: a bug in a transformation or in the rule of a primitive."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """Two symbolic dimensions cannot be compared."""
+
+
+class DeletedArrayError(RuntimeError):
+    """An array was used after it was deleted or donated.
+
+    Args:
+        message: The text of the error.
+    """
+
+
+class MissingRuleError(NotImplementedError):
+    """A primitive has no rule for a transformation or a platform.
+
+    Args:
+        message: The text of the error, which names the primitive, the rule and the user's line.
+    """
+
+
+class BackendUnavailableError(RuntimeError):
+    """A platform was asked for that is not installed or did not start.
+
+    A backend raises it where its probe or its client fails for a reason that it knows: the text is
+    then shown as it is, without other advice.
+
+    Args:
+        message: The text of the error, with the reason.
+    """
+
+
+class DeviceMismatchError(ValueError):
+    """Arrays that are committed to different devices met in one operation.
+
+    Args:
+        message: The text of the error.
+    """
+
+
+class NonArrayArgumentError(TypeError):
+    """A value that is no array, and cannot become one, was given where an array is needed.
+
+    Args:
+        message: The text of the error, which names the argument.
+    """
+
+
+class CompilationCacheWarning(UserWarning):
+    """The cache of compiled programs on disk could not be read or written."""

@@ -1,0 +1,521 @@
+"""Trees of containers: taking them apart, mapping over them, putting them together.
+
+The types that are nodes are registered in `dovetail._core.base.node_types`; all its names are here
+too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dovetail._core.base import bindings
+from dovetail._core.base.bindings import DictKey as DictKey
+from dovetail._core.base.bindings import FlattenedIndexKey as FlattenedIndexKey
+from dovetail._core.base.bindings import GetAttrKey as GetAttrKey
+from dovetail._core.base.bindings import PyTreeDef as PyTreeDef
+from dovetail._core.base.bindings import PyTreeRegistry as PyTreeRegistry
+from dovetail._core.base.bindings import SequenceKey as SequenceKey
+from dovetail._core.base.node_types import KeyPath as KeyPath
+from dovetail._core.base.node_types import Partial as Partial
+from dovetail._core.base.node_types import dispatch_registry as dispatch_registry
+from dovetail._core.base.node_types import flatten_one_level as flatten_one_level
+from dovetail._core.base.node_types import flatten_one_level_with_keys as flatten_one_level_with_keys
+from dovetail._core.base.node_types import is_tree_node as is_tree_node
+from dovetail._core.base.node_types import keystr as keystr
+from dovetail._core.base.node_types import register_dataclass as register_dataclass
+from dovetail._core.base.node_types import register_pytree_node as register_pytree_node
+from dovetail._core.base.node_types import register_pytree_node_class as register_pytree_node_class
+from dovetail._core.base.node_types import register_pytree_with_keys as register_pytree_with_keys
+from dovetail._core.base.node_types import (
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+)
+from dovetail._core.base.node_types import register_static as register_static
+from dovetail._core.base.node_types import registry as registry
+from dovetail._core.base.node_types import static as static
+from dovetail._core.base.node_types import treedef_children as treedef_children
+from dovetail._core.base.node_types import treedef_is_leaf as treedef_is_leaf
+from dovetail._core.base.node_types import treedef_tuple as treedef_tuple
+from dovetail._core.base.tree_difference import Node, difference_between, explained, repeat
+from dovetail._core.base.tree_difference import structure_difference as structure_difference
+from dovetail._core.base.unspecified import UNSPECIFIED
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "PyTreeRegistry",
+    "SequenceKey",
+    "all_leaves",
+    "all_true",
+    "broadcast",
+    "dispatch_registry",
+    "flatten",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "flatten_up_to",
+    "flatten_up_to_prefix",
+    "flatten_with_path",
+    "is_tree_node",
+    "keystr",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "registry",
+    "static",
+    "structure",
+    "structure_difference",
+    "transpose",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
+    "unflatten",
+]
+
+IsLeaf = Callable[[Any], bool] | None
+IsLeafWithPath = Callable[..., bool] | None
+
+
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """Take a tree apart into its leaves and its structure.
+
+    Args:
+        tree: Any value; what is not a registered node is a leaf.
+        is_leaf: Called on every node before it is opened; where it gives True the node is a leaf.
+
+    Returns:
+        The leaves, from left to right, and the structure that `unflatten` takes.
+
+    Raises:
+        ValueError: If the keys of a dictionary cannot be sorted, or a registered function does not
+            return children and static data.
+        RecursionError: If the tree is nested too deeply, or contains itself.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.flatten({"b": [2, 3], "a": 1})
+        ([1, 2, 3], PyTreeDef({'a': *, 'b': [*, *]}))
+    """
+    try:
+        return registry.flatten(tree, is_leaf)
+    except (ValueError, TypeError, SystemError) as error:
+        raise explained(error, tree, is_leaf) from error.__cause__
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Put a tree together from its structure and its leaves.
+
+    Args:
+        treedef: The structure, from `flatten` or `structure`.
+        leaves: As many values as the structure has leaves.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.unflatten(dovetail.tree.structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
+        {'a': 1, 'b': (2, 3)}
+    """
+    return treedef.unflatten(leaves)
+
+
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of a tree, from left to right.
+
+    Args:
+        tree: The tree.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.leaves([1, (2, None), {"x": 3}])
+        [1, 2, 3]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """The structure of a tree, without its leaves.
+
+    Args:
+        tree: The tree.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.structure([1, (2, None)])
+        PyTreeDef([*, (*, None)])
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """Take a tree apart into leaves with their paths, and its structure.
+
+    Args:
+        tree: The tree.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+        is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
+
+    Returns:
+        A list of ``(path, leaf)``, where a path is a tuple of keys (see `keystr`), and the
+        structure.
+
+    Example:
+        >>> import dovetail.tree, dovetail.tree_util
+        >>> paths, _ = dovetail.tree.flatten_with_path({"a": [1, 2]})
+        >>> [(dovetail.tree_util.keystr(path), leaf) for path, leaf in paths]
+        [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    predicate = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        leaf_test = is_leaf
+
+        def predicate(path: KeyPath, node: Any) -> bool:
+            return leaf_test(node)
+
+    try:
+        return registry.flatten_with_path(tree, predicate)
+    except (ValueError, TypeError, SystemError) as error:
+        raise explained(error, tree, None if is_leaf_takes_path else is_leaf) from error.__cause__
+
+
+def leaves_with_path(
+    tree: Any, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """The leaves of a tree with their paths.
+
+    Args:
+        tree: The tree.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+        is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.leaves_with_path({"a": 1})
+        [((DictKey(key='a'),), 1)]
+    """
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """Apply a function to the leaves of a tree, or to corresponding leaves of several.
+
+    Args:
+        f: Takes one leaf of ``tree`` and the corresponding value of each of ``rest``.
+        tree: The tree whose structure the result has.
+        *rest: Trees with at least that structure: below a leaf of ``tree`` they may go on, and
+            ``f`` is given what stands there.
+        is_leaf: Where it gives True, a node of ``tree`` is taken as a leaf.
+
+    Raises:
+        ValueError: If one of ``rest`` has another structure; the message says where.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+        {'a': 11, 'b': [22]}
+    """
+    first, treedef = flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(leaf) for leaf in first])
+    columns = [first]
+    for number, other in enumerate(rest, 2):
+        columns.append(_flatten_rest("map", treedef, tree, other, number, is_leaf))
+    return treedef.unflatten([f(*row) for row in zip(*columns, strict=True)])
+
+
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: IsLeafWithPath = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """`map` for a function that is also given the path of each leaf, as its first argument.
+
+    Args:
+        f: Takes a path, one leaf of ``tree``, and the corresponding value of each of ``rest``.
+        tree: The tree whose structure the result has.
+        *rest: Trees with at least that structure.
+        is_leaf: Where it gives True, a node of ``tree`` is taken as a leaf.
+        is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
+
+    Example:
+        >>> import dovetail.tree, dovetail.tree_util
+        >>> dovetail.tree.map_with_path(lambda p, x: dovetail.tree_util.keystr(p), {"a": [1, 2]})
+        {'a': ["['a'][0]", "['a'][1]"]}
+    """
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = [
+        _flatten_rest("map_with_path", treedef, tree, other, number, None)
+        for number, other in enumerate(rest, 2)
+    ]
+    rows = zip(*columns, strict=True) if columns else (() for _ in pairs)
+    return treedef.unflatten(
+        [f(path, leaf, *row) for (path, leaf), row in zip(pairs, rows, strict=True)]
+    )
+
+
+def _flatten_rest(
+    name: str, treedef: PyTreeDef, tree: Any, other: Any, number: int, is_leaf: IsLeaf
+) -> list[Any]:
+    try:
+        return treedef.flatten_up_to(other)
+    except ValueError as error:
+        difference = difference_between(
+            Node.of_definition(treedef), Node.of_tree(other), prefix=True
+        )
+        if difference is None:
+            raise
+        raise ValueError(
+            f"tree.{name}: tree number {number} has another structure than the first tree\n"
+            f"{difference.text('the first tree', f'tree number {number}')}"
+        ) from error
+
+
+def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
+    """What stands in ``tree`` at each leaf of ``treedef``.
+
+    Raises:
+        ValueError: If the tree does not have at least that structure; the message says where.
+    """
+    try:
+        return treedef.flatten_up_to(tree)
+    except ValueError as error:
+        difference = difference_between(
+            Node.of_definition(treedef), Node.of_tree(tree), prefix=True
+        )
+        if difference is None:
+            raise
+        raise ValueError(
+            "the tree has another structure than expected\n"
+            + difference.text("the expected structure", "the tree")
+        ) from error
+
+
+def reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = UNSPECIFIED,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Combine the leaves of a tree from left to right, as `functools.reduce` does.
+
+    Args:
+        function: Takes what was combined so far and the next leaf.
+        tree: The tree.
+        initializer: Combined with the first leaf; if absent, the tree must have a leaf.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.reduce(lambda total, leaf: total + leaf, [1, (2, 3)], 10)
+        16
+    """
+    flat = leaves(tree, is_leaf)
+    if initializer is UNSPECIFIED:
+        if not flat:
+            raise TypeError(
+                "tree.reduce: the tree has no leaves and there is no initializer; pass one"
+            )
+        return functools.reduce(function, flat)
+    return functools.reduce(function, flat, initializer)
+
+
+def reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = UNSPECIFIED,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Combine the leaves of a tree pairwise, in a balanced tree of operations.
+
+    The order of the leaves is kept; ``operation`` must be associative.
+
+    Args:
+        operation: Takes two neighbours.
+        tree: The tree.
+        identity: The result for a tree without leaves.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
+        '((ab)(cd))'
+    """
+    level = leaves(tree, is_leaf)
+    if not level:
+        if identity is UNSPECIFIED:
+            raise TypeError(
+                "tree.reduce_associative: the tree has no leaves and there is no identity; pass one"
+            )
+        return identity
+    while len(level) > 1:
+        paired = [operation(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = paired + level[2 * len(paired) :]
+    return level[0]
+
+
+def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether every leaf is true; True for a tree without leaves.
+
+    Args:
+        tree: The tree.
+        is_leaf: Where it gives True, a node is taken as a leaf.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.all({"a": True, "b": [1, 0]})
+        False
+    """
+    return all(leaves(tree, is_leaf))
+
+
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """Repeat each leaf of a prefix of a tree over what stands below it in the tree.
+
+    Args:
+        prefix_tree: A tree that ends where, or before, ``full_tree`` does.
+        full_tree: The tree whose structure the result has.
+        is_leaf: Where it gives True, a node of either tree is taken as a leaf.
+
+    Raises:
+        ValueError: If ``prefix_tree`` is no prefix; the message says where.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.broadcast((1, 2), ({"a": 0, "b": 0}, 0))
+        ({'a': 1, 'b': 1}, 2)
+    """
+    prefix_leaves, prefix_def = flatten(prefix_tree, is_leaf)
+    full_def = structure(full_tree, is_leaf)
+    out: list[Any] = []
+    difference = repeat(
+        iter(prefix_leaves), Node.of_definition(prefix_def), Node.of_definition(full_def), out
+    )
+    if difference is not None:
+        raise ValueError(
+            "tree.broadcast: prefix_tree is not a prefix of full_tree\n"
+            + difference.text("prefix_tree", "full_tree")
+        )
+    return full_def.unflatten(out)
+
+
+def flatten_up_to_prefix(
+    name: str, prefix_tree: Any, full_treedef: PyTreeDef, *, is_leaf: IsLeaf = None
+) -> list[Any]:
+    """One value of a prefix tree for every leaf of a full tree, as for ``in_axes``.
+
+    None is a leaf of the prefix tree: in such arguments it means something.
+
+    Args:
+        name: What the prefix tree is called in errors, such as ``"in_axes of vmap(f)"``.
+        prefix_tree: A tree that ends where, or before, the full tree does.
+        full_treedef: The structure of the full tree.
+        is_leaf: Where it gives True, a node of the prefix tree is taken as a leaf.
+
+    Raises:
+        ValueError: If ``prefix_tree`` is no prefix; the message says where.
+
+    Example:
+        >>> from dovetail._core.base import pytree
+        >>> full = pytree.structure(({"a": 0, "b": 0}, 0))
+        >>> pytree.flatten_up_to_prefix("in_axes", (0, None), full)
+        [0, 0, None]
+    """
+    if prefix_tree is None or type(prefix_tree) is int:
+        return [prefix_tree] * full_treedef.num_leaves
+    if is_leaf is None:
+        leaf_test = _is_none
+    else:
+        given = is_leaf
+
+        def leaf_test(node: Any) -> bool:
+            return node is None or given(node)
+
+    prefix_leaves, prefix_def = flatten(prefix_tree, leaf_test)
+    out: list[Any] = []
+    difference = repeat(
+        iter(prefix_leaves), Node.of_definition(prefix_def), Node.of_definition(full_treedef), out
+    )
+    if difference is not None:
+        raise ValueError(
+            f"{name} must have the structure of the values it is for, or end earlier\n"
+            + difference.text(name, "the values")
+        )
+    return out
+
+
+def _is_none(node: Any) -> bool:
+    return node is None
+
+
+def transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
+    """Turn a tree of trees inside out.
+
+    Args:
+        outer_treedef: The structure of the outer tree.
+        inner_treedef: The structure that stands at each leaf of it; if None, that of the first.
+        pytree_to_transpose: The tree of trees.
+
+    Returns:
+        A tree of the inner structure, with a tree of the outer structure at each leaf.
+
+    Example:
+        >>> import dovetail.tree
+        >>> dovetail.tree.transpose(dovetail.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
+        ([1, 3], [2, 4])
+    """
+    subtrees = flatten_up_to(outer_treedef, pytree_to_transpose)
+    if inner_treedef is None:
+        if not subtrees:
+            raise ValueError(
+                "tree.transpose: the outer structure has no leaves, so inner_treedef must be given"
+            )
+        inner_treedef = structure(subtrees[0])
+    rows = []
+    for position, subtree in enumerate(subtrees):
+        row, found = flatten(subtree)
+        if found != inner_treedef:
+            difference = structure_difference(
+                inner_treedef, found, "the inner structure", f"the tree at leaf {position}"
+            )
+            raise TypeError(
+                "tree.transpose: pytree_to_transpose does not have inner_treedef at each leaf of "
+                f"outer_treedef\n{difference}"
+            )
+        rows.append(row)
+    columns = [[row[index] for row in rows] for index in range(inner_treedef.num_leaves)]
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether no element of an iterable is a node.
+
+    Example:
+        >>> import dovetail.tree_util
+        >>> dovetail.tree_util.all_leaves([1, "a"]), dovetail.tree_util.all_leaves([1, [2]])
+        (True, False)
+    """
+    if is_leaf is None:
+        return bool(bindings._jax.pytree.all_leaves(registry, iterable))
+    elements = list(iterable)
+    flat = leaves(elements, lambda node: node is not elements and is_leaf(node))
+    return len(flat) == len(elements) and all(a is b for a, b in zip(flat, elements, strict=True))

@@ -1,0 +1,208 @@
+"""Where in the user's code something happened."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dovetail._core.base.bindings import Traceback
+
+__all__ = [
+    "Place",
+    "Transformation",
+    "UserFrame",
+    "add_internal_folder",
+    "describe",
+    "is_internal",
+    "place_within",
+    "stack_level",
+    "user_frame",
+    "user_frames",
+    "warn",
+]
+
+_FIRST_PARTY = ("dovetail", "dovetail_cpu", "dovetail_cuda", "dovetail_tpu")
+# Helpers through which the framework's own decorators and hooks run.
+_HELPERS = frozenset(filter(None, (contextlib.__file__, functools.__file__)))
+_extra_folders: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class UserFrame:
+    """A place in the user's code.
+
+    Attributes:
+        file: The path of the file.
+        line: The line, counted from 1.
+        column: The column, counted from 1, where it is known.
+        function: The name of the function, qualified by its class.
+    """
+
+    file: str
+    line: int
+    column: int | None
+    function: str
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file) or self.file}:{self.line} ({self.function})"
+
+
+class Transformation(str):
+    """The name of a transformation, which stands around the name of the scope after it."""
+
+    __slots__ = ()
+
+
+class Place:
+    """A captured stack within scopes that the user has named; it stands for the stack.
+
+    Args:
+        traceback: the stack.
+        scopes: names of scopes and of transformations, outermost first.
+    """
+
+    __slots__ = ("scopes", "traceback")
+
+    def __init__(self, traceback: Any, scopes: tuple[str, ...]) -> None:
+        self.traceback = traceback
+        self.scopes = scopes
+
+    def raw_frames(self) -> Any:
+        """What the stack itself gives: code objects, and offsets of instructions."""
+        return self.traceback.raw_frames()
+
+    @property
+    def prefix(self) -> str:
+        """What names of operations begin with, such as ``model/vmap(jvp(layer))/``."""
+        written, around = "", ""
+        for name in self.scopes:
+            if type(name) is Transformation:
+                around += f"{name}("
+            else:
+                written += f"{around}{name}{')' * around.count('(')}/"
+                around = ""
+        return written
+
+
+def place_within(around: Any, place: Any) -> Any:
+    """The place of an operation that stands for a part of another: in the other's scopes too.
+
+    Args:
+        around: the place of the other.
+        place: the operation's own.
+    """
+    if type(around) is not Place or place is None:
+        return place
+    if type(place) is Place:
+        return Place(place.traceback, around.scopes + place.scopes)
+    return Place(place, around.scopes)
+
+
+def add_internal_folder(folder: str) -> None:
+    """Count the files below ``folder`` as part of the framework; for plug-ins."""
+    prefix = os.path.join(folder, "")
+    if prefix not in _extra_folders:
+        _extra_folders.append(prefix)
+        is_internal.cache_clear()
+
+
+@functools.cache
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to the framework: its packages, but not `dovetail.testing`."""
+    if filename in _HELPERS or filename.startswith("<frozen "):
+        return True
+    for package in _FIRST_PARTY:
+        module = sys.modules.get(package)
+        for folder in getattr(module, "__path__", ()):
+            if filename.startswith(os.path.join(folder, "")):
+                return not filename.startswith(os.path.join(folder, "testing", ""))
+    return any(filename.startswith(folder) for folder in _extra_folders) or (
+        os.path.join("site-packages", "pluggy", "") in filename
+    )
+
+
+def _stack(traceback: Traceback | None) -> Iterator[tuple[CodeType, int]]:
+    """Code objects and instruction offsets, innermost first."""
+    if traceback is not None:
+        codes, offsets = traceback.raw_frames()
+        yield from zip(codes, offsets, strict=True)
+        return
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_code, frame.f_lasti
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _resolve(code: CodeType, offset: int) -> UserFrame:
+    # Instruction offsets are in bytes, two to an instruction; a frame that has not begun has -1.
+    here = itertools.islice(code.co_positions(), max(offset, 0) // 2, None)
+    line, _, column, _ = next(here, (None, None, None, None))
+    return UserFrame(
+        code.co_filename,
+        code.co_firstlineno if line is None else line,
+        None if column is None else column + 1,
+        code.co_qualname,
+    )
+
+
+def user_frames(traceback: Traceback | None = None, limit: int = 1) -> list[UserFrame]:
+    """The innermost ``limit`` frames of the user's code, innermost first.
+
+    Args:
+        traceback: A captured stack; the present one if None.
+        limit: How many frames to give at most.
+    """
+    found = []
+    for code, offset in _stack(traceback):
+        if not is_internal(code.co_filename):
+            found.append(_resolve(code, offset))
+            if len(found) == limit:
+                break
+    return found
+
+
+def user_frame(traceback: Traceback | None = None) -> UserFrame | None:
+    """The innermost frame of the user's code, or None if there is none.
+
+    Args:
+        traceback: A captured stack; the present one if None.
+    """
+    frames = user_frames(traceback, 1)
+    return frames[0] if frames else None
+
+
+def describe(traceback: Traceback | None = None) -> str:
+    """The user's line in short, like ``train.py:12 (loss)``.
+
+    Args:
+        traceback: A captured stack; the present one if None.
+    """
+    frame = user_frame(traceback)
+    return "an unknown place" if frame is None else str(frame)
+
+
+def stack_level() -> int:
+    """The ``stacklevel`` with which the caller's `warnings.warn` points at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Give a warning that points at the user's line.
+
+    Args:
+        message: The text.
+        category: The class of the warning.
+    """
+    warnings.warn(message, category, stacklevel=stack_level())

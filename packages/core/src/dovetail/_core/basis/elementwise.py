@@ -1,0 +1,309 @@
+"""The elementwise family, and those of its members that transformations themselves need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.basis.structural import (
+    broadcast_in_dim,
+    broadcast_to,
+    is_linear,
+    move_dimension,
+    not_linear,
+    reshape,
+    sum_to,
+)
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+KIND_NAMES: Final = {
+    "b": "bool",
+    "i": "signed integers",
+    "u": "unsigned integers",
+    "f": "floating point",
+    "c": "complex",
+}
+
+
+def dtype_kind(dtype: Any) -> str:
+    """b, i, u, f or c; "" for dtypes without arithmetic. ml_dtypes' floats and integers count as
+    such."""
+    if not isinstance(dtype, np.dtype):
+        return ""
+    if dtype.kind in "biufc":
+        return dtype.kind
+    if dtype == dtypes.float0:
+        return ""
+    if dtypes.issubdtype(dtype, np.floating):
+        return "f"
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return "u"
+    return "i" if dtypes.issubdtype(dtype, np.signedinteger) else ""
+
+
+def dtype_name(dtype: Any) -> str:
+    """The full name of a dtype, extended ones included."""
+    return dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+
+
+def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of an elementwise result: scalars go with any shape, dimensions of size one with
+    any size.
+
+    Raises:
+        TypeError: the shapes do not go together.
+    """
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    ranked = [s for s in shapes if s]
+    rank = len(ranked[0])
+    if all(len(s) == rank for s in ranked):
+        out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*ranked, strict=True))
+        if all(n in (1, m) for s in ranked for n, m in zip(s, out, strict=True)):
+            return out
+    raise TypeError(
+        f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; ranks "
+        "must be equal (or zero), and sizes equal or one"
+    )
+
+
+class Elementwise(Primitive):
+    """Each element of the result comes from the elements at its place in the operands.
+
+    Operands have one dtype. Their shapes are equal, but for scalars and dimensions of size one,
+    which are repeated. A member gives `hlo`, the name of its StableHLO operation (with ``chlo.``
+    where it is one of those), `numpy`, a function of NumPy arrays, and `kinds`, the dtype kinds
+    that it takes: some of b (bool), i, u, f, c.
+    """
+
+    accepts_zeros = True
+    hlo: ClassVar[str]
+    numpy: ClassVar[Callable[..., Any]]
+    kinds: ClassVar[str] = "iufc"
+
+    def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
+        """The dtype of the result; by default that of the operands."""
+        return avals[0].dtype
+
+    def check_dtypes(self, *avals: ShapedArray) -> None:
+        """Raise TypeError for dtypes that the primitive does not take."""
+        first = avals[0].dtype
+        for aval in avals:
+            if dtype_kind(aval.dtype) not in self.kinds or dtype_kind(aval.dtype) == "":
+                raise TypeError(
+                    f"{self.name} does not accept dtype {dtype_name(aval.dtype)}; it takes "
+                    f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"
+                )
+            if aval.dtype != first:
+                raise TypeError(
+                    f"{self.name} requires operands of equal dtypes, got "
+                    f"{', '.join(dtype_name(a.dtype) for a in avals)}; convert with "
+                    "lax.convert_element_type, or use dovetail.numpy, which promotes"
+                )
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        self.check_dtypes(*avals)
+        shape = broadcast_shapes(self.name, [a.shape for a in avals])
+        weak = all(a.weak_type for a in avals)
+        return make_aval(shape, self.result_dtype(*avals, **params), weak)
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        arrays = [np.asarray(a) for a in args]
+        out = type(self).numpy(*arrays, **params)
+        aval = self.abstract(*(make_aval(a.shape, a.dtype) for a in arrays), **params)
+        return np.asarray(out).astype(aval.dtype)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        shapes = [shape_of(a) for a in args]
+        inner = [s if d is None else s[:d] + s[d + 1 :] for s, d in zip(shapes, dims, strict=True)]
+        rank = max(map(len, inner))
+        dim = next(d for d in dims if d is not None)
+        if all(
+            (d == dim and len(i) == rank) if d is not None else not i
+            for i, d in zip(inner, dims, strict=True)
+        ):
+            return self.bind(*args, **params), dim
+        aligned = []
+        for x, shape, d in zip(args, inner, dims, strict=True):
+            if d is None:
+                aligned.append(reshape(x, (1, *shape)) if shape else x)
+            else:
+                moved = move_dimension(x, d, 0)
+                size = shape_of(moved)[0]
+                aligned.append(moved if shape else reshape(moved, (size,) + (1,) * rank))
+        return self.bind(*aligned, **params), 0
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        assert context.equation is not None
+        out = context.equation.outvars[0].aval
+        return self.emit(context, *context.broadcast_operands(values, out), out=out, **params)
+
+    def emit(self, context: Builder, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        """StableHLO for operands that all have the shape of the result `out`."""
+        return context.op(self.hlo, values, out)
+
+
+class AddAny(Elementwise):
+    """The sum of two cotangents (or tangents) of one value."""
+
+    name, hlo, numpy = "add_any", "add", np.add
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals), add_tangents(*tangents)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        return tuple(sum_to(ct, a.shape) if is_linear(a) else None for a in (x, y))
+
+
+add_any_p: Final = AddAny()
+
+
+class Neg(Elementwise):
+    """The negative."""
+
+    name, hlo, numpy = "neg", "negate", np.negative
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        return self.bind(x), t if type(t) is Zero else self.bind(t)
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (self.bind(ct) if is_linear(x) else None,)
+
+
+neg_p: Final = Neg()
+
+
+class Mul(Elementwise):
+    """The product."""
+
+    name, hlo, numpy = "mul", "multiply", np.multiply
+    kinds = "biufc"
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (x, y), (s, t) = primals, tangents
+        out = self.bind(x, y)
+        shape = shape_of(out)
+        tangent: Any = Zero.of(out)
+        if type(s) is not Zero:
+            tangent = broadcast_to(self.bind(s, y), shape)
+        if type(t) is not Zero:
+            tangent = add_tangents(tangent, broadcast_to(self.bind(x, t), shape))
+        return out, tangent
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        if is_linear(x):
+            if is_linear(y):
+                raise not_linear("a product of two values that both depend on a tangent")
+            return (sum_to(self.bind(ct, y), x.shape), None)
+        return (None, sum_to(self.bind(x, ct), y.shape))
+
+    def emit(self, context: Builder, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        return context.op("and" if out.dtype == np.bool_ else "multiply", values, out)
+
+
+mul_p: Final = Mul()
+
+
+class ConvertElementType(Elementwise):
+    """The same values in another dtype, converted as NumPy's `astype` does."""
+
+    name = "convert_element_type"
+    kinds = "biufc"
+
+    def abstract(
+        self, x: Any, *, new_dtype: Any, weak_type: bool = False, sharding: Any = None
+    ) -> Any:
+        if dtype_kind(x.dtype) == "" or dtype_kind(new_dtype) == "":
+            raise TypeError(
+                f"convert_element_type cannot convert {dtype_name(x.dtype)} to "
+                f"{dtype_name(new_dtype)}"
+            )
+        return make_aval(x.shape, new_dtype, weak_type)
+
+    def reference(self, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
+        x = np.asarray(x)
+        if dtype_kind(x.dtype) == "c" and dtype_kind(new_dtype) not in "cb":
+            x = x.real
+        return x.astype(new_dtype)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, **params)
+        if type(t) is Zero or aval_of(out).tangent().dtype == dtypes.float0:
+            return out, Zero.of(out)
+        return out, self.bind(t, **params)
+
+    def transpose(
+        self, ct: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any
+    ) -> Sequence[Any]:
+        if not is_linear(x):
+            return (None,)
+        if dtype_kind(x.dtype) in ("f", "c") and dtype_kind(new_dtype) not in ("f", "c"):
+            raise not_linear(f"a conversion from {dtype_name(x.dtype)} to {dtype_name(new_dtype)}")
+        return (convert_element_type(ct, x.dtype, x.weak_type),)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        return context.convert(values[0], context.avals_in[0], context.avals_out[0])
+
+
+convert_element_type_p: Final = ConvertElementType()
+
+
+# Functions for rules, on values of one dtype; users' functions of the same names are in `ops`.
+
+
+def mul(x: Any, y: Any) -> Any:
+    """The product."""
+    return mul_p.bind(x, y)
+
+
+def neg(x: Any) -> Any:
+    """The negative."""
+    return neg_p.bind(x)
+
+
+def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` in a dtype; nothing is emitted where it has that dtype already."""
+    aval = aval_of(x)
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type, sharding=None)
+
+
+def add_tangents(first: Any, second: Any) -> Any:
+    """The sum of two tangents or cotangents, either of which may be a `Zero`."""
+    if type(first) is Zero:
+        return second
+    if type(second) is Zero:
+        return first
+    return add_any_p.bind(first, second)
+
+
+def broadcast_scalar(x: Any, shape: tuple[int, ...]) -> Any:
+    """A scalar repeated to `shape`."""
+    return broadcast_in_dim(x, shape, ())

@@ -1,0 +1,131 @@
+"""From what users pass to what primitives take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.ir.avals import (
+    ShapedArray,
+    as_array,
+    aval_of,
+    is_array_like,
+    make_aval,
+    named_kind,
+    numpy_refusal,
+)
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.trace.primitive import primitive
+from dovetail._core.trace.tracer import ArrayClass
+
+_SCALARS = (bool, int, float, complex)
+
+
+def operand(x: Any, function: str, argument: str = "x") -> Any:
+    """`x` as a primitive takes it.
+
+    Args:
+        x: array, tracer, NumPy value or Python scalar.
+        function: name of the user's function, for the message.
+        argument: name of its argument, for the message.
+
+    Returns:
+        `x` itself, or a `Literal` for a scalar of the host. A Python integer too large for the
+        default integer dtype is one of the unsigned dtype of that width, if it fits that.
+
+    Raises:
+        NonArrayArgumentError: `x` is none of these.
+    """
+    if isinstance(x, ArrayClass) or type(x) is Literal:
+        return x
+    if type(x) in _SCALARS:
+        return Literal(x, _aval_of_scalar(x))
+    if isinstance(x, (np.ndarray, np.generic)):
+        refusal = numpy_refusal(x, f"{function}: the argument {argument}")
+        if refusal:
+            raise NonArrayArgumentError(refusal)
+        if x.ndim == 0 and x.dtype != dtypes.float0:
+            aval = aval_of(x)
+            return Literal(np.asarray(x, aval.dtype)[()], aval)
+        return np.asarray(x)
+    if not is_array_like(x):
+        hint = (
+            f"; write dovetail.numpy.asarray({argument}) first"
+            if isinstance(x, (list, tuple))
+            else ""
+        )
+        raise NonArrayArgumentError(
+            f"{function} requires its argument {argument} to be an array or a scalar, got "
+            f"{named_kind(x)}{hint}"
+        )
+    return operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
+
+
+def _aval_of_scalar(x: Any) -> ShapedArray:
+    if type(x) is int and x.bit_length() >= 32:
+        unsigned = dtypes.default_dtype("u")
+        if dtypes.iinfo(dtypes.default_dtype("i")).max < x <= dtypes.iinfo(unsigned).max:
+            return make_aval((), unsigned, True)
+    found: ShapedArray = aval_of(x)
+    return found
+
+
+def literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
+    """A scalar constant of that dtype.
+
+    Example:
+        >>> literal(2, np.dtype("float32"))
+        2.0:f32[]
+    """
+    if weak_type:
+        return Literal(
+            dtypes.scalar_type_of(np.zeros((), dtype))(value), make_aval((), dtype, True)
+        )
+    return Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
+
+
+def literal_like(value: Any, like: Any) -> Literal:
+    """A scalar constant with the dtype and weak type of `like`."""
+    aval = aval_of(like)
+    return literal(value, aval.dtype, aval.weak_type)
+
+
+def equal_dtypes(function: str, *args: Any) -> list[Any]:
+    """Operands of one dtype: weakly typed scalars take the dtype of the others.
+
+    Raises:
+        TypeError: two operands have different dtypes.
+    """
+    names = "xyz" if len(args) <= 3 else [f"operand {i}" for i in range(len(args))]
+    values = [operand(a, function, name) for a, name in zip(args, names, strict=False)]
+    avals = [aval_of(v) for v in values]
+    first = avals[0]
+    if all(a.dtype == first.dtype for a in avals):
+        return values
+    strong = {a.dtype for a in avals if not (a.weak_type and a.ndim == 0)}
+    if len(strong) == 1:
+        (dtype,) = strong
+        if isinstance(dtype, np.dtype) and (
+            dtypes.result_type(
+                *(v if a.weak_type else a.dtype for v, a in zip(values, avals, strict=True))
+            )
+            == dtype
+        ):
+            return [
+                v
+                if a.dtype == dtype
+                else literal(v.val, dtype)
+                if type(v) is Literal
+                else primitive("convert_element_type").bind(
+                    v, new_dtype=dtype, weak_type=False, sharding=None
+                )
+                for v, a in zip(values, avals, strict=True)
+            ]
+    raise TypeError(
+        f"lax.{function} requires arguments of equal dtypes, got "
+        f"{', '.join(str(a.dtype) for a in avals)}; convert with lax.convert_element_type, or use "
+        "dovetail.numpy, which promotes"
+    )

@@ -1,0 +1,384 @@
+"""Primitives that rearrange or repeat elements, and the sum that is the adjoint of repeating.
+
+They are linear in their one operand, and each is the transpose of another of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Unwanted, Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+Shape = tuple[int, ...]
+
+
+def is_linear(x: Any) -> bool:
+    """Whether an argument of a transposition rule is one in which the primitive is linear here (it
+    is then an aval, or `Unwanted`)."""
+    return isinstance(x, (ShapedArray, Unwanted))
+
+
+def not_linear(what: str) -> TypeError:
+    """The error of transposing something that is no linear function.
+
+    Args:
+        what: a phrase for it, which begins a sentence.
+    """
+    return TypeError(
+        f"{what} cannot be transposed: it is not linear. A derivative rule (custom_jvp) must be "
+        "linear in the tangents; a function for linear_transpose must be linear in its arguments"
+    )
+
+
+class Linear(Primitive):
+    """Linear in the first operand, the only one that has a tangent.
+
+    A member gives `transpose` and the rules that do not follow from linearity.
+    """
+
+    accepts_zeros = True
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        out = self.bind(*primals, **params)
+        t = tangents[0]
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        return out, self.bind(t, *primals[1:], **params)
+
+
+class BroadcastInDim(Linear):
+    """Repeats an operand along new dimensions and along its dimensions of size one."""
+
+    name = "broadcast_in_dim"
+
+    def abstract(
+        self, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any = None
+    ) -> Any:
+        if len(broadcast_dimensions) != x.ndim:
+            raise TypeError(
+                f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must name one "
+                f"result dimension for each of the {x.ndim} dimensions of the operand of shape "
+                f"{x.shape}"
+            )
+        if any(a >= b for a, b in pairwise(broadcast_dimensions)):
+            raise TypeError(
+                "broadcast_in_dim: broadcast_dimensions must be strictly increasing, got "
+                f"{broadcast_dimensions}"
+            )
+        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+            if not 0 <= d < len(shape) or size not in (1, shape[d]):
+                raise TypeError(
+                    f"broadcast_in_dim: an operand of shape {x.shape} does not go to shape "
+                    f"{shape} with broadcast_dimensions {broadcast_dimensions}: each of its "
+                    "dimensions must have size 1 or the size of its result dimension"
+                )
+        return make_aval(shape, x.dtype, x.weak_type)
+
+    def reference(
+        self, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any = None
+    ) -> Any:
+        x = np.asarray(x)
+        spread = np.ones(len(shape), int)
+        spread[list(broadcast_dimensions)] = x.shape
+        return np.broadcast_to(x.reshape(tuple(spread)), shape).copy()
+
+    def transpose(
+        self, ct: Any, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any
+    ) -> Sequence[Any]:
+        if not is_linear(x):
+            return (None,)
+        kept = {
+            d for d, size in zip(broadcast_dimensions, x.shape, strict=True) if size == shape[d]
+        }
+        summed = reduce_sum(ct, tuple(i for i in range(len(shape)) if i not in kept))
+        return (reshape(summed, x.shape),)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        shape: Shape,
+        broadcast_dimensions: tuple[int, ...],
+        sharding: Any = None,
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        size = shape_of(x)[d]
+        x = move_dimension(x, d, 0)
+        shifted = (0, *(i + 1 for i in broadcast_dimensions))
+        return broadcast_in_dim(x, (size, *shape), shifted), 0
+
+    def lower(
+        self,
+        context: Builder,
+        x: Any,
+        *,
+        shape: Shape,
+        broadcast_dimensions: tuple[int, ...],
+        sharding: Any = None,
+    ) -> Any:
+        return context.broadcast_in_dim(x, context.avals_out[0], broadcast_dimensions)
+
+
+broadcast_in_dim_p: Final = BroadcastInDim()
+
+
+class Reshape(Linear):
+    """The same elements, in row-major order, in another shape."""
+
+    name = "reshape"
+
+    def abstract(
+        self, x: Any, *, new_sizes: Shape, dimensions: None = None, sharding: Any = None
+    ) -> Any:
+        aval = make_aval(new_sizes, x.dtype, x.weak_type)
+        if aval.size != x.size or any(n < 0 for n in new_sizes):
+            raise TypeError(
+                f"reshape: an operand of shape {x.shape} has {x.size} elements, the new shape "
+                f"{new_sizes} has {aval.size}"
+            )
+        return aval
+
+    def reference(self, x: Any, *, new_sizes: Shape, dimensions: None, sharding: Any) -> Any:
+        return np.reshape(x, new_sizes)
+
+    def transpose(
+        self, ct: Any, x: Any, *, new_sizes: Shape, dimensions: None, sharding: Any
+    ) -> Sequence[Any]:
+        return (reshape(ct, x.shape) if is_linear(x) else None,)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        new_sizes: Shape,
+        dimensions: None,
+        sharding: Any,
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        x = move_dimension(x, d, 0)
+        return reshape(x, (shape_of(x)[0], *new_sizes)), 0
+
+    def lower(
+        self, context: Builder, x: Any, *, new_sizes: Shape, dimensions: None, sharding: Any
+    ) -> Any:
+        return context.reshape(x, context.avals_out[0])
+
+
+reshape_p: Final = Reshape()
+
+
+class Transpose(Linear):
+    """A permutation of the dimensions."""
+
+    name = "transpose"
+
+    def abstract(self, x: Any, *, permutation: tuple[int, ...]) -> Any:
+        if sorted(permutation) != list(range(x.ndim)):
+            raise TypeError(
+                f"transpose: permutation {permutation} is not a permutation of the {x.ndim} "
+                f"dimensions of the operand of shape {x.shape}"
+            )
+        return make_aval(tuple(x.shape[i] for i in permutation), x.dtype, x.weak_type)
+
+    def reference(self, x: Any, *, permutation: tuple[int, ...]) -> Any:
+        return np.transpose(x, permutation)
+
+    def transpose(self, ct: Any, x: Any, *, permutation: tuple[int, ...]) -> Sequence[Any]:
+        inverse = tuple(int(i) for i in np.argsort(permutation))
+        return (transpose(ct, inverse) if is_linear(x) else None,)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, permutation: tuple[int, ...]
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        return transpose(x, (d, *(i + (i >= d) for i in permutation))), 0
+
+    def lower(self, context: Builder, x: Any, *, permutation: tuple[int, ...]) -> Any:
+        return context.transpose(x, context.avals_out[0], permutation)
+
+
+transpose_p: Final = Transpose()
+
+
+class ReduceSum(Linear):
+    """The sum over some dimensions."""
+
+    name = "reduce_sum"
+
+    def abstract(self, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
+        return reduced_aval(self.name, x, axes)
+
+    def reference(self, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None) -> Any:
+        x = np.asarray(x)
+        wide = np.float64 if dtypes.issubdtype(x.dtype, np.floating) else x.dtype
+        return np.sum(x.astype(wide), axis=axes, dtype=wide).astype(x.dtype)
+
+    def transpose(
+        self, ct: Any, x: Any, *, axes: tuple[int, ...], out_sharding: Any
+    ) -> Sequence[Any]:
+        if not is_linear(x):
+            return (None,)
+        kept = tuple(i for i in range(x.ndim) if i not in axes)
+        return (broadcast_in_dim(ct, x.shape, kept),)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        axes: tuple[int, ...],
+        out_sharding: Any = None,
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        axes = tuple(i + (i >= d) for i in axes)
+        return reduce_sum(x, axes), d - sum(i < d for i in axes)
+
+    def lower(
+        self, context: Builder, x: Any, *, axes: tuple[int, ...], out_sharding: Any = None
+    ) -> Any:
+        (aval,), (out,) = context.avals_in, context.avals_out
+        wide_in, wide = aval, out
+        if out.dtype.itemsize < 4 and dtypes.issubdtype(out.dtype, np.floating):
+            # Rounding every partial sum to 16 bits would lose what the elements have.
+            single = np.dtype(np.float32)
+            wide_in, wide = aval.update(dtype=single), out.update(dtype=single)
+        scalar = make_aval((), wide.dtype)
+        (result,) = context.reduce(
+            [context.convert(x, aval, wide_in)],
+            [context.constant(np.zeros((), wide.dtype), scalar)],
+            axes,
+            [wide],
+            lambda a, b: [context.op("add", [a, b], scalar)],
+        )
+        return context.convert(result, wide, out)
+
+
+reduce_sum_p: Final = ReduceSum()
+
+
+def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:
+    """The aval of a reduction of `x` over `axes`, which are checked."""
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: duplicate value in axes {axes}")
+    if not all(0 <= a < x.ndim for a in axes):
+        raise ValueError(
+            f"{name}: axes {axes} are not all dimensions of an operand of shape {x.shape}"
+        )
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    return make_aval(shape, x.dtype, x.weak_type)
+
+
+# Functions for rules, on canonical arguments; users' functions of the same names are in `ops`.
+
+
+def broadcast_in_dim(x: Any, shape: Shape, broadcast_dimensions: tuple[int, ...]) -> Any:
+    """`x` repeated to `shape`; nothing is emitted where it has that shape already."""
+    if shape_of(x) == shape and type(x) is not Literal:
+        return x
+    return broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=None
+    )
+
+
+def reshape(x: Any, shape: Shape) -> Any:
+    """`x` in another shape."""
+    if shape_of(x) == shape:
+        return x
+    return reshape_p.bind(x, dimensions=None, new_sizes=shape, sharding=None)
+
+
+def transpose(x: Any, permutation: tuple[int, ...]) -> Any:
+    """`x` with its dimensions permuted."""
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return transpose_p.bind(x, permutation=permutation)
+
+
+def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """The sum over `axes`."""
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
+
+
+def full(shape: Shape, value: Any, dtype: Any) -> Any:
+    """An array of one repeated value."""
+    scalar = Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
+    return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def move_dimension(x: Any, source: int, destination: int) -> Any:
+    """`x` with one dimension moved."""
+    if source == destination:
+        return x
+    order = [i for i in range(len(shape_of(x))) if i != source]
+    order.insert(destination, source)
+    return transpose(x, tuple(order))
+
+
+def broadcast_batch(x: Any, size: int, dimension: int = 0) -> Any:
+    """`x` repeated along a new dimension."""
+    shape = shape_of(x)
+    new = (*shape[:dimension], size, *shape[dimension:])
+    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:  # it has no place on a device
+        return np.zeros(new, dtypes.float0)
+    kept = tuple(i for i in range(len(new)) if i != dimension)
+    return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=kept, sharding=None)
+
+
+def to_front(x: Any, dim: int | None, size: int) -> Any:
+    """`x` with its batch dimension first, made where there is none."""
+    return broadcast_batch(x, size) if dim is None else move_dimension(x, dim, 0)
+
+
+def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """The size of the batch dimension of a batching rule's arguments."""
+    return next(shape_of(a)[d] for a, d in zip(args, dims, strict=True) if d is not None)
+
+
+def instantiate(tangent: Any) -> Any:
+    """A tangent as a value, also where it is a symbolic zero."""
+    if type(tangent) is Literal:  # a scalar that a rule passed on; users hold arrays
+        return broadcast_in_dim(tangent, (), ())
+    if type(tangent) is not Zero:
+        return tangent
+    aval = tangent.aval
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return full(aval.shape, 0, aval.dtype)
+
+
+def broadcast_to(x: Any, shape: Shape) -> Any:
+    """`x`, whose shape is `shape` with some sizes one (or empty), repeated to `shape`."""
+    have = shape_of(x)
+    if have == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if have else ())
+
+
+def sum_to(x: Any, shape: Shape) -> Any:
+    """The transpose of `broadcast_to`: sums the dimensions that it repeats."""
+    have = shape_of(x)
+    if have == shape:
+        return x
+    if not shape:
+        return reduce_sum(x, tuple(range(len(have))))
+    axes = tuple(i for i, (a, b) in enumerate(zip(have, shape, strict=True)) if a != b)
+    return reshape(reduce_sum(x, axes), shape)

@@ -1,0 +1,91 @@
+"""Calls: of functions of the module, and of functions outside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.hlo.mlir import Attribute, Value, ir
+from dovetail._core.hlo.regions import RegionBuilder
+
+__all__ = ["CallBuilder"]
+
+
+class CallBuilder(RegionBuilder):
+    """Calls by name."""
+
+    def call(self, symbol: str, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
+        """Call a function of the module."""
+        return self.ops("func.call", values, outs, {"callee": self.symbol(symbol)})
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        outs: Sequence[Any],
+        backend_config: Mapping[str, Any] | str = {},  # never changed
+        has_side_effect: bool = False,
+        operand_layouts: Sequence[Sequence[int]] | None = None,
+        result_layouts: Sequence[Sequence[int]] | None = None,
+        aliases: Mapping[int, int] = {},  # never changed
+        api_version: int = 4,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> list[Value]:
+        """Call a function that the platform knows by name.
+
+        Args:
+            target: the name under which it is registered.
+            operands: values.
+            outs: avals of the results.
+            backend_config: its static arguments. The kinds must be exactly those that the target
+                was compiled with: ``int`` is int64, ``float`` is double, NumPy scalars are what
+                their dtype says.
+            has_side_effect: whether the call must not be removed, repeated or merged with another.
+            operand_layouts: for each operand its dimensions from the fastest to the slowest
+                varying; row-major for all by default.
+            result_layouts: the same for the results.
+            aliases: number of an operand to the number of the result that is written over it.
+            api_version: 4 is XLA's typed foreign function interface.
+            attributes: further attributes of the operation.
+
+        Returns:
+            The results.
+        """
+        outs = list(outs)
+        given: dict[str, Any] = {
+            "call_target_name": target,
+            "api_version": self.i32(api_version),
+            "has_side_effect": has_side_effect,
+            "backend_config": backend_config
+            if isinstance(backend_config, str)
+            else self.dictionary(backend_config),
+        }
+        if operand_layouts is not None or result_layouts is not None:
+            given["operand_layouts"] = self._layouts(operand_layouts, [v.type for v in operands])
+            given["result_layouts"] = self._layouts(result_layouts, [self.types[o] for o in outs])
+        if aliases:
+            given["output_operand_aliases"] = self.array(
+                [
+                    self.output_operand_alias(result, operand, len(outs))
+                    for operand, result in aliases.items()
+                ]
+            )
+        if attributes:
+            given.update(attributes)
+        return self.ops("stablehlo.custom_call", operands, outs, given)
+
+    def _layouts(self, layouts: Sequence[Sequence[int]] | None, types: Sequence[Any]) -> Attribute:
+        if layouts is None:
+            # A token has no dimensions to order.
+            layouts = [tuple(range(getattr(t, "rank", 0)))[::-1] for t in types]
+        if len(layouts) != len(types):
+            raise ValueError(f"{len(layouts)} layouts were given for {len(types)} values")
+        return ir.ArrayAttr.get([self._layout(layout) for layout in layouts])
+
+    @staticmethod
+    def _layout(layout: Sequence[int]) -> Attribute:
+        return ir.DenseIntElementsAttr.get(
+            np.asarray(layout, dtype=np.int64), type=ir.IndexType.get()
+        )

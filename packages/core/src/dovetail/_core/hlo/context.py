@@ -1,0 +1,147 @@
+"""MLIR contexts, source locations and the forms in which a module leaves Python."""
+
+from __future__ import annotations
+
+import io
+from types import CodeType
+from typing import Any, Final
+
+from dovetail._core.base import source
+from dovetail._core.hlo.mlir import (
+    Context,
+    Location,
+    Module,
+    chlo,
+    extension,
+    ir,
+    mhlo,
+    passmanager,
+    sdy,
+    stablehlo,
+)
+
+__all__ = [
+    "Locations",
+    "load_dialect",
+    "make_context",
+    "module_bytecode",
+    "module_text",
+    "operation_names",
+    "stripped_bytecode",
+]
+
+_registry: Final = ir.DialectRegistry()
+extension.register_dialects(_registry)
+
+# Frames beyond this depth say nothing more about an operation, and cost time and space in every
+# module.
+_FRAME_LIMIT: Final = 10
+
+
+def make_context() -> Context:
+    """A fresh MLIR context, without threads, that knows the dialects of most programs."""
+    context = ir.Context()
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_registry)
+    # Loading every registered dialect would take ten times as long, and `context.dialects` imports
+    # the Python module of a dialect.
+    ir.Module.parse("func.func private @f()", context)
+    stablehlo.register_dialect(context)
+    return context
+
+
+_rare_dialects: Final = {
+    "chlo": chlo.register_dialect,
+    "sdy": sdy.register_dialect,
+    "mhlo": mhlo.register_mhlo_dialect,
+}
+
+
+def load_dialect(name: str) -> None:
+    """Make the present context know a dialect that `make_context` leaves out.
+
+    Each of them takes as long as lowering a small program does.
+    """
+    load = _rare_dialects.get(name)
+    if load is not None:
+        load(ir.Context.current)
+
+
+def _file_of_user_code(code: CodeType) -> str | None:
+    filename = code.co_filename
+    return None if source.is_internal(filename) else filename
+
+
+class Locations:
+    """Turns the tracebacks of equations into locations of one context.
+
+    Args:
+        context: the context that the locations belong to.
+
+    Attributes:
+        name: a location under a name, from the name and the location.
+        of_traceback: the location in the user's code of a captured `Traceback`.
+        unknown: the location of what does not come from the user's code.
+    """
+
+    __slots__ = ("_cache", "name", "of_traceback", "unknown")
+
+    def __init__(self, context: Context) -> None:
+        self._cache = extension.TracebackToLocationCache(
+            code_to_filename=_file_of_user_code, frame_limit=_FRAME_LIMIT, context=context
+        )
+        self.name = ir.Location.name
+        self.of_traceback = self._cache.get
+        self.unknown = ir.Location.unknown(context)
+
+    def of_equation(self, name: str, place: Any = None) -> Location:
+        """The user's code at `place`, under the name that profiles will show.
+
+        Args:
+            name: such as ``jit(f)/sin``.
+            place: a captured `Traceback`, or a `Place`, or None where there is none.
+        """
+        if place is None:
+            return self.name(name, self.unknown)
+        traceback = place.traceback if type(place) is source.Place else place
+        return self.name(name, self.of_traceback(traceback))
+
+
+def module_bytecode(module: Module) -> bytes:
+    """The module as MLIR bytecode, locations included: the form given to the compiler."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def stripped_bytecode(module: Module) -> bytes:
+    """The module as bytecode without locations: equal for programs that differ in nothing else."""
+    copy = module.operation.clone()
+    with module.context:
+        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(copy)
+    buffer = io.BytesIO()
+    copy.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def operation_names(module: Module) -> frozenset[str]:
+    """The names of the operations in a module, such as ``"stablehlo.add"``."""
+    names = set()
+
+    def note(operation: Any) -> Any:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(note)
+    return frozenset(names)
+
+
+def module_text(module: Module, *, debug_info: bool = False) -> str:
+    """The module in MLIR's textual form.
+
+    Args:
+        module: the module.
+        debug_info: whether to write the locations as well.
+    """
+    text: str = module.operation.get_asm(enable_debug_info=debug_info)
+    return text

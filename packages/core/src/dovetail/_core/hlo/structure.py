@@ -1,0 +1,287 @@
+"""Operations that everyone needs: shapes, conversions, comparisons, arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.hlo.mlir import Value
+from dovetail._core.hlo.operations import OperationBuilder
+from dovetail._core.ir.avals import make_aval
+
+__all__ = ["StructuralBuilder"]
+
+
+class StructuralBuilder(OperationBuilder):
+    """Shape operations.
+
+    Dimensions are those of avals; the further ones of an extended dtype's data are added here.
+    """
+
+    def broadcast_in_dim(self, x: Value, out: Any, dimensions: Sequence[int]) -> Value:
+        """Dimension ``i`` of `x` becomes dimension ``dimensions[i]`` of the result."""
+        extra = self.physical_dimensions(out)
+        if extra:
+            dimensions = (*dimensions, *range(out.ndim, out.ndim + len(extra)))
+        attributes = {"broadcast_dimensions": self.i64_array(dimensions)}
+        return self.emit("stablehlo.broadcast_in_dim", [x], out, attributes)
+
+    def broadcast_scalar(self, x: Value, out: Any) -> Value:
+        """A scalar in every element of `out`; `x` itself where `out` is a scalar."""
+        return self.broadcast_in_dim(x, out, ()) if out.ndim else x
+
+    def broadcast_operands(self, values: Sequence[Value], out: Any) -> Sequence[Value]:
+        """The operands of the present equation in the shape of its elementwise result `out`.
+
+        Scalars, and dimensions of size one, are repeated.
+        """
+        assert self.equation is not None
+        shape = out.shape
+        for operand in self.equation.invars:
+            if operand.aval.shape != shape:
+                break
+        else:
+            return values
+        return [
+            value if operand.aval.shape == shape else self._spread(value, operand.aval, out)
+            for value, operand in zip(values, self.equation.invars, strict=True)
+        ]
+
+    def _spread(self, value: Value, aval: Any, out: Any) -> Value:
+        wide = make_aval(out.shape, aval.dtype)
+        if aval.shape:
+            return self.broadcast_in_dim(value, wide, range(out.ndim))
+        known = self.literals.get(id(value))
+        if known is None:
+            return self.broadcast_in_dim(value, wide, ())
+        # Programs use few literals, and use them often.
+        found = known.get(wide)
+        if found is None:
+            found = known[wide] = self.broadcast_in_dim(value, wide, ())
+        return found
+
+    def reshape(self, x: Value, out: Any) -> Value:
+        """The same elements in another shape."""
+        return self.op("stablehlo.reshape", [x], out)
+
+    def transpose(self, x: Value, out: Any, permutation: Sequence[int]) -> Value:
+        """Dimension ``i`` of the result is dimension ``permutation[i]`` of `x`."""
+        extra = self.physical_dimensions(out)
+        if extra:
+            permutation = (*permutation, *range(out.ndim, out.ndim + len(extra)))
+        attributes = {"permutation": self.i64_array(permutation)}
+        return self.emit("stablehlo.transpose", [x], out, attributes)
+
+    def convert(self, x: Value, from_aval: Any, out: Any) -> Value:
+        """The conversion that NumPy's ``astype`` does.
+
+        To bool: whether the value is not zero. From complex to real: the real part.
+        """
+        old, new = from_aval.dtype, out.dtype
+        if old == new:
+            return x
+        if new == np.bool_ and old != dtypes.float0:
+            zero = self.constant(0, from_aval)
+            return self.compare(x, zero, "NE", from_aval)
+        if dtypes.issubdtype(old, np.complexfloating) and not dtypes.issubdtype(
+            new, np.complexfloating
+        ):
+            part = np.dtype(np.float32 if old == np.complex64 else np.float64)
+            x = self.op("stablehlo.real", [x], make_aval(out.shape, part))
+            if part == new:
+                return x
+        return self.op("stablehlo.convert", [x], out)
+
+    def compare(
+        self,
+        x: Value,
+        y: Value,
+        direction: str,
+        operand_aval: Any,
+        total_order: bool = False,
+    ) -> Value:
+        """Elementwise comparison.
+
+        Args:
+            x: left operand.
+            y: right operand, of the same type.
+            direction: ``EQ NE LT LE GT GE``.
+            operand_aval: aval of both operands.
+            total_order: order floats as -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN.
+        """
+        attributes = self.comparison(direction, operand_aval, total_order)
+        return self.emit("stablehlo.compare", [x, y], self.mask(operand_aval), attributes)
+
+    def select(self, predicate: Value, x: Value, y: Value, out: Any) -> Value:
+        """`x` where `predicate` (of the shape of `out`, or a scalar) is true, `y` elsewhere."""
+        extra = self.physical_dimensions(out)
+        if extra and predicate.type.rank:
+            wide = make_aval(out.shape + extra, np.dtype(bool))
+            predicate = self.broadcast_in_dim(predicate, wide, range(out.ndim))
+        return self.op("stablehlo.select", [predicate, x, y], out)
+
+    def iota(self, out: Any, dimension: int) -> Value:
+        """The position along a dimension."""
+        return self.op("stablehlo.iota", (), out, {"iota_dimension": dimension})
+
+    def slice(
+        self,
+        x: Value,
+        out: Any,
+        start: Sequence[int],
+        limit: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> Value:
+        """Elements from `start` to before `limit` of each dimension."""
+        steps = (1,) * len(start) if strides is None else tuple(strides)
+        extra = self.physical_dimensions(out)
+        if extra:
+            start, limit = (*start, *(0 for _ in extra)), (*limit, *extra)
+            steps += (1,) * len(extra)
+        attributes = {
+            "start_indices": self.i64_array(start),
+            "limit_indices": self.i64_array(limit),
+            "strides": self.i64_array(steps),
+        }
+        return self.emit("stablehlo.slice", [x], out, attributes)
+
+    def concatenate(self, operands: Sequence[Value], out: Any, dimension: int) -> Value:
+        """The operands, one after another, along a dimension."""
+        return self.op("stablehlo.concatenate", operands, out, {"dimension": dimension})
+
+    def pad(
+        self,
+        x: Value,
+        padding_value: Value,
+        out: Any,
+        low: Sequence[int],
+        high: Sequence[int],
+        interior: Sequence[int] | None = None,
+    ) -> Value:
+        """`x` with so many elements before, after and between those of each dimension."""
+        if self.physical_dimensions(out):
+            raise TypeError("values of an extended dtype cannot be padded: no value fills the gap")
+        return self.op(
+            "stablehlo.pad",
+            [x, padding_value],
+            out,
+            {
+                "edge_padding_low": self.i64_array(low),
+                "edge_padding_high": self.i64_array(high),
+                "interior_padding": self.i64_array(
+                    (0,) * len(low) if interior is None else interior
+                ),
+            },
+        )
+
+    def dynamic_slice(self, x: Value, out: Any, starts: Sequence[Value]) -> Value:
+        """A part of `x` of the shape of `out`; `starts` are scalars known at run time."""
+        extra = self.physical_dimensions(out)
+        return self.op(
+            "stablehlo.dynamic_slice",
+            [x, *self._with_zeros(starts, len(extra))],
+            out,
+            {"slice_sizes": self.i64_array((*out.shape, *extra))},
+        )
+
+    def dynamic_update_slice(
+        self, x: Value, update: Value, out: Any, starts: Sequence[Value]
+    ) -> Value:
+        """`x` with a part of it replaced by `update`, from positions known at run time."""
+        extra = self.physical_dimensions(out)
+        return self.op(
+            "stablehlo.dynamic_update_slice",
+            [x, update, *self._with_zeros(starts, len(extra))],
+            out,
+        )
+
+    def _with_zeros(self, starts: Sequence[Value], count: int) -> list[Value]:
+        # All start indices of one operation must be of the same type.
+        if not count:
+            return list(starts)
+        if not starts:
+            zero = self.constant(0, make_aval((), np.dtype(np.int32)))
+        else:
+            zero = self.op("stablehlo.xor", [starts[0], starts[0]], starts[0].type)
+        return [*starts, *[zero] * count]
+
+    def reverse(self, x: Value, out: Any, dimensions: Sequence[int]) -> Value:
+        """The elements in the opposite order along some dimensions."""
+        return self.op("stablehlo.reverse", [x], out, {"dimensions": self.i64_array(dimensions)})
+
+    def bitcast_convert(self, x: Value, out: Any) -> Value:
+        """The same bits as another dtype."""
+        return self.op("stablehlo.bitcast_convert", [x], out)
+
+    def complex(self, real: Value, imaginary: Value, out: Any) -> Value:
+        """Complex numbers from their parts."""
+        return self.op("stablehlo.complex", [real, imaginary], out)
+
+    def real(self, x: Value, out: Any) -> Value:
+        """The real part of complex numbers."""
+        return self.op("stablehlo.real", [x], out)
+
+    def imag(self, x: Value, out: Any) -> Value:
+        """The imaginary part of complex numbers."""
+        return self.op("stablehlo.imag", [x], out)
+
+    def clamp(self, low: Value, x: Value, high: Value, out: Any) -> Value:
+        """`x`, but not below `low` nor above `high`."""
+        return self.op("stablehlo.clamp", [low, x, high], out)
+
+    def optimization_barrier(self, values: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
+        """The values; nothing is moved across this point."""
+        return self.ops("stablehlo.optimization_barrier", values, outs)
+
+    # Arithmetic: operands and result have the same type.
+
+    def add(self, x: Value, y: Value, out: Any) -> Value:
+        """``x + y``."""
+        return self.op("stablehlo.add", [x, y], out)
+
+    def sub(self, x: Value, y: Value, out: Any) -> Value:
+        """``x - y``."""
+        return self.op("stablehlo.subtract", [x, y], out)
+
+    def mul(self, x: Value, y: Value, out: Any) -> Value:
+        """``x * y``."""
+        return self.op("stablehlo.multiply", [x, y], out)
+
+    def div(self, x: Value, y: Value, out: Any) -> Value:
+        """``x / y``; for integers rounded towards zero."""
+        return self.op("stablehlo.divide", [x, y], out)
+
+    def rem(self, x: Value, y: Value, out: Any) -> Value:
+        """The remainder of the division rounded towards zero."""
+        return self.op("stablehlo.remainder", [x, y], out)
+
+    def max(self, x: Value, y: Value, out: Any) -> Value:
+        """The larger; NaN where either is."""
+        return self.op("stablehlo.maximum", [x, y], out)
+
+    def min(self, x: Value, y: Value, out: Any) -> Value:
+        """The smaller; NaN where either is."""
+        return self.op("stablehlo.minimum", [x, y], out)
+
+    def and_(self, x: Value, y: Value, out: Any) -> Value:
+        """``x & y``."""
+        return self.op("stablehlo.and", [x, y], out)
+
+    def or_(self, x: Value, y: Value, out: Any) -> Value:
+        """``x | y``."""
+        return self.op("stablehlo.or", [x, y], out)
+
+    def xor(self, x: Value, y: Value, out: Any) -> Value:
+        """``x ^ y``."""
+        return self.op("stablehlo.xor", [x, y], out)
+
+    def not_(self, x: Value, out: Any) -> Value:
+        """``~x``."""
+        return self.op("stablehlo.not", [x], out)
+
+    def neg(self, x: Value, out: Any) -> Value:
+        """``-x``."""
+        return self.op("stablehlo.negate", [x], out)

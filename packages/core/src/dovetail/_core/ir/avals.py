@@ -1,0 +1,316 @@
+"""Abstract values: what is known of an array before it exists.
+
+Instances are interned: two avals are equal exactly when they are the same object, so hashing and
+comparing them, which tracing does for every equation, runs no Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any, Final, NoReturn, cast
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import NonArrayArgumentError
+
+Shape = tuple[int, ...]
+
+
+class AbstractValue:
+    """Base of everything a variable of a jaxpr can stand for."""
+
+    __slots__ = ()
+
+    def short_name(self) -> str:
+        """The form used when a jaxpr is printed, such as ``f32[3,4]``."""
+        raise TypeError(
+            f"{type(self).__name__} does not say how it is printed: override short_name"
+        )
+
+    def tangent(self) -> AbstractValue:
+        """The aval of a tangent at a value of this aval."""
+        raise TypeError(f"{type(self).__name__} has no tangent space")
+
+
+class ShapedArray(AbstractValue):
+    """Shape, dtype and weak type of an array.
+
+    Args:
+        shape: sizes of the dimensions, non-negative integers.
+        dtype: a NumPy dtype (or what ``np.dtype`` accepts) or an extended dtype such as a PRNG
+            key's.
+        weak_type: whether the value came from a Python scalar and yields to other dtypes in
+            promotion.
+        sharding: how the value is laid out over devices, where that is part of its type.
+
+    Example:
+        >>> ShapedArray((2, 3), np.float32)
+        ShapedArray(float32[2,3])
+        >>> ShapedArray((2, 3), np.float32) is ShapedArray((2, 3), "float32")
+        True
+    """
+
+    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "sharding", "size", "weak_type")
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool
+    sharding: Any
+    ndim: int
+    size: int
+
+    def __new__(
+        cls, shape: Iterable[Any], dtype: Any, weak_type: bool = False, *, sharding: Any = None
+    ) -> ShapedArray:
+        if not isinstance(dtype, dtypes.ExtendedDType):
+            dtype = np.dtype(dtype)
+        return make_aval(tuple(map(operator.index, shape)), dtype, bool(weak_type), sharding)
+
+    def __repr__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        name = self.dtype.name if isinstance(self.dtype, np.dtype) else str(self.dtype)
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({name}[{dims}]{weak})"
+
+    def short_name(self) -> str:
+        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    str_short = short_name
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: the array has rank 0")
+        return self.shape[0]
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Itself: transposition rules receive the aval of an argument that they are linear in."""
+        return self
+
+    def update(
+        self,
+        *,
+        shape: Shape | None = None,
+        dtype: Any = None,
+        weak_type: bool | None = None,
+    ) -> ShapedArray:
+        """The same aval with some of its parts replaced."""
+        return make_aval(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+            self.sharding,
+        )
+
+    def strengthen(self) -> ShapedArray:
+        """The same aval without its weak type."""
+        return self if not self.weak_type else self.update(weak_type=False)
+
+    def tangent(self) -> ShapedArray:
+        if isinstance(self.dtype, np.dtype) and dtypes.issubdtype(self.dtype, np.inexact):
+            return self
+        return make_aval(self.shape, dtypes.float0, False, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (make_aval, (self.shape, self.dtype, self.weak_type, self.sharding))
+
+    def __copy__(self) -> ShapedArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ShapedArray:
+        return self
+
+
+_interned: Final[WeakValueDictionary[Any, ShapedArray]] = WeakValueDictionary()
+_new: Final = object.__new__
+
+
+def make_aval(
+    shape: Shape, dtype: Any, weak_type: bool = False, sharding: Any = None
+) -> ShapedArray:
+    """`ShapedArray` for parts that are already canonical: a tuple of ints and a dtype object."""
+    key = (shape, dtype, weak_type, sharding)
+    aval = _interned.get(key)
+    if aval is None:
+        assert not isinstance(dtype, str), "names of dtypes are no dtypes"
+        made = _new(ShapedArray)
+        made.shape = shape
+        made.dtype = dtype
+        made.weak_type = weak_type
+        made.sharding = sharding
+        made.ndim = len(shape)
+        made.size = prod(shape)
+        aval = _interned.setdefault(key, made)
+    return aval
+
+
+class AbstractToken(AbstractValue):
+    """The value that orders side effects; it holds no data."""
+
+    __slots__ = ()
+
+    def short_name(self) -> str:
+        return "Tok"
+
+    def _no_data(self) -> NoReturn:
+        raise NonArrayArgumentError(
+            "a token is no array: it holds no data, and only lax.after_all and "
+            "lax.optimization_barrier take it"
+        )
+
+    shape = dtype = ndim = size = weak_type = sharding = update = strengthen = property(_no_data)
+
+    def tangent(self) -> AbstractValue:
+        return self
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+    def __reduce__(self) -> str:
+        return "abstract_token"
+
+
+abstract_token: Final = AbstractToken()
+runtime_token: Final = make_aval((0,), np.dtype(bool))
+"""The array that orders one program after another; it is there when a program has ended."""
+
+
+def outer_aval(aval: Any) -> Any:
+    """What programs take and return for a value of this aval: an empty array for a token."""
+    return runtime_token if type(aval) is AbstractToken else aval
+
+
+# Python scalars have the default dtype of their kind and are weakly typed.
+_of_type: Final[dict[type, Callable[[Any], AbstractValue]]] = {}
+_foreign: Final[dict[type, Callable[[Any], str]]] = {}
+
+
+def _scalar_aval(x: Any) -> ShapedArray:
+    return make_aval((), dtypes.dtype_of(x), True)
+
+
+def _numpy_aval(x: Any) -> ShapedArray:
+    refusal = numpy_refusal(x, "the value")
+    if refusal:
+        raise NonArrayArgumentError(refusal)
+    return make_aval(x.shape, dtypes.canonicalize_dtype(x.dtype))
+
+
+def numpy_refusal(value: Any, what: str) -> str:
+    """Why a NumPy value is nothing to compute with; empty for one of numbers, booleans or float0.
+
+    Args:
+        value: a NumPy array or scalar.
+        what: a phrase for it.
+    """
+    dtype = value.dtype
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        return (
+            f"{what} is a masked array, and its mask would be lost; fill it first, "
+            "with value.filled(number)"
+        )
+    if dtypes.kind_of(dtypes.canonicalize_dtype(dtype)) or dtype == dtypes.float0:
+        return ""
+    advice = {
+        "O": "a list of rows of different lengths becomes such an array, for one",
+        "U": "text stays on the host",
+        "S": "text stays on the host",
+        "M": "convert it to numbers first, such as value.astype('int64')",
+        "m": "convert it to numbers first, such as value.astype('int64')",
+        "f": "convert it first, with value.astype('float64')",
+        "c": "convert it first, with value.astype('complex128')",
+    }.get(dtype.kind, "take a field of it" if dtype.names else "convert it to another dtype first")
+    return (
+        f"{what} is a NumPy array of dtype {dtype}, and arrays hold numbers and booleans, of "
+        f"dtypes that devices have; {advice}"
+    )
+
+
+for _type in (int, float, complex):
+    _of_type[_type] = _scalar_aval
+_of_type[bool] = lambda x: make_aval((), np.dtype(bool))  # yields to all others anyhow
+_of_type[np.ndarray] = _numpy_aval
+
+
+def aval_of(x: Any) -> Any:
+    """The aval of an array, tracer, NumPy value or Python scalar.
+
+    Args:
+        x: the value.
+
+    Returns:
+        Its `ShapedArray` (or another `AbstractValue`).
+
+    Raises:
+        NonArrayArgumentError: `x` is none of these, or a NumPy value of something else than
+            numbers.
+
+    Example:
+        >>> aval_of(1.0)
+        ShapedArray(float32[], weak_type=True)
+    """
+    found = _of_type.get(type(x))
+    if found is not None:
+        return found(x)
+    try:
+        return x.aval
+    except AttributeError:
+        pass
+    if isinstance(x, (np.ndarray, np.generic)):
+        return _numpy_aval(x)
+    if isinstance(x, (bool, int, float, complex)):
+        return _scalar_aval(x)
+    if hasattr(x, "__array__") or hasattr(x, "__dovetail_array__"):
+        return aval_of(as_array(x))
+    raise NonArrayArgumentError(
+        f"expected an array or a scalar, got {type(x).__name__}: {_excerpt(x)}"
+    )
+
+
+def forbid_as_array(kind: type, describe: Callable[[Any], str]) -> None:
+    """Say of values of a type what they are where one is given for an array."""
+
+    def refuse(x: Any) -> NoReturn:
+        raise NonArrayArgumentError(f"expected an array or a scalar, got {describe(x)}")
+
+    _foreign[kind] = describe
+    _of_type[kind] = refuse
+
+
+def named_kind(x: Any) -> str:
+    """What a value is that is no array, for messages."""
+    describe = _foreign.get(type(x))
+    return type(x).__name__ if describe is None else describe(x)
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python
+    scalar."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return not numpy_refusal(x, "")
+    if type(x) in _of_type:
+        return type(x) not in _foreign
+    aval = getattr(x, "aval", None)
+    if isinstance(aval, AbstractValue):
+        return not isinstance(x, AbstractValue)
+    return isinstance(x, (bool, int, float, complex)) or hasattr(x, "__dovetail_array__")
+
+
+def as_array(x: Any) -> Any:
+    """The array behind an object with ``__dovetail_array__`` or ``__array__``."""
+    convert = getattr(x, "__dovetail_array__", None)
+    return convert() if convert is not None else np.asarray(x)
+
+
+def _excerpt(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of a value that `aval_of` accepts."""
+    return cast(Shape, aval_of(x).shape)

@@ -1,0 +1,262 @@
+"""The intermediate language: variables, literals, equations, jaxprs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail._core.base.caches import Memory
+from dovetail._core.ir.avals import AbstractValue
+
+if TYPE_CHECKING:
+    from dovetail._core.trace.primitive import Primitive
+
+Effects = frozenset[Any]
+no_effects: Final[Effects] = frozenset()
+
+
+def ordered_effects(effects: Effects) -> list[Any]:
+    """The effects whose operations must happen in the order of the program."""
+    if not effects:
+        return []
+    return sorted((e for e in effects if getattr(e, "ordered", False)), key=str)
+
+
+class Var:
+    """A variable; its name is chosen when the jaxpr is printed."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: AbstractValue) -> None:
+        self.aval: Any = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.short_name()}"
+
+
+class DropVar(Var):
+    """A result that nothing uses, printed as ``_``."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant written into an equation.
+
+    Args:
+        val: a Python or NumPy scalar.
+        aval: its type.
+    """
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: Any) -> None:
+        self.val = val
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The empty tuple: a literal is a scalar."""
+        return ()
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the literal."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Zero: a literal is a scalar."""
+        return 0
+
+    @property
+    def size(self) -> int:
+        """One: a literal is a scalar."""
+        return 1
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.short_name()}"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One application of a primitive: ``outvars = primitive[params] invars``."""
+
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "traceback")
+
+    def __init__(
+        self,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        primitive: Primitive,
+        params: Mapping[str, Any],
+        effects: Effects = no_effects,
+        traceback: Any = None,
+    ) -> None:
+        self.invars = invars
+        self.outvars = outvars
+        self.primitive = primitive
+        self.params = params
+        self.effects = effects
+        self.traceback = traceback
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        """A copy with some fields replaced."""
+        fields = {name: changes.pop(name, getattr(self, name)) for name in _EQN_FIELDS}
+        if changes:
+            raise TypeError(f"JaxprEqn has no field {sorted(changes)}")
+        return JaxprEqn(**fields)
+
+    def __repr__(self) -> str:
+        from dovetail._core.ir.printer import print_eqn  # deferred: the printer imports this module
+
+        return print_eqn(self)
+
+
+_EQN_FIELDS: Final = ("invars", "outvars", "primitive", "params", "effects", "traceback")
+
+
+@dataclass(frozen=True, slots=True)
+class DebugInfo:
+    """Where a jaxpr came from, for messages.
+
+    Attributes:
+        traced_for: the transformation that traced, such as ``"jit"``.
+        function: the name of the user's function.
+        location: ``file:line`` of the function's definition, or an empty string.
+        argument_names: one name for each flat argument, such as ``params['w']``.
+    """
+
+    traced_for: str
+    function: str
+    location: str = ""
+    argument_names: tuple[str, ...] | None = None
+
+    def describe_argument(self, index: int) -> str:
+        """A phrase for the flat argument number `index`."""
+        names = self.argument_names
+        name = names[index] if names is not None and index < len(names) else f"number {index}"
+        where = f" at {self.location}" if self.location else ""
+        return f"the argument {name} of {self.function}, traced for {self.traced_for}{where}"
+
+
+class Jaxpr:
+    """A function of the intermediate language.
+
+    Args:
+        constvars: variables bound to constants when the jaxpr was made.
+        invars: parameters.
+        outvars: results, variables or literals.
+        eqns: the body, in order.
+        effects: side effects of the body.
+        debug_info: where it came from.
+    """
+
+    __slots__ = ("__weakref__", "constvars", "debug_info", "effects", "eqns", "invars", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: Effects = no_effects,
+        debug_info: DebugInfo | None = None,
+    ) -> None:
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.effects = effects
+        self.debug_info = debug_info
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """A copy with some fields replaced."""
+        fields = {
+            name: changes.pop(name, getattr(self, name))
+            for name in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
+        }
+        if changes:
+            raise TypeError(f"Jaxpr has no field {sorted(changes)}")
+        return Jaxpr(**fields)
+
+    def pretty_print(self, **options: Any) -> str:
+        """The standard printed form."""
+        from dovetail._core.ir.printer import (
+            print_jaxpr,
+        )  # deferred: the printer imports this module
+
+        return print_jaxpr(self, **options)
+
+    def __repr__(self) -> str:
+        return self.pretty_print()
+
+
+class ClosedJaxpr:
+    """A jaxpr together with the values of its constvars."""
+
+    __slots__ = ("__weakref__", "_memory", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+        if len(consts) != len(jaxpr.constvars):
+            raise ValueError(
+                f"the jaxpr has {len(jaxpr.constvars)} constvars, but {len(consts)} values were "
+                "given"
+            )
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+        self._memory: Memory | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered of it: jaxprs derived from it, programs compiled from it."""
+        if self._memory is None:
+            self._memory = Memory()
+        return self._memory
+
+    @property
+    def in_avals(self) -> list[Any]:
+        """Avals of the parameters."""
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[Any]:
+        """Avals of the results."""
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def literals(self) -> list[Any]:
+        """The constants, under the name they once had."""
+        return self.consts
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The body of the jaxpr."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Effects:
+        """Side effects of the jaxpr."""
+        return self.jaxpr.effects
+
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+    ) -> ClosedJaxpr:
+        """A copy with some fields replaced."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
+
+    def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """The same constants around `function` of the jaxpr."""
+        return ClosedJaxpr(function(self.jaxpr), self.consts)
+
+    def pretty_print(self, **options: Any) -> str:
+        """The standard printed form."""
+        return self.jaxpr.pretty_print(**options)
+
+    def __repr__(self) -> str:
+        return self.pretty_print()

@@ -1,0 +1,180 @@
+"""Programs for backends that read equations: jaxprs as they are, without StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.basis.structural import full
+from dovetail._core.hlo.types import physical_aval
+from dovetail._core.ir.avals import AbstractToken, outer_aval
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, Jaxpr, no_effects
+from dovetail._core.ir.walk import eval_jaxpr, jaxprs_in_params
+from dovetail._core.lower.donation import Donation
+from dovetail._core.ops.random import KeyDType, unwrap, wrap
+from dovetail._core.ops.tokens import create_token_p
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.stage import stage
+
+__all__ = ["EquationProgram", "equation_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class EquationProgram:
+    """A program as equations, and what has to be known to call it.
+
+    It takes the constants, then the arguments that were kept, and returns the results, all of them
+    arrays of numbers: random keys are wrapped and unwrapped inside. What it does besides, such as
+    calling Python, the backend does while it runs the program.
+
+    Attributes:
+        name: name of the program, such as ``jit_f``.
+        equations: a closed jaxpr without constants.
+        platforms: the platform that it is for.
+        kept: for each argument of the function whether it is an argument of the program.
+        hoisted: values of the constants, which are the leading arguments.
+        in_avals: avals of the kept arguments.
+        out_avals: avals of the results.
+        donation: what becomes of the donated arguments.
+    """
+
+    name: str
+    equations: ClosedJaxpr
+    platforms: tuple[str, ...]
+    kept: tuple[bool, ...]
+    hoisted: tuple[Any, ...]
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    donation: Donation
+
+    @property
+    def module(self) -> ClosedJaxpr:
+        """The equations."""
+        return self.equations
+
+    @property
+    def effects(self) -> Effects:
+        """Side effects that the runtime has to wait for: none."""
+        return no_effects
+
+    @property
+    def host_callbacks(self) -> tuple[Any, ...]:
+        """What is to be handed to the compiler besides: nothing."""
+        return ()
+
+    @property
+    def inspections(self) -> tuple[Callable[[Any], object], ...]:
+        """What is to be called when the program is compiled: nothing."""
+        return ()
+
+    @property
+    def preparations(self) -> tuple[Callable[[], object], ...]:
+        """What was called for the process: nothing."""
+        return ()
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether it calls Python functions, which are objects of this process."""
+        return any(primitive.calls_host for primitive in self._primitives())
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether a key describes it: it holds functions of the user's."""
+        return False
+
+    def key(self) -> bytes:
+        """What tells it from all other programs, which no cache on disk may hold."""
+        return f"equations {id(self)}".encode()
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """Numbers of the program's arguments whose memory it may take."""
+        return self.donation.positions(self.kept, len(self.hoisted))
+
+    def text(self, debug_info: bool = False) -> str:
+        """The equations as text.
+
+        Args:
+            debug_info: whether to write source locations as well.
+        """
+        return self.equations.pretty_print(source_info=debug_info)
+
+    def operations(self) -> frozenset[str]:
+        """The names of the primitives in the program."""
+        return frozenset(primitive.name for primitive in self._primitives())
+
+    def _primitives(self) -> set[Primitive]:
+        found: set[Primitive] = set()
+        todo, seen = [self.equations.jaxpr], set()
+        while todo:
+            jaxpr = todo.pop()
+            if id(jaxpr) in seen:
+                continue
+            seen.add(id(jaxpr))
+            for eqn in jaxpr.eqns:
+                found.add(eqn.primitive)
+                todo.extend(jaxprs_in_params(eqn.params))
+        return found
+
+
+def equation_program(
+    closed: ClosedJaxpr,
+    *,
+    name: str,
+    platform: str,
+    kept: tuple[bool, ...],
+    donation: Donation,
+) -> EquationProgram:
+    """The program of a jaxpr for a backend that reads equations.
+
+    Args:
+        closed: the jaxpr, without what nothing uses.
+        name: name of the program.
+        platform: the platform that it is for.
+        kept: for each argument of the function whether it is one of the jaxpr.
+        donation: what becomes of the function's donated arguments.
+    """
+    jaxpr = closed.jaxpr
+    return EquationProgram(
+        name=name,
+        equations=_of_numbers(jaxpr),
+        platforms=(platform,),
+        kept=kept,
+        hoisted=tuple(closed.consts),
+        in_avals=tuple([v.aval for v in jaxpr.invars]),
+        out_avals=tuple([v.aval for v in jaxpr.outvars]),
+        donation=donation,
+    )
+
+
+def _of_numbers(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The jaxpr with its constants as leading arguments, and numbers for keys and tokens."""
+    invars = [*jaxpr.constvars, *jaxpr.invars]
+    opened = jaxpr.replace(constvars=[], invars=invars)
+    outer = [outer_aval(v.aval) for v in invars]
+    physical = list(map(physical_aval, outer))
+    given = [v.aval for v in (*invars, *jaxpr.outvars)]
+    if all(physical_aval(outer_aval(aval)) is aval for aval in given):
+        return ClosedJaxpr(opened, [])
+
+    def function(*values: Any) -> list[Any]:
+        inner = [_inner(x, v.aval) for x, v in zip(values, invars, strict=True)]
+        return list(map(_outer, eval_jaxpr(opened, [], *inner)))
+
+    return stage(function, physical, jaxpr.debug_info or DebugInfo("jit", ""))
+
+
+def _inner(value: Any, aval: Any) -> Any:
+    if type(aval) is AbstractToken:
+        return create_token_p.bind()
+    return wrap(value, aval.dtype.implementation) if isinstance(aval.dtype, KeyDType) else value
+
+
+def _outer(value: Any) -> Any:
+    aval = getattr(value, "aval", None)
+    if type(aval) is AbstractToken:
+        return full((0,), False, np.dtype(bool))
+    return unwrap(value) if isinstance(getattr(aval, "dtype", None), KeyDType) else value

@@ -1,0 +1,278 @@
+"""From a jaxpr to one StableHLO module."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail._core.base import config
+from dovetail._core.base.limits import deeper
+from dovetail._core.hlo.context import (
+    module_bytecode,
+    module_text,
+    operation_names,
+    stripped_bytecode,
+)
+from dovetail._core.hlo.mlir import Module
+from dovetail._core.hlo.module import ModuleBuilder, fit_for_symbols
+from dovetail._core.ir.avals import outer_aval
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Jaxpr
+from dovetail._core.ir.walk import call_depth, dce, inline_single_calls, jaxprs_in_params
+from dovetail._core.lower.donation import Donation, match_donations
+from dovetail._core.lower.program import Program
+from dovetail._core.lower.rules import Rule
+from dovetail._core.plugins.manager import manager
+
+if TYPE_CHECKING:
+    from dovetail._core.lower.equations import EquationProgram
+
+__all__ = ["LoweredModule", "lower_jaxpr"]
+
+#: The compiler is recursive over calls, and crashes from about two hundred nested ones on.
+_CALL_DEPTH_LIMIT: Final = 100
+#: The same of branches and loops, which cannot be taken out of one another.
+_CONTROL_DEPTH_LIMIT: Final = 128
+_CONTROL: Final = frozenset({"cond", "while", "scan"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredModule:
+    """A program in StableHLO, and what has to be known to call it.
+
+    The entry function takes, in this order: the index of the platform (with several platforms
+    only), the hoisted constants, the arguments that were kept, a token (with ordered effects only).
+    It returns the results, and with effects that the host sees a token.
+
+    Attributes:
+        name: name of the program, such as ``jit_f``.
+        module: the MLIR module; its context lives as long as it does.
+        platforms: the platforms that it is for.
+        kept: for each argument of the jaxpr whether it is an argument of the module.
+        hoisted: values of the constants that are leading arguments.
+        in_avals: avals of the kept arguments.
+        out_avals: avals of the results.
+        effects: side effects.
+        donation: what becomes of the donated arguments.
+        host_callbacks: what the program calls in Python: functions of NumPy arrays, or calls that
+            the runtime knows how to make.
+        inspections: what is called with the sharding of the program's values when it is compiled.
+        preparations: what was called for the process, as every process has to that loads the
+            program.
+    """
+
+    name: str
+    module: Module
+    platforms: tuple[str, ...]
+    kept: tuple[bool, ...]
+    hoisted: tuple[Any, ...]
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    effects: Effects
+    donation: Donation
+    host_callbacks: tuple[Any, ...]
+    inspections: tuple[Callable[[Any], object], ...] = ()
+    preparations: tuple[Callable[[], object], ...] = ()
+    _keys: list[bytes] = field(default_factory=list, repr=False)
+
+    @property
+    def equations(self) -> None:
+        """The program as a jaxpr, for backends that read that: not this one."""
+        return None
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether it calls Python functions, which are objects of this process."""
+        return bool(self.host_callbacks)
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """Numbers of the module's arguments whose memory it may take."""
+        return self.donation.positions(self.kept, len(self.hoisted))
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether `key` tells the program from others: host callbacks are objects of this
+        process."""
+        return not self.calls_host
+
+    def text(self, debug_info: bool = False) -> str:
+        """The module as text.
+
+        Args:
+            debug_info: whether to write source locations as well.
+        """
+        return module_text(self.module, debug_info=debug_info)
+
+    def operations(self) -> frozenset[str]:
+        """The names of the operations in the module, such as ``"stablehlo.add"``."""
+        return operation_names(self.module)
+
+    def bytecode(self) -> bytes:
+        """The module as MLIR bytecode, source locations included."""
+        return module_bytecode(self.module)
+
+    def key(self) -> bytes:
+        """SHA-256 of the module without source locations: equal programs have equal keys.
+
+        Host callbacks are objects of this process, which no key can describe: a program with
+        callbacks must not be taken from a cache for one with others.
+        """
+        if not self._keys:
+            self._keys.append(hashlib.sha256(stripped_bytecode(self.module)).digest())
+        return self._keys[0]
+
+
+@deeper()
+def lower_jaxpr(
+    closed_jaxpr: ClosedJaxpr,
+    *,
+    name: str,
+    platforms: Sequence[str] = ("cpu",),
+    donated: Sequence[bool] | None = None,
+    keep_unused: bool = False,
+    arg_names: Sequence[str | None] | None = None,
+    result_names: Sequence[str | None] | None = None,
+    constants_threshold: int = 4096,
+    overrides: Mapping[str, Rule] | None = None,
+    arg_attributes: Sequence[Mapping[str, Any]] | None = None,
+    result_attributes: Sequence[Mapping[str, Any]] | None = None,
+    num_replicas: int = 1,
+    num_partitions: int = 1,
+) -> LoweredModule | EquationProgram:
+    """Lower a jaxpr to a module whose entry function it is.
+
+    A backend that reads equations gets the jaxpr.
+
+    Args:
+        closed_jaxpr: the program.
+        name: name of the user's function; the module is called ``jit_<name>``.
+        platforms: names of the platforms to lower for. With several, the module takes as its first
+            argument, an int32, which of them it runs on.
+        donated: for each argument whether its memory may be written over.
+        keep_unused: whether arguments that nothing uses stay arguments of the module.
+        arg_names: names of the arguments, such as ``params['w']``, shown in profiles.
+        result_names: names of the results, such as ``result[0]``.
+        constants_threshold: size in bytes above which a constant is not written into the module but
+            becomes an argument.
+        overrides: lowering rules by name of primitive that come before all others.
+        arg_attributes: for each argument of the jaxpr attributes of the module's argument, such as
+            ``{"mhlo.sharding": "{replicated}"}``.
+        result_attributes: the same for each result.
+        num_replicas: how many copies of the program run together.
+        num_partitions: how many devices share the program.
+
+    Returns:
+        The module.
+
+    Raises:
+        MissingRuleError: a primitive cannot be lowered for one of the platforms.
+        ValueError: there are several platforms, and the backend of one reads equations.
+        TypeError: a value of the program has a dtype that StableHLO does not have.
+    """
+    jaxpr, used = dce(closed_jaxpr.jaxpr, instantiate=keep_unused)
+    closed = ClosedJaxpr(jaxpr, closed_jaxpr.consts)
+    depth = _control_depth(jaxpr)
+    if depth > _CONTROL_DEPTH_LIMIT:
+        raise RecursionError(
+            f"{name} has branches and loops nested {depth} deep; the compiler takes at most "
+            f"{_CONTROL_DEPTH_LIMIT}. Make the nesting a loop of its own, for example a lax.scan "
+            "over what differs from level to level"
+        )
+    if call_depth(jaxpr) > _CALL_DEPTH_LIMIT:
+        closed = inline_single_calls(closed)
+        jaxpr = closed.jaxpr
+    platforms = tuple(platforms)
+    equations = list(filter(manager().reads_equations, platforms))
+    if len(platforms) > len(equations) > 0:
+        raise ValueError(
+            f"{name} cannot be lowered for {', '.join(platforms)} together: the backend of "
+            f"{equations[0]} reads equations, and a program for several platforms is StableHLO"
+        )
+    count = len(jaxpr.outvars)
+    donation = match_donations(
+        [outer_aval(v.aval) for v in jaxpr.invars],
+        [outer_aval(v.aval) for v in jaxpr.outvars],
+        _select(donated, used, False),
+    )
+    if equations:
+        from dovetail._core.lower.equations import equation_program  # deferred: seldom needed
+
+        return equation_program(
+            closed,
+            name=fit_for_symbols("jit_" + name),
+            platform=platforms[0],
+            kept=tuple(used),
+            donation=donation.renumbered(used, donated),
+        )
+    arguments = [dict(given) for given in _select(arg_attributes, used, {})]
+    results = [dict(given) for given in result_attributes or [{}] * count]
+    built = ModuleBuilder()
+    with built.current():
+        program = Program(built, closed, platforms, overrides or {}, constants_threshold)
+        i32 = program.builder.i32
+        for number, result in donation.aliases.items():
+            arguments[number]["tf.aliasing_output"] = i32(result)
+        for number in donation.donors:
+            arguments[number]["jax.buffer_donor"] = True
+        for given, result_name in zip(results, result_names or [None] * count, strict=True):
+            if result_name is not None:
+                given["jax.result_info"] = result_name
+        program.builder.name_stack = f"jit({name})/"
+        program.emit_main(closed, arguments, results, _select(arg_names, used, None))
+        program.emit_pending()
+        built.set_attributes(
+            {
+                "sym_name": fit_for_symbols("jit_" + name),
+                "mhlo.num_replicas": i32(num_replicas),
+                "mhlo.num_partitions": i32(num_partitions),
+            }
+        )
+        if config.enable_checks.value:
+            built.module.operation.verify()
+        # Builder and program hold each other: cut, or the context waits for the garbage collector.
+        del program.builder.lowering
+    return LoweredModule(
+        name=fit_for_symbols("jit_" + name),
+        module=built.module,
+        platforms=platforms,
+        kept=tuple(used),
+        hoisted=tuple(program.large.values(closed)),
+        in_avals=tuple([v.aval for v in jaxpr.invars]),
+        out_avals=tuple([v.aval for v in jaxpr.outvars]),
+        effects=jaxpr.effects,
+        donation=donation.renumbered(used, donated),
+        host_callbacks=tuple(program.builder.host_callbacks),
+        inspections=tuple(program.builder.inspections),
+        preparations=tuple(program.builder.preparations),
+    )
+
+
+def _control_depth(jaxpr: Jaxpr) -> int:
+    """How deep branches and loops are nested, through calls too."""
+    depths: dict[int, int] = {}
+    inside: dict[int, list[tuple[Jaxpr, int]]] = {}
+    todo = [jaxpr]
+    while todo:
+        current = todo[-1]
+        key = id(current)
+        if key not in inside:
+            inside[key] = [
+                (inner, eqn.primitive.name in _CONTROL)
+                for eqn in current.eqns
+                if eqn.params
+                for inner in jaxprs_in_params(eqn.params)
+            ]
+            todo.extend(inner for inner, _ in inside[key] if id(inner) not in depths)
+            continue
+        todo.pop()
+        if key not in depths:
+            depths[key] = max((depths[id(j)] + step for j, step in inside[key]), default=0)
+    return depths[id(jaxpr)]
+
+
+def _select(given: Sequence[Any] | None, kept: Sequence[bool], default: Any) -> list[Any]:
+    if given is None:
+        return [default] * sum(kept)
+    return [value for value, keep in zip(given, kept, strict=True) if keep]

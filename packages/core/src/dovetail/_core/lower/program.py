@@ -1,0 +1,337 @@
+"""The functions of a module: lowering jaxprs, one equation after another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.base.limits import deeper
+from dovetail._core.base.source import Place
+from dovetail._core.hlo.builder import Builder
+from dovetail._core.hlo.mlir import Value
+from dovetail._core.hlo.module import ModuleBuilder
+from dovetail._core.hlo.operations import Values, values_of
+from dovetail._core.ir.avals import (
+    AbstractToken,
+    abstract_token,
+    aval_of,
+    make_aval,
+    outer_aval,
+    runtime_token,
+)
+from dovetail._core.ir.effects import host_effects
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, ordered_effects
+from dovetail._core.lower.constants import LargeConstants, host_value
+from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
+from dovetail._core.transform.stage import stage
+
+__all__ = ["Program"]
+
+_index_aval: Final = make_aval((), np.dtype(np.int32))
+
+
+@dataclass(slots=True)
+class _Function:
+    """A private function of the module, called already and perhaps without a body yet."""
+
+    symbol: str
+    closed: ClosedJaxpr
+    platforms: tuple[str, ...]
+
+
+def _state(builder: Builder) -> dict[str, Any]:
+    """What lowering a jaxpr inside a rule would otherwise change for the rest of the rule."""
+    names = ("equation", "location", "name_stack", "scope", "literals")
+    return {name: getattr(builder, name) for name in names}
+
+
+def _names(builder: Builder) -> str:
+    """What the names of operations begin with that the present equation is made of."""
+    place = None if builder.equation is None else builder.equation.traceback
+    stack: str = builder.name_stack
+    return stack + place.prefix if type(place) is Place else stack
+
+
+class Program:
+    """The functions of a module; to its builder what knows how jaxprs are lowered.
+
+    Args:
+        module: the module being made.
+        closed: the jaxpr of its entry function.
+        platforms: names of the platforms that it is for.
+        overrides: lowering rules by name of primitive that come before all others.
+        constants_threshold: size in bytes above which constants are arguments.
+    """
+
+    def __init__(
+        self,
+        module: ModuleBuilder,
+        closed: ClosedJaxpr,
+        platforms: tuple[str, ...],
+        overrides: Mapping[str, Rule],
+        constants_threshold: int,
+    ) -> None:
+        self.module = module
+        self.all_platforms = platforms
+        self.rules = RuleTable(platforms, overrides)
+        self.builder = Builder(self, module.locations, platforms)
+        self.large = LargeConstants(closed, constants_threshold)
+        self.pending: deque[_Function] = deque()
+        self.functions: dict[Hashable, _Function] = {}
+        # Symbols of outlined functions that several operations share.
+        self.outlined: dict[Hashable, str] = {}
+        # Large constants among the arguments of the function being made, by identity.
+        self.constants: dict[int, Value] = {}
+
+    # What the builder asks for
+
+    def inline(self, builder: Builder, jaxpr: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
+        before = _state(builder)
+        if builder.equation is not None:
+            builder.name_stack = (
+                f"{_names(builder)}{builder.equation.primitive.name}/{builder.scope}"
+            )
+            builder.scope = ""
+        with deeper():
+            results = self.body(jaxpr, values)
+        for name, value in before.items():
+            setattr(builder, name, value)
+        return results
+
+    def call(
+        self,
+        builder: Builder,
+        jaxpr: ClosedJaxpr,
+        values: Sequence[Value],
+        name: str,
+        cache_key: Hashable,
+    ) -> list[Value]:
+        consts = tuple([id(c) for c in jaxpr.consts])
+        key = (id(jaxpr.jaxpr), consts, builder.platforms, cache_key)
+        function = self.functions.get(key)
+        if function is None:
+            function = _Function(self.module.unique_symbol(name), jaxpr, builder.platforms)
+            self.functions[key] = function
+            # The body comes later, from a queue: calls may nest deeper than Python's stack.
+            self.pending.append(function)
+        ordered = ordered_effects(jaxpr.effects)
+        location = builder.location
+        place = None if builder.equation is None else builder.equation.traceback
+        builder.location = builder.locations.of_equation(f"{_names(builder)}jit({name})", place)
+        results = builder.call(
+            function.symbol,
+            [
+                *([] if builder.platform_index is None else [builder.platform_index]),
+                *(self.constants[id(c)] for c in self.large.values(jaxpr)),
+                *(builder.token(effect) for effect in ordered),
+                *values,
+            ],
+            [*(abstract_token for _ in ordered), *jaxpr.out_avals],
+        )
+        builder.location = location
+        for effect, token in zip(ordered, results, strict=False):
+            builder.set_token(effect, token)
+        return results[len(ordered) :]
+
+    def outline(
+        self,
+        builder: Builder,
+        body: Callable[..., Values],
+        values: Sequence[Value],
+        outs: Sequence[Any],
+        name: str,
+        cache_key: Hashable,
+    ) -> list[Value]:
+        types = builder.types
+        arguments = [v.type for v in values]
+        key = None if cache_key is None else (cache_key, *map(str, arguments))
+        symbol = None if key is None else self.outlined.get(key)
+        if symbol is None:
+            symbol = self.module.unique_symbol(name)
+            block, _ = self.module.function(symbol, arguments, [types[o] for o in outs])
+            with self.module.inside(block):
+                builder.ops("func.return", values_of(body(*block.arguments)), ())
+            if key is not None:
+                self.outlined[key] = symbol
+        results = builder.call(symbol, values, outs)
+        # XLA's own name for this wish.
+        results[0].owner.attributes["mhlo.frontend_attributes"] = builder.dictionary(
+            {"inlineable": "false"}
+        )
+        return results
+
+    def trace(self, function: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
+        def flat(*args: Any) -> list[Any]:
+            results = function(*args)
+            return list(results) if isinstance(results, (list, tuple)) else [results]
+
+        name = getattr(function, "__name__", type(function).__name__)
+        return stage(flat, avals, DebugInfo("lowering", name))
+
+    # Functions
+
+    def emit_main(
+        self,
+        closed: ClosedJaxpr,
+        arguments: Sequence[dict[str, Any]],
+        results: Sequence[dict[str, Any]],
+        names: Sequence[str | None],
+    ) -> None:
+        """Make the entry function.
+
+        Where the host sees effects it has a further result, the token that says that the program
+        has ended; where they are ordered, a further argument, the token of the program before.
+
+        Args:
+            closed: its body.
+            arguments: attributes of each argument.
+            results: attributes of each result.
+            names: names of the arguments, shown in profiles.
+        """
+        builder = self.builder
+        types = builder.types
+        leading = self.leading_avals(closed)
+        seen = host_effects(closed.effects)
+        given = [runtime_token] if seen else []
+        taken = [runtime_token] if ordered_effects(frozenset(seen)) else []
+        block, function = self.module.function(
+            self.module.unique_symbol("main"),
+            [types[outer_aval(a)] for a in (*leading, *closed.in_avals, *taken)],
+            [types[outer_aval(a)] for a in (*closed.out_avals, *given)],
+            public=True,
+            names=[*(None for _ in leading), *names, *(None for _ in taken)],
+        )
+        if any(arguments):
+            function.attributes["arg_attrs"] = builder.array(
+                [*({} for _ in leading), *arguments, *({} for _ in taken)]
+            )
+        if any(results):
+            function.attributes["res_attrs"] = builder.array([*results, *({} for _ in given)])
+        with self.module.inside(block):
+            values = self.bind_leading(closed, list(block.arguments))
+            values = [
+                builder.create_token() if type(aval) is AbstractToken else value
+                for value, aval in zip(values, closed.in_avals, strict=False)
+            ]
+            outs = [
+                self.ended() if type(aval) is AbstractToken else value
+                for value, aval in zip(self.body(closed, values), closed.out_avals, strict=True)
+            ]
+            builder.ops("func.return", [*outs, *(self.ended() for _ in given)], ())
+
+    def ended(self) -> Value:
+        """The result that stands for a token: it is there when the program has ended."""
+        return self.builder.constant(np.zeros(0, bool), runtime_token)
+
+    def emit_pending(self) -> None:
+        """Make the bodies of the functions that are called; they may call further ones."""
+        builder = self.builder
+        types = builder.types
+        while self.pending:
+            function = self.pending.popleft()
+            closed = function.closed
+            builder.equation = None
+            builder.location = builder.locations.unknown
+            # The compiler puts the name of the call before the names inside the function.
+            builder.name_stack = builder.scope = ""
+            builder.platforms = function.platforms
+            ordered = ordered_effects(closed.effects)
+            tokens = [abstract_token for _ in ordered]
+            avals = (*self.leading_avals(closed), *tokens, *closed.in_avals)
+            block, _ = self.module.function(
+                function.symbol,
+                [types[a] for a in avals],
+                [types[a] for a in (*tokens, *closed.out_avals)],
+            )
+            with self.module.inside(block):
+                values = self.bind_leading(closed, list(block.arguments))
+                count = len(ordered)
+                builder.tokens = dict(zip(ordered, values[:count], strict=True))
+                results = self.body(closed, values[count:])
+                builder.ops("func.return", [*map(builder.token, ordered), *results], ())
+
+    def leading_avals(self, closed: ClosedJaxpr) -> list[Any]:
+        """Avals of what every function takes before tokens and arguments."""
+        index = [_index_aval] if len(self.all_platforms) > 1 else []
+        return [*index, *(outer_aval(aval_of(c)) for c in self.large.values(closed))]
+
+    def bind_leading(self, closed: ClosedJaxpr, values: list[Value]) -> list[Value]:
+        """Note the leading arguments of the function being made; the other arguments are left."""
+        if len(self.all_platforms) > 1:
+            self.builder.platform_index = values.pop(0)
+        large = self.large.values(closed)
+        self.constants = {id(c): v for c, v in zip(large, values, strict=False)}
+        return values[len(large) :]
+
+    # Equations
+
+    def body(self, closed: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
+        """Lower the equations of a jaxpr at the insertion point."""
+        jaxpr, builder = closed.jaxpr, self.builder
+        env: dict[Any, Value] = dict(zip(jaxpr.invars, values, strict=True))
+        for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
+            value = self.constants.get(id(const))
+            if type(var.aval) is AbstractToken:  # its program has ended when this one begins
+                value = builder.create_token()
+            env[var] = builder.constant(host_value(const), var.aval) if value is None else value
+        self.equations(jaxpr, env)
+        return [
+            builder.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
+        ]
+
+    def literal(self, literal: Literal, made: dict[Any, Value]) -> Value:
+        """The value of a literal, made once for each block of operations."""
+        value, aval = literal.val, literal.aval
+        # Zero equals negative zero, alone or as part of a complex number, and is not the same.
+        has_zero = value == 0 or aval.dtype.kind == "c"
+        key = (aval, value, str(value) if has_zero else "")
+        found = made.get(key)
+        if found is None:
+            found = made[key] = self.builder.constant(value, aval)
+            self.builder.literals[id(found)] = {}
+        return found
+
+    def equations(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
+        """The loop in which lowering spends its time."""
+        builder = self.builder
+        prefix = builder.name_stack
+        made: dict[Any, Value] = {}
+        builder.literals = {}
+        rules = self.rules
+        if builder.platforms != self.all_platforms:
+            rules = rules.for_platform(*builder.platforms)
+        named = builder.locations.name
+        of_traceback = builder.locations.of_traceback
+        unknown = builder.locations.unknown
+        for eqn in jaxpr.eqns:
+            primitive = eqn.primitive
+            invars, outvars = eqn.invars, eqn.outvars
+            builder.equation = eqn
+            place, name = eqn.traceback, prefix + primitive.name
+            if type(place) is Place:
+                place, name = place.traceback, prefix + place.prefix + primitive.name
+            builder.location = named(name, unknown if place is None else of_traceback(place))
+            try:
+                result = rules[primitive](
+                    builder,
+                    *[self.literal(v, made) if type(v) is Literal else env[v] for v in invars],
+                    **eqn.params,
+                )
+                if len(outvars) == 1:
+                    kind = type(result)
+                    env[outvars[0]] = _only(result) if kind is list or kind is tuple else result
+                else:
+                    env.update(zip(outvars, result, strict=True))
+            except Exception as error:
+                explain_failure(error, eqn)
+                raise
+
+
+def _only(results: Sequence[Value]) -> Value:
+    if len(results) != 1:
+        raise TypeError(f"the lowering rule returned {len(results)} values for one result")
+    return results[0]

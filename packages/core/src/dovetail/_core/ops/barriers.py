@@ -1,0 +1,204 @@
+"""Values that the compiler must leave where they are: barriers and sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import Linear, is_linear
+from dovetail._core.ir.avals import aval_of, outer_aval
+from dovetail._core.ir.jaxpr import Effects
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class OptimizationBarrier(Primitive):
+    """The operands; none of the results is there before all operands are."""
+
+    name = "optimization_barrier"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, *avals: Any) -> Any:
+        return list(avals)
+
+    def reference(self, *args: Any) -> Any:
+        return [np.array(x) for x in args]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self.bind(*primals), self._on_values(tangents)
+
+    def _on_values(self, values: Sequence[Any]) -> list[Any]:
+        """A barrier for those tangents, or cotangents, that are not zero."""
+        given = [v for v in values if type(v) is not Zero]
+        held = iter(self.bind(*given) if given else ())
+        return [v if type(v) is Zero else next(held) for v in values]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        held = self._on_values(cotangent)
+        return [ct if is_linear(x) else None for ct, x in zip(held, args, strict=True)]
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
+        return self.bind(*args), list(dims)
+
+    def lower(self, context: Builder, *values: Any) -> Any:
+        return context.optimization_barrier(values, context.avals_out)
+
+
+optimization_barrier_p: Final = OptimizationBarrier()
+
+
+class Stage(Linear):
+    """The operand, as a value of the traced program."""
+
+    name = "stage"
+
+    def abstract(self, x: Any) -> Any:
+        return x
+
+    def reference(self, x: Any) -> Any:
+        return np.array(x)
+
+    def transpose(self, cotangent: Any, x: Any) -> Sequence[Any]:
+        return (cotangent if is_linear(x) else None,)
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
+        return self.bind(*args), dims[0]
+
+    def lower(self, context: Builder, x: Any) -> Any:
+        return x
+
+
+stage_p: Final = Stage()
+
+
+class DceSink(Primitive):
+    """Uses its operand for nothing, which keeps what computes it in a program."""
+
+    name = "dce_sink"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def evaluate(self, x: Any, **params: Any) -> Any:
+        """Nothing: a value that exists is computed already."""
+        return []
+
+    def abstract(self, x: Any, *, prevent_mlir_dce: bool) -> Any:
+        return []
+
+    def reference(self, x: Any, *, prevent_mlir_dce: bool) -> Any:
+        return []
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, prevent_mlir_dce: bool
+    ) -> tuple[Any, Any]:
+        for value in (*primals, *tangents):
+            if type(value) is not Zero:
+                self.bind(value, prevent_mlir_dce=prevent_mlir_dce)
+        return [], []
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, prevent_mlir_dce: bool
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, prevent_mlir_dce=prevent_mlir_dce), []
+
+    def lower(self, context: Builder, x: Any, *, prevent_mlir_dce: bool) -> Any:
+        # StableHLO has no operation for it, and many compilers refuse calls that they do not know.
+        return []
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        return frozenset({self.name})
+
+
+dce_sink_p: Final = DceSink()
+
+
+# Functions for users.
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The same values; the compiler moves nothing across this point.
+
+    No result can be used before all operands are computed, and what computes the operands is not
+    merged with what uses the results. This keeps values from being computed again, or in another
+    order.
+
+    Args:
+        operand: an array, or a tree of arrays; tokens may be among them.
+
+    Returns:
+        A tree of arrays like `operand`.
+
+    Raises:
+        TypeError: a leaf is no array.
+
+    Example:
+        >>> from dovetail import lax
+        >>> x, y = lax.optimization_barrier((1.0, 2.0))
+        >>> float(x + y)
+        3.0
+    """
+    leaves, tree = pytree.flatten(operand)
+    values = [as_operand(x, "lax.optimization_barrier", "operand") for x in leaves]
+    # Tangents of integers have no place on a device.
+    held = [outer_aval(aval_of(v)).dtype != dtypes.float0 for v in values]
+    given = [v for v, hold in zip(values, held, strict=True) if hold]
+    results = iter(optimization_barrier_p.bind(*given) if given else ())
+    return pytree.unflatten(
+        tree, [next(results) if hold else v for v, hold in zip(values, held, strict=True)]
+    )
+
+
+def stage(x: Any, /) -> Any:
+    """The same value as an array, and under a transformation as a value of the traced program.
+
+    Constants of the host are otherwise written into a program as they are.
+
+    Args:
+        x: an array or a scalar.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `x` is no array or scalar.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.stage(2.0).shape
+        ()
+    """
+    return stage_p.bind(as_operand(x, "lax.stage"))
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep the computation of values whose results nothing uses.
+
+    Under `jit`, what nothing uses is left out of the program. Where a value goes to this function,
+    it stays. Called on arrays it does nothing.
+
+    Args:
+        val: an array, or a tree of arrays.
+        prevent_mlir_dce: whether the compiler, too, must not remove it; those of the CPU, of GPUs
+            and of TPUs can be told so.
+
+    Raises:
+        TypeError: a leaf is no array.
+
+    Example:
+        >>> import dovetail as dt
+        >>> from dovetail import lax
+        >>> "sine" in dt.jit(lambda x: lax.dce_sink(lax.sin(x))).lower(1.0).as_text()
+        True
+    """
+    for leaf in pytree.leaves(val):
+        value = as_operand(leaf, "lax.dce_sink", "val")
+        dce_sink_p.bind(value, prevent_mlir_dce=bool(prevent_mlir_dce))

@@ -1,0 +1,294 @@
+"""Operations on the bits of integers and booleans."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.basis.families import Discrete
+from dovetail._core.basis.operands import operand
+from dovetail._core.ops import references
+from dovetail._core.ops.operands import operands
+
+
+class And(Discrete):
+    """Bits that are set in both operands."""
+
+    name, hlo, numpy, kinds = "and", "and", np.bitwise_and, "biu"
+
+
+class Or(Discrete):
+    """Bits that are set in either operand."""
+
+    name, hlo, numpy, kinds = "or", "or", np.bitwise_or, "biu"
+
+
+class Xor(Discrete):
+    """Bits that are set in one operand only."""
+
+    name, hlo, numpy, kinds = "xor", "xor", np.bitwise_xor, "biu"
+
+
+class Not(Discrete):
+    """Bits that are not set."""
+
+    name, hlo, numpy, kinds = "not", "not", np.invert, "biu"
+
+
+class ShiftLeft(Discrete):
+    """Bits moved to higher places."""
+
+    name, hlo, kinds = "shift_left", "shift_left", "iu"
+
+    @staticmethod
+    def numpy(x: Any, y: Any) -> Any:
+        """Zero where the distance is negative or not less than the number of bits."""
+        fits = (y >= 0) & (y < 8 * x.dtype.itemsize)
+        return np.where(fits, x << np.where(fits, y, 0), 0)
+
+
+class ShiftRightLogical(Discrete):
+    """Bits moved to lower places, zeros after them."""
+
+    name, hlo, kinds = "shift_right_logical", "shift_right_logical", "iu"
+
+    @staticmethod
+    def numpy(x: Any, y: Any) -> Any:
+        """Zero where the distance is negative or not less than the number of bits."""
+        unsigned = np.dtype(f"u{x.dtype.itemsize}")
+        fits = (y >= 0) & (y < 8 * x.dtype.itemsize)
+        moved = x.view(unsigned) >> np.where(fits, y, 0).astype(unsigned)
+        return np.where(fits, moved, 0).astype(x.dtype)
+
+
+class ShiftRightArithmetic(Discrete):
+    """Bits moved to lower places, copies of the highest after them."""
+
+    name, hlo, kinds = "shift_right_arithmetic", "shift_right_arithmetic", "iu"
+
+    @staticmethod
+    def numpy(x: Any, y: Any) -> Any:
+        """Copies of the highest bit where the distance is negative or too large."""
+        signed = np.dtype(f"i{x.dtype.itemsize}")
+        bits = 8 * x.dtype.itemsize
+        distance = np.where((y >= 0) & (y < bits), y, bits - 1)
+        return (x.view(signed) >> distance.astype(signed)).astype(x.dtype)
+
+
+class PopulationCount(Discrete):
+    """The number of bits that are set."""
+
+    name, hlo, numpy, kinds = "population_count", "popcnt", references.bit_count, "iu"
+
+
+class CountLeadingZeros(Discrete):
+    """The number of bits before the highest that is set."""
+
+    name, hlo, numpy, kinds = "clz", "count_leading_zeros", references.leading_zeros, "iu"
+
+
+and_p: Final = And()
+or_p: Final = Or()
+xor_p: Final = Xor()
+not_p: Final = Not()
+shift_left_p: Final = ShiftLeft()
+shift_right_logical_p: Final = ShiftRightLogical()
+shift_right_arithmetic_p: Final = ShiftRightArithmetic()
+population_count_p: Final = PopulationCount()
+clz_p: Final = CountLeadingZeros()
+
+
+# Users' functions
+
+
+def bitwise_and(x: Any, y: Any) -> Any:
+    """Bits that are set in both operands; for booleans, whether both are true.
+
+    Args:
+        x: integers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are floating point or complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.bitwise_and(6, 3))
+        2
+    """
+    return and_p.bind(*operands("bitwise_and", x, y))
+
+
+def bitwise_or(x: Any, y: Any) -> Any:
+    """Bits that are set in either operand; for booleans, whether one is true.
+
+    Args:
+        x: integers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are floating point or complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.bitwise_or(6, 3))
+        7
+    """
+    return or_p.bind(*operands("bitwise_or", x, y))
+
+
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """Bits that are set in one operand only; for booleans, whether just one is true.
+
+    Args:
+        x: integers or booleans.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are floating point or complex, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.bitwise_xor(6, 3))
+        5
+    """
+    return xor_p.bind(*operands("bitwise_xor", x, y))
+
+
+def bitwise_not(x: Any) -> Any:
+    """Bits that are not set; for booleans, the opposite.
+
+    Args:
+        x: integers or booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is floating point or complex.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.bitwise_not(6))
+        -7
+    """
+    return not_p.bind(operand(x, "lax.bitwise_not"))
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """The bits of `x` moved to higher places by `y`: ``x << y``.
+
+    The result is 0 where `y` is negative or not less than the number of bits.
+
+    Args:
+        x: integers.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are not integers, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.shift_left(3, 2))
+        12
+    """
+    return shift_left_p.bind(*operands("shift_left", x, y))
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """The bits of `x` moved to lower places by `y`, with zeros after them.
+
+    The result is 0 where `y` is negative or not less than the number of bits.
+
+    Args:
+        x: integers.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are not integers, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.shift_right_logical(12, 2))
+        3
+    """
+    return shift_right_logical_p.bind(*operands("shift_right_logical", x, y))
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """The bits of `x` moved to lower places by `y`, with copies of the highest after them.
+
+    Where `y` is negative or not less than the number of bits, all bits are copies of the highest.
+
+    Args:
+        x: integers.
+        y: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are not integers, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.shift_right_arithmetic(-12, 2))
+        -3
+    """
+    return shift_right_arithmetic_p.bind(*operands("shift_right_arithmetic", x, y))
+
+
+def population_count(x: Any) -> Any:
+    """The number of bits that are set in each element.
+
+    Args:
+        x: integers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not integers.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.population_count(7))
+        3
+    """
+    return population_count_p.bind(operand(x, "lax.population_count"))
+
+
+def clz(x: Any) -> Any:
+    """The number of bits before the highest that is set; all of them for 0.
+
+    Args:
+        x: integers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not integers.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.clz(1))
+        31
+    """
+    return clz_p.bind(operand(x, "lax.clz"))

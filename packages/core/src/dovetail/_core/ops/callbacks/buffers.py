@@ -1,0 +1,226 @@
+"""`buffer_callback`: Python functions that read and write the memory of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.effects import io_effect
+from dovetail._core.ir.jaxpr import Effects, no_effects
+from dovetail._core.ops.callbacks.calls import FlatCallback, target_of
+from dovetail._core.ops.callbacks.values import (
+    ValueCallback,
+    batched_by_method,
+    check_vmap_method,
+    flat_operands,
+    promised,
+)
+from dovetail._core.transform.flattening import check_callable
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+#: What the platforms call the operation that gives Python their memory.
+_TARGETS: Final = {
+    "cpu": "xla_buffer_python_cpu_callback",
+    "cuda": "xla_buffer_python_gpu_callback",
+}
+#: The same where the call may become part of a graph of a GPU.
+_GRAPH_TARGETS: Final = {**_TARGETS, "cuda": "xla_buffer_python_gpu_callback_cmd_buffer"}
+
+
+@dataclass(frozen=True, slots=True)
+class BufferCall:
+    """A call of Python on memory, as the runtime is told of it.
+
+    Attributes:
+        callback: the function; `out_tree` is the structure of what it writes to.
+        where: the user's line.
+    """
+
+    caller: ClassVar[str] = "buffer_callback"
+
+    callback: FlatCallback
+    where: str
+
+    def on_buffers(self, context: Any, buffers: Sequence[Any]) -> None:
+        """Call the function.
+
+        Args:
+            context: what the program says of the call.
+            buffers: its arguments, then its results.
+        """
+        tree = self.callback.in_tree
+        count = tree.num_leaves
+        args, kwargs = tree.unflatten(buffers[:count])
+        out = pytree.unflatten(self.callback.out_tree, buffers[count:])
+        self.callback.callback_func(context, out, *args, **kwargs)
+
+
+class BufferCallback(ValueCallback):
+    """The results that a Python function writes to memory."""
+
+    name = "buffer_callback"
+    has_effects = True
+    way_out = "pass its arguments through dovetail.lax.stop_gradient"
+
+    def reference(
+        self,
+        *args: Any,
+        callback: FlatCallback,
+        input_output_aliases: tuple[tuple[int, int], ...],
+        result_avals: tuple[Any, ...],
+        **params: Any,
+    ) -> Any:
+        outs = [np.zeros(aval.shape, aval.dtype) for aval in result_avals]
+        for number, out in input_output_aliases:
+            outs[out][...] = args[number]
+        BufferCall(callback, "").on_buffers(None, [*args, *outs])
+        return outs
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return batched_by_method(self, args, dims, params)
+
+    def lower(
+        self,
+        context: Builder,
+        *values: Any,
+        callback: FlatCallback,
+        has_side_effect: bool,
+        input_output_aliases: tuple[tuple[int, int], ...],
+        command_buffer_compatible: bool,
+        **params: Any,
+    ) -> Any:
+        targets = _GRAPH_TARGETS if command_buffer_compatible else _TARGETS
+        target, where = target_of(context, targets)
+        if target is None:
+            raise NotImplementedError(
+                f"buffer_callback: programs for {' and '.join(context.platforms)} cannot give "
+                f"Python their memory (used at {where}); dovetail.pure_callback gives it copies"
+            )
+        index = context.host_callback(BufferCall(callback, where))
+        row_major = [tuple(range(len(a.shape)))[::-1] for a in context.avals_in]
+        return context.custom_call(
+            target,
+            values,
+            context.avals_out,
+            {"index": np.uint64(index)},
+            has_side_effect=has_side_effect,
+            operand_layouts=row_major,
+            aliases=dict(input_output_aliases),
+        )
+
+    def effects(self, *avals: Any, has_side_effect: bool, **params: Any) -> Effects:
+        return frozenset({io_effect}) if has_side_effect else no_effects
+
+
+buffer_callback_p: Final = BufferCallback()
+
+
+def buffer_callback(
+    callback: Callable[..., None],
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    command_buffer_compatible: bool = False,
+) -> Callable[..., Any]:
+    """A function of arrays that has a Python function write its results, also in programs.
+
+    It saves the copies that `dovetail.pure_callback` makes: what the Python function is given is
+    the memory of the program itself, which ``numpy.asarray`` shows as an array. It must not be kept
+    beyond the call.
+
+    Args:
+        callback: called as ``callback(context, out, *args, **kwargs)``, where `args` and `kwargs`
+            are trees of buffers to be read, `out` is a tree of buffers to be written to, of the
+            structure of `result_shape_dtypes`, and ``context.stage`` says what the program is at.
+            What it returns is not used.
+        result_shape_dtypes: a tree of objects with ``shape`` and ``dtype``, such as
+            `dovetail.ShapeDtypeStruct`: the results.
+        has_side_effect: whether it is called also where nothing uses its results.
+        vmap_method: what `vmap` does, as for `dovetail.pure_callback`.
+        input_output_aliases: from the number of an argument to the number of the result (of their
+            leaves) that begins with its value, in the same memory if nothing else needs it.
+        command_buffer_compatible: whether the call may become part of a graph of a GPU; makes no
+            difference on the CPU.
+
+    Returns:
+        A function of trees of arrays, which returns a tree of arrays.
+
+    Raises:
+        TypeError: `callback` is no function, or a result has no shape or dtype.
+        ValueError: `vmap_method` is none of these; the aliases do not fit; the function is
+            differentiated.
+        NotImplementedError: the platform cannot give Python its memory; the function is mapped
+            without a `vmap_method`.
+
+    What the Python function raises is raised where the results are first needed.
+
+    Example:
+        >>> import numpy as np
+        >>> import dovetail as dt
+        >>> from dovetail.experimental.buffer_callback import buffer_callback
+        >>> def double(context, out, x):
+        ...     np.multiply(np.asarray(x), 2, out=np.asarray(out))
+        >>> doubled = buffer_callback(double, dt.ShapeDtypeStruct((3,), np.float32))
+        >>> dt.jit(doubled)(np.float32([1, 2, 3]))
+        Array([2., 4., 6.], dtype=float32)
+    """
+    check_callable(callback, "buffer_callback")
+    check_vmap_method(vmap_method, "buffer_callback")
+    avals, out_tree = promised(result_shape_dtypes, "buffer_callback")
+    aliases = tuple(sorted((input_output_aliases or {}).items()))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = flat_operands(args, kwargs, "buffer_callback")
+        avals_in = list(map(aval_of, leaves))
+        for aval in avals_in:
+            if dtypes.is_extended(aval.dtype):
+                raise TypeError(
+                    f"buffer_callback: an argument is of {aval.dtype}, whose memory says nothing "
+                    "to Python; pass its numbers (dovetail.random.key_data)"
+                )
+        _check_aliases(aliases, avals_in, avals)
+        outs = buffer_callback_p.bind(
+            *leaves,
+            callback=FlatCallback(callback, in_tree, out_tree),
+            command_buffer_compatible=bool(command_buffer_compatible),
+            has_side_effect=bool(has_side_effect),
+            input_output_aliases=aliases,
+            result_avals=avals,
+            vmap_method=vmap_method,
+        )
+        return pytree.unflatten(out_tree, outs)
+
+    return call
+
+
+def _check_aliases(
+    aliases: Sequence[tuple[int, int]], avals_in: Sequence[Any], avals_out: Sequence[Any]
+) -> None:
+    for number, out in aliases:
+        if not (0 <= number < len(avals_in) and 0 <= out < len(avals_out)):
+            raise ValueError(
+                f"buffer_callback: input_output_aliases has {number}: {out}, but there are "
+                f"{len(avals_in)} arguments and {len(avals_out)} results, counted from 0"
+            )
+        given, promise = avals_in[number], avals_out[out]
+        if given.shape != promise.shape or given.dtype != promise.dtype:
+            raise ValueError(
+                f"buffer_callback: argument {number} and result {out}, which are to have one "
+                f"memory, differ: {given.short_name()} and {promise.short_name()}"
+            )
+    if len({out for _, out in aliases}) < len(aliases):
+        raise ValueError(
+            f"buffer_callback: input_output_aliases {dict(aliases)} has one result for several "
+            "arguments"
+        )

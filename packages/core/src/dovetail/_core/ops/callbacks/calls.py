@@ -1,0 +1,280 @@
+"""What all callbacks have in common: the function, the call of it in a program, the slot through
+which the runtime makes it, loops over a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base import caches, pytree
+from dovetail._core.base.source import describe
+from dovetail._core.basis.structural import batch_size, to_front
+from dovetail._core.ir.avals import abstract_token, aval_of
+from dovetail._core.ir.effects import HostEffect
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ops.control.scan import scan_p
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.batch import batched_aval, unbatched_aval
+from dovetail._core.transform.flattening import location_of, name_of
+from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+#: What the platforms call the operation that calls Python.
+_TARGETS: Final = {
+    "cpu": "xla_ffi_python_cpu_callback",
+    "cuda": "xla_ffi_python_gpu_callback",
+    "rocm": "xla_ffi_python_gpu_callback",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatCallback:
+    """A user's function as a parameter of a primitive.
+
+    Equal if the functions are, so that a program that was compiled for one serves the other.
+
+    Attributes:
+        callback_func: the function.
+        in_tree: structure of its arguments, ``(args, kwargs)``.
+        out_tree: structure that its result must have; None where the result is not used.
+        text: what messages call it by, if not by its name.
+    """
+
+    holds_function: ClassVar[bool] = True
+
+    callback_func: Callable[..., Any]
+    in_tree: Any
+    out_tree: Any = None
+    text: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FlatCallback) and (
+            (self.callback_func is other.callback_func or self.callback_func == other.callback_func)
+            and self.in_tree == other.in_tree
+            and self.out_tree == other.out_tree
+        )
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.callback_func)
+        except TypeError:
+            return id(self.callback_func)
+
+    def __repr__(self) -> str:
+        return f"_FlatCallback(callback_func={self.callback_func}, in_tree={self.in_tree})"
+
+    def called_on(self, leaves: Sequence[Any]) -> list[Any]:
+        """The flat results of the function for flat arguments."""
+        args, kwargs = pytree.unflatten(self.in_tree, leaves)
+        return list(pytree.leaves(self.callback_func(*args, **kwargs)))
+
+    @property
+    def place(self) -> str:
+        """The function's name and where it is defined, for messages."""
+        if self.text:
+            return f"{self.text!r:.60}"
+        where = location_of(self.callback_func)
+        return f"{name_of(self.callback_func)}{f' ({where})' if where else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """A call of Python in a program, as the runtime is told of it.
+
+    Attributes:
+        caller: the function of the API that made it.
+        callback: the function.
+        avals_in: avals of the arguments.
+        avals_out: avals of the results.
+        ordered: whether it takes and gives a token.
+        where: the user's line.
+    """
+
+    caller: str
+    callback: FlatCallback
+    avals_in: tuple[Any, ...]
+    avals_out: tuple[Any, ...]
+    ordered: bool
+    where: str
+
+
+class _Runtime:
+    """The slot that the runtime fills.
+
+    Attributes:
+        call: makes a host call now, on arrays; returns arrays.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self) -> None:
+        self.call: Callable[[HostCall, Sequence[Any]], list[Any]] | None = None
+
+
+_runtime: Final = _Runtime()
+
+
+def set_host(call: Callable[[HostCall, Sequence[Any]], list[Any]]) -> None:
+    """Fill the slot through which callbacks are called eagerly (done once, by the runtime)."""
+    _runtime.call = call
+
+
+def call_now(
+    caller: str, callback: FlatCallback, args: Sequence[Any], outs: Sequence[Any], ordered: bool
+) -> list[Any]:
+    """Call a callback on arrays, outside of any program."""
+    assert _runtime.call is not None
+    avals = tuple(map(aval_of, args))
+    return _runtime.call(HostCall(caller, callback, avals, tuple(outs), ordered, describe()), args)
+
+
+def target_of(context: Builder, targets: Mapping[str, str]) -> tuple[str | None, str]:
+    """What a program calls Python through, and the user's line.
+
+    Args:
+        context: the builder.
+        targets: names of what does, by platform.
+
+    Returns:
+        The name, None where the platforms of the program have none in common, and the line.
+    """
+    known = {targets.get(platform) for platform in context.platforms}
+    eqn = context.equation
+    where = describe(None if eqn is None else eqn.traceback)
+    return (known.pop() if len(known) == 1 else None), where
+
+
+class Observation(Primitive):
+    """Base of primitives without results, which tangents do not concern."""
+
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+    calls_host = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        return []
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        return []
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), []
+
+
+def call_in_program(
+    context: Builder,
+    values: Sequence[Any],
+    caller: str,
+    callback: FlatCallback,
+    effect: HostEffect | None,
+) -> list[Any]:
+    """The operation that calls a callback when the program runs.
+
+    Args:
+        context: the builder.
+        values: the operands.
+        caller: the function of the API.
+        callback: the user's function.
+        effect: the side effect, None for a pure function.
+
+    Raises:
+        NotImplementedError: the platform cannot call Python.
+    """
+    target, where = target_of(context, _TARGETS)
+    if target is None:
+        raise NotImplementedError(
+            f"{caller}: programs for {' and '.join(context.platforms)} cannot call Python "
+            f"(used at {where}); a backend or an extension can give {caller!r} a lowering"
+        )
+    ordered = effect is not None and effect.ordered
+    avals_in, avals_out = tuple(context.avals_in), tuple(context.avals_out)
+    index = context.host_callback(HostCall(caller, callback, avals_in, avals_out, ordered, where))
+    operands, outs = list(values), list(avals_out)
+    if ordered:
+        operands.insert(0, context.token(effect))
+        outs.insert(0, abstract_token)
+    types = [context.types[aval] for aval in outs]
+    results = context.custom_call(
+        target,
+        operands,
+        outs,
+        {"index": np.uint64(index)},
+        has_side_effect=effect is not None,
+        result_layouts=[tuple(range(getattr(t, "rank", 0)))[::-1] for t in types],
+    )
+    if ordered:
+        context.set_token(effect, results.pop(0))
+    return results
+
+
+@caches.lru_cache(maxsize=256)
+def _element(
+    primitive: Primitive, params: tuple[tuple[str, Any], ...], avals: tuple[Any, ...]
+) -> ClosedJaxpr:
+    """The jaxpr of one call, the same object for the same call: it is part of a key."""
+    given = dict(params)
+    return stage(
+        lambda *args: primitive.bind(*args, **given), avals, DebugInfo("vmap", primitive.name)
+    )
+
+
+def for_each(
+    primitive: Primitive,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    params: dict[str, Any],
+    unrolled: bool = False,
+) -> tuple[list[Any], list[int | None]]:
+    """A batching rule: a loop that applies the primitive to one element after another.
+
+    Args:
+        primitive: the primitive.
+        args: its operands.
+        dims: their batch dimensions.
+        params: its parameters.
+        unrolled: whether the program repeats the call instead of the loop.
+    """
+    size = batch_size(args, dims)
+    fixed = [x for x, d in zip(args, dims, strict=True) if d is None]
+    mapped = [to_front(x, d, size) for x, d in zip(args, dims, strict=True) if d is not None]
+    avals = [
+        aval_of(x) if d is None else unbatched_aval(aval_of(x), d)
+        for x, d in zip(args, dims, strict=True)
+    ]
+    order = [i for i, d in enumerate(dims) if d is None] + [
+        i for i, d in enumerate(dims) if d is not None
+    ]
+    body = _reordered(_element(primitive, tuple(params.items()), tuple(avals)), tuple(order))
+    outs: list[Any] = scan_p.bind(
+        *fixed,
+        *mapped,
+        jaxpr=body,
+        length=size,
+        reverse=False,
+        num_consts=len(fixed),
+        num_carry=0,
+        unroll=max(size, 1) if unrolled else 1,
+        linear=(False,) * len(args),
+        _split_transpose=False,
+    )
+    return outs, [0] * len(outs)
+
+
+@caches.lru_cache(maxsize=256)
+def _reordered(closed: ClosedJaxpr, order: tuple[int, ...]) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    return closed.replace(jaxpr=jaxpr.replace(invars=[jaxpr.invars[i] for i in order]))
+
+
+def batched_results(avals: Sequence[Any], size: int) -> tuple[Any, ...]:
+    """Avals of results with a leading batch dimension."""
+    return tuple([batched_aval(aval, size, 0) for aval in avals])

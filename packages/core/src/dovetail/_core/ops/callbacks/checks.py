@@ -1,0 +1,131 @@
+"""`debug.check`: checks that raise by themselves, also in compiled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import config, pytree
+from dovetail._core.ir.effects import debug_effect
+from dovetail._core.ir.jaxpr import Effects
+from dovetail._core.ops.callbacks.calls import FlatCallback, call_in_program
+from dovetail._core.ops.checks.checking import error_of_user
+from dovetail._core.ops.checks.error import Check, CheckEffect
+from dovetail._core.ops.checks.failures import FailedCheckError
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class _Raise:
+    """What the host calls where a check fails."""
+
+    __slots__ = ("tree",)
+    __name__ = "the check"
+
+    def __init__(self, tree: Any) -> None:
+        self.tree = tree
+
+    def __call__(self, *leaves: Any) -> None:
+        self.tree.unflatten(map(np.asarray, leaves)).throw()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Raise) and self.tree == other.tree
+
+    def __hash__(self) -> int:
+        return hash(self.tree)
+
+
+class DebugCheck(Check):
+    """Raises an error, if it is one, from programs too."""
+
+    name = "debug_check"
+
+    def lower(self, context: Builder, *values: Any, err_tree: Any, debug: bool) -> list[Any]:
+        pred = context.avals_in[0]
+        index = context.convert(values[0], pred, pred.update(dtype=np.dtype(np.int32)))
+        structure = pytree.structure(((0,) * len(values), {}))
+        callback = FlatCallback(_Raise(err_tree), structure)
+
+        def fail() -> list[Any]:
+            call_in_program(context, values, "debug.check", callback, debug_effect)
+            return []
+
+        context.case(index, [list, fail], [])
+        return []
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        return frozenset({CheckEffect(debug=True), debug_effect})
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        if FailedCheckError in checks.categories:
+            return super().check(checks, *args, **params)
+        return self.bind(*args, **params)
+
+
+debug_check_p: Final = DebugCheck()
+
+
+def check(
+    cond: Any, message: str, /, *args: Any, error: type[Exception] = ValueError, **values: Any
+) -> None:
+    """Raise an exception unless a condition holds, also from compiled programs.
+
+    It can stand anywhere: in functions under `jit`, `vmap` (the first element that fails is
+    reported), `grad` and `jvp`, and in the bodies of branches and loops, whose checks speak only of
+    the elements whose turn it is. Nothing has to be wrapped; under
+    `dovetail.experimental.checkify` the failure becomes part of the result, as that of any check.
+    Called eagerly it raises at once. A compiled program that fails raises at the latest where its
+    results are first needed, or at `dovetail.effects_barrier`; they are lost.
+
+    With the option ``debug_checks`` off it does nothing, and compiles to nothing. While it is on, a
+    program with a check is called through Python, which takes some microseconds more.
+
+    Args:
+        cond: a scalar bool: what must hold.
+        message: the message, a format string: ``{}`` and ``{name}`` stand for the values that
+            follow. A format specification such as ``{x:.3f}`` is for each element of an array.
+        *args: arrays, numbers and trees of them.
+        error: the type of the exception. It is called with the message.
+        **values: the same as `args`, by name.
+
+    Raises:
+        TypeError: `cond` is no scalar bool, `error` no type of exceptions, or a value is no array
+            of numbers.
+        ValueError: the message is no format string, or has a field without a value.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.jit
+        ... def root(x):
+        ...     dt.debug.check(x >= 0, "no root of {x}", x=x, error=ArithmeticError)
+        ...     return jnp.sqrt(x)
+        >>> float(root(4.0))
+        2.0
+        >>> try:
+        ...     root(-4.0).block_until_ready()
+        ... except ArithmeticError as error:
+        ...     print(str(error)[:15])
+        no root of -4.0
+    """
+    if not config.debug_checks.value:
+        return
+    if not (isinstance(error, type) and issubclass(error, Exception)):
+        raise TypeError(f"debug.check: error must be a type of exceptions, got {error!r:.80}")
+    require(cond, message, args, values, error)
+
+
+def require(
+    cond: Any,
+    message: str,
+    args: Sequence[Any],
+    values: Mapping[str, Any],
+    error: type[Exception],
+) -> None:
+    """`check`, whatever the option ``debug_checks`` says."""
+    found = error_of_user("debug.check", cond, message, args, values, error)
+    leaves, tree = pytree.flatten(found)
+    debug_check_p.bind(*leaves, err_tree=tree, debug=False)

@@ -1,0 +1,424 @@
+"""`debug.callback` and `debug.print`: a look at values while a program runs."""
+
+from __future__ import annotations
+
+import logging
+import string
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import pytree, source
+from dovetail._core.basis.operands import operand
+from dovetail._core.ir.avals import is_array_like
+from dovetail._core.ir.effects import HostEffect, debug_effect, ordered_debug_effect
+from dovetail._core.ir.jaxpr import Effects
+from dovetail._core.ops.callbacks.calls import (
+    FlatCallback,
+    Observation,
+    call_in_program,
+    call_now,
+    for_each,
+)
+from dovetail._core.transform.flattening import check_callable
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+logger: Final = logging.getLogger("dovetail.debug")
+
+
+class _Debugging(Observation):
+    """What the primitives of debugging share: Python is called when the program runs."""
+
+    def caller(self, params: Mapping[str, Any]) -> str:
+        """The function of the API."""
+        raise NotImplementedError
+
+    def callback(self, params: Mapping[str, Any]) -> FlatCallback:
+        """What is called on the host."""
+        raise NotImplementedError
+
+    def effect(self, params: Mapping[str, Any]) -> HostEffect:
+        """The side effect."""
+        raise NotImplementedError
+
+    def evaluate(self, *args: Any, **params: Any) -> Any:
+        """A plain call: outside of programs there is nothing to compile."""
+        ordered = self.effect(params).ordered
+        return call_now(self.caller(params), self.callback(params), args, (), ordered)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return for_each(self, args, dims, params)
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        return call_in_program(
+            context, values, self.caller(params), self.callback(params), self.effect(params)
+        )
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        return frozenset({self.effect(params)})
+
+
+class DebugCallback(_Debugging):
+    """A call of a Python function whose result is not used."""
+
+    name = "debug_callback"
+
+    def caller(self, params: Mapping[str, Any]) -> str:
+        return "debug.callback"
+
+    def callback(self, params: Mapping[str, Any]) -> FlatCallback:
+        found: FlatCallback = params["callback"]
+        return found
+
+    def effect(self, params: Mapping[str, Any]) -> HostEffect:
+        found: HostEffect = params["effect"]
+        return found
+
+
+class DebugPrint(_Debugging):
+    """A line of text with values in it."""
+
+    name = "debug_print"
+
+    def caller(self, params: Mapping[str, Any]) -> str:
+        return "debug.print"
+
+    def callback(self, params: Mapping[str, Any]) -> FlatCallback:
+        fmt, record = params["fmt"], params["logging_record"]
+        options = dict(params["np_printoptions"])
+        static = params["static_args"]
+        tree = params["in_tree"]
+        count = tree.num_leaves - len(static)
+
+        def show(*dynamic: Any) -> None:
+            leaves = list(dynamic)
+            for number, value in static:
+                leaves.insert(number, value)
+            args, kwargs = pytree.unflatten(tree, leaves)
+            with np.printoptions(**options):
+                text = fmt.format(*args, **kwargs)
+            if record is None:
+                sys.stdout.write(f"{text}\n")
+            else:
+                logger.handle(logging.makeLogRecord({**record.__dict__, "msg": text}))
+
+        return FlatCallback(show, pytree.structure(((0,) * count, {})), text=fmt)
+
+    def effect(self, params: Mapping[str, Any]) -> HostEffect:
+        return ordered_debug_effect if params["ordered"] else debug_effect
+
+
+debug_callback_p: Final = DebugCallback()
+debug_print_p: Final = DebugPrint()
+
+
+# Functions for users.
+
+
+def _dynamic(
+    args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
+) -> tuple[list[Any], tuple[tuple[int, Any], ...], Any]:
+    """The arrays among the leaves of arguments, the others with their numbers, the structure."""
+    leaves, tree = pytree.flatten((args, kwargs))
+    arrays = [is_array_like(x) for x in leaves]
+    return (
+        [operand(x, caller) for x, is_array in zip(leaves, arrays, strict=True) if is_array],
+        tuple([(i, x) for i, x in enumerate(leaves) if not arrays[i]]),
+        tree,
+    )
+
+
+def callback(
+    callback: Callable[..., None] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Call a Python function with values of a running program, to look at them.
+
+    It is called once for each time that the program comes here; under `vmap` once for each element;
+    under `grad` and `jvp` with the values of the function itself. In a `dovetail.lax.cond` whose
+    predicate is mapped, all branches run, and so do the calls in them.
+
+    Args:
+        callback: the function; its result is not used. Without it a function is returned that takes
+            it and its arguments.
+        *args: its arguments, trees. Leaves that are no arrays, such as strings, are passed as they
+            are.
+        ordered: whether ordered calls happen in the order of the program, one after another, in one
+            program and from one program to the next.
+        partitioned: whether each device is to show its part of the values. Programs run on one
+            device, so that it makes no difference.
+        **kwargs: keyword arguments, as `args`.
+
+    Raises:
+        TypeError: `callback` is no function.
+
+    What the function raises is raised where the program's results are first needed, or by
+    `dovetail.effects_barrier`.
+
+    Example:
+        >>> import dovetail as dt
+        >>> seen = []
+        >>> @dt.jit
+        ... def double(x):
+        ...     dt.debug.callback(lambda x: seen.append(float(x)), x)
+        ...     return 2 * x
+        >>> float(double(1.5)), dt.effects_barrier(), seen
+        (3.0, None, [1.5])
+    """
+    if callback is None:
+        if args or kwargs:
+            raise TypeError(
+                "debug.callback takes a function before its arguments; it got "
+                f"{', '.join(sorted(kwargs))} and none"
+            )
+        return _later(_callback, ordered, partitioned)
+    _callback(callback, args, kwargs, ordered, partitioned)
+    return None
+
+
+def _later(function: Callable[..., None], *options: Any) -> Callable[..., None]:
+    def with_arguments(first: Any, *args: Any, **kwargs: Any) -> None:
+        function(first, args, kwargs, *options)
+
+    return with_arguments
+
+
+def _callback(
+    function: Callable[..., None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    ordered: bool,
+    partitioned: bool,
+) -> None:
+    check_callable(function, "debug.callback")
+    dynamic, static, tree = _dynamic(args, kwargs, "debug.callback")
+    if static:
+        function, tree = (
+            _with_static(function, static, tree),
+            pytree.structure(((0,) * len(dynamic), {})),
+        )
+    debug_callback_p.bind(
+        *dynamic,
+        callback=FlatCallback(function, tree),
+        effect=ordered_debug_effect if ordered else debug_effect,
+        partitioned=bool(partitioned),
+    )
+
+
+def _with_static(
+    function: Callable[..., None], static: tuple[tuple[int, Any], ...], tree: Any
+) -> Callable[..., None]:
+    def call(*dynamic: Any) -> None:
+        leaves = list(dynamic)
+        for number, value in static:
+            leaves.insert(number, value)
+        args, kwargs = pytree.unflatten(tree, leaves)
+        function(*args, **kwargs)
+
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    call.__name__ = getattr(function, "__name__", type(function).__name__)
+    return call
+
+
+class _FormatCheck(string.Formatter):
+    """Finds out whether a text and its arguments fit, without formatting anything."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        # What follows the name, such as .shape or [0], is looked up when the values are there.
+        first: Any = field_name
+        for mark in ".[":
+            first = first.partition(mark)[0]
+        if first.isdigit():
+            first = int(first)
+        return self.get_value(first, args, kwargs), first
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return value
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return ""
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused: list[Any] = [arg for i, arg in enumerate(args) if i not in used_args]
+        if unused:
+            raise ValueError(
+                f"Unused positional arguments to `debug.print`: {unused!r:.200}; the text has no "
+                "{} for them"
+            )
+        names = [name for name in kwargs if name not in used_args]
+        if names:
+            raise ValueError(
+                f"Unused keyword arguments to `debug.print`: {names}. Is the text an f-string? "
+                "Pass a plain string: the values are put in when the program runs"
+            )
+
+
+def _check_format(fmt: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    try:
+        _FormatCheck().vformat(fmt, args, kwargs)
+    except IndexError:
+        raise IndexError(
+            f"debug.print: the text {fmt!r} has a place for more than the {len(args)} positional "
+            "arguments"
+        ) from None
+    except KeyError as error:
+        raise KeyError(
+            f"debug.print: the text {fmt!r} names {error}, which is not among the keyword "
+            f"arguments {sorted(kwargs)}"
+        ) from None
+
+
+def print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Print values of a running program.
+
+    Unlike Python's `print`, which prints once, while the program is made, this prints whenever the
+    program comes here: under `vmap` a line for each element, in loops a line for each turn, under
+    `grad` and `jvp` the values of the function itself. In a `dovetail.lax.cond` whose predicate is
+    mapped, all branches run, and so does the printing in them. Compiled programs may print later
+    than they are called: `dovetail.effects_barrier` waits for it.
+
+    Args:
+        fmt: text as `str.format` takes it, such as ``"x is {} and y {y:.3f}"``; no f-string, which
+            would hold tracers instead of values. Without it a function is returned that takes the
+            text and its arguments.
+        *args: for the places in the text, trees of arrays and of anything else.
+        ordered: whether ordered printing happens in the order of the program, in one program and
+            from one program to the next. Without it the lines can come in another order.
+        partitioned: whether each device is to show its part of the values. Programs run on one
+            device, so that it makes no difference.
+        skip_format_check: whether it is not checked that text and arguments fit. The text is still
+            formatted.
+        **kwargs: for the named places in the text.
+
+    Raises:
+        TypeError: the text is no string.
+        ValueError: an argument has no place in the text.
+        IndexError: a place has no argument.
+        KeyError: a named place has no argument.
+
+    Example:
+        >>> import dovetail as dt
+        >>> @dt.jit
+        ... def double(x):
+        ...     y = 2 * x
+        ...     dt.debug.print("x = {}, y = {y:.2f}", x, y=y)
+        ...     return y
+        >>> double(1.5).block_until_ready()
+        x = 1.5, y = 3.00
+        Array(3., dtype=float32, weak_type=True)
+    """
+    if fmt is None:
+        if args or kwargs:
+            raise TypeError(
+                "debug.print takes a text before its arguments; it got "
+                f"{', '.join(sorted(kwargs))} and none"
+            )
+        return _later(_print, ordered, partitioned, skip_format_check, _use_logging)
+    _print(fmt, args, kwargs, ordered, partitioned, skip_format_check, _use_logging)
+    return None
+
+
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = True,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Log values of a running program, as `dovetail.debug.print` prints them.
+
+    The messages go to the logger ``dovetail.debug``, at the level INFO, and carry the line that
+    this function is called at.
+
+    Args:
+        fmt: text as `str.format` takes it.
+        *args: for the places in the text.
+        ordered: whether it happens in the order of the program.
+        partitioned: as for `dovetail.debug.print`.
+        skip_format_check: whether it is not checked that text and arguments fit.
+        **kwargs: for the named places in the text.
+
+    Raises:
+        TypeError: the text is no string.
+        ValueError: an argument has no place in the text.
+
+    Example:
+        >>> import dovetail as dt
+        >>> dt.debug.log("loss {}", 0.5)
+    """
+    return print(
+        fmt,
+        *args,
+        ordered=ordered,
+        partitioned=partitioned,
+        skip_format_check=skip_format_check,
+        _use_logging=_use_logging,
+        **kwargs,
+    )
+
+
+def _print(
+    fmt: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    ordered: bool,
+    partitioned: bool,
+    skip_format_check: bool,
+    use_logging: bool,
+) -> None:
+    if not isinstance(fmt, str):
+        raise TypeError(
+            f"debug.print takes a string as its first argument, got {type(fmt).__name__}; "
+            'to print a value write debug.print("{}", value)'
+        )
+    fields = _parsed(fmt)
+    if not skip_format_check:
+        _check_format(fmt, args, kwargs)
+    dynamic, static, tree = _dynamic(args, kwargs, "debug.print")
+    debug_print_p.bind(
+        *dynamic,
+        fmt=fmt,
+        has_placeholders=any(name is not None for _, name, _, _ in fields),
+        in_tree=tree,
+        logging_record=_record() if use_logging else None,
+        np_printoptions=tuple(np.get_printoptions().items()),
+        ordered=bool(ordered),
+        partitioned=bool(partitioned),
+        static_args=static,
+    )
+
+
+def _parsed(fmt: str) -> list[Any]:
+    try:
+        return list(string.Formatter().parse(fmt))
+    except ValueError as error:
+        raise ValueError(
+            f"debug.print: the text {fmt!r} is not one for str.format: {error}"
+        ) from None
+
+
+def _record() -> logging.LogRecord:
+    frame = source.user_frame()
+    place = ("", 0, None) if frame is None else (frame.file, frame.line, frame.function)
+    return logging.LogRecord(
+        logger.name, logging.INFO, place[0], place[1], "", None, None, place[2]
+    )

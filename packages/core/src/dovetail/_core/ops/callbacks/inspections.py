@@ -1,0 +1,87 @@
+"""`debug.inspect_array_sharding`: a look at where values are, while a program is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail._core.base import pytree
+from dovetail._core.basis.operands import operand
+from dovetail._core.ir.jaxpr import Effects
+from dovetail._core.ops.callbacks.calls import Observation
+from dovetail._core.ops.naming import as_array
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+@dataclass(frozen=True, slots=True)
+class InspectionEffect:
+    """What keeps an inspection in its program until that is compiled."""
+
+    def __str__(self) -> str:
+        return "Inspection"
+
+
+class InspectSharding(Observation):
+    """Tells a function of the host where an array is."""
+
+    name = "inspect_sharding"
+
+    def evaluate(self, x: Any, *, callback: Callable[[Any], object]) -> Any:
+        """A plain call with the sharding of the array."""
+        callback(as_array(x).sharding)
+        return []
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), []
+
+    def lower(self, context: Builder, x: Any, *, callback: Callable[[Any], object]) -> Any:
+        context.inspections.append(callback)
+        return []
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        return frozenset({InspectionEffect()})
+
+
+inspect_sharding_p: Final = InspectSharding()
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Any], object]) -> None:
+    """Call a function with the sharding of an array, as soon as it is known.
+
+    For arrays that is now. In functions that are compiled it is when the program is compiled for
+    its devices: once for each compilation, and not when the program runs. Under `vmap` it is the
+    sharding of the whole batch, under `grad` and `jvp` that of the value of the function itself.
+
+    Args:
+        value: an array, or a tree of arrays. The function is called once for each.
+        callback: takes a `dovetail.sharding.Sharding`. What it raises is raised by the call that
+            compiles the program.
+
+    Raises:
+        TypeError: `callback` is no function, or a leaf is no array.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.jit
+        ... def double(x):
+        ...     y = 2 * x
+        ...     dt.debug.inspect_array_sharding(y, callback=lambda s: print(s.num_devices))
+        ...     return y
+        >>> double(jnp.arange(3.0)), double(jnp.ones(3))
+        1
+        (Array([0., 2., 4.], dtype=float32), Array([2., 2., 2.], dtype=float32))
+    """
+    if not callable(callback):
+        raise TypeError(
+            "debug.inspect_array_sharding takes a function of a sharding as callback, such as "
+            f"print; got {callback!r:.80}"
+        )
+    for path, leaf in pytree.flatten_with_path(value)[0]:
+        array = operand(leaf, "debug.inspect_array_sharding", f"value{pytree.keystr(path)}")
+        inspect_sharding_p.bind(array, callback=callback)

@@ -1,0 +1,441 @@
+"""Running a program with checks: whether one failed becomes a value of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.base import pytree
+from dovetail._core.base.source import describe
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import literal, literal_like, operand
+from dovetail._core.basis.structural import batch_size, reshape
+from dovetail._core.ir.avals import aval_of, make_aval, outer_aval
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Literal
+from dovetail._core.ops.arithmetic import abs_p, rem_p
+from dovetail._core.ops.bitwise import not_p, or_p
+from dovetail._core.ops.checks.error import (
+    CheckEffect,
+    Error,
+    init_error,
+    merged,
+    raise_again,
+    settled,
+    single,
+    within,
+)
+from dovetail._core.ops.checks.failures import (
+    DivisionByZeroError,
+    FailedCheckError,
+    Failure,
+    InfError,
+    JaxException,
+    NaNError,
+    OOBError,
+    check_fields,
+)
+from dovetail._core.ops.comparison import eq_p, gt_p, lt_p, ne_p
+from dovetail._core.ops.dynamic_slicing import dynamic_index_in_dim
+from dovetail._core.ops.extrema import min_p
+from dovetail._core.ops.reduction import argmax, reduce_or
+from dovetail._core.trace.live import LiveCall
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import Replay
+from dovetail._core.trace.state import Trace, evaluation_trace, set_trace, state
+from dovetail._core.transform.batch import batch_flat
+from dovetail._core.transform.derived import derived_info, remembered, with_order
+from dovetail._core.transform.stage import stage
+
+Categories = frozenset[type[JaxException]]
+
+_INT32: Final = np.dtype(np.int32)
+_INT64: Final = np.dtype(np.int64)
+#: What is looked for in results.
+_SPECIAL: Final[Categories] = frozenset({NaNError, InfError})
+#: Primitives that make no nan of numbers: they move, choose or compare what they are given, or run
+#: jaxprs whose operations are checked.
+_NO_NEW_NAN: Final = frozenset(
+    [
+        "abs",
+        "bitcast_convert_type",
+        "broadcast_in_dim",
+        "ceil",
+        "check",
+        "clamp",
+        "complex",
+        "composite",
+        "concatenate",
+        "cond",
+        "conj",
+        "convert_element_type",
+        "copy",
+        "cummax",
+        "cummin",
+        "custom_jvp_call",
+        "custom_lin",
+        "custom_linear_solve",
+        "custom_root",
+        "custom_vjp_call",
+        "custom_vmap_call",
+        "dce_sink",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "floor",
+        "gather",
+        "imag",
+        "jit",
+        "linear_call",
+        "max",
+        "min",
+        "neg",
+        "optimization_barrier",
+        "pad",
+        "real",
+        "reduce_max",
+        "reduce_min",
+        "reduce_precision",
+        "reduce_window_max",
+        "reduce_window_min",
+        "remat2",
+        "remat_opt",
+        "reshape",
+        "rev",
+        "round",
+        "scan",
+        "scatter",
+        "select_and_gather_add",
+        "select_n",
+        "sign",
+        "slice",
+        "sort",
+        "split",
+        "squeeze",
+        "stack",
+        "stop_gradient",
+        "tile",
+        "top_k",
+        "transpose",
+        "unstack",
+        "while",
+    ]
+)
+
+
+class CheckTrace(Trace):
+    """Computes everything in the parent, and what the checks found beside it.
+
+    Its values are the parent's: it has no tracers of its own.
+
+    Attributes:
+        categories: what is looked for.
+        error: what the checks of the operations so far found.
+    """
+
+    __slots__ = ("categories", "error")
+    scope_name = "checkify"
+
+    def __init__(self, parent: Trace, categories: Categories) -> None:
+        super().__init__(parent)
+        self.categories = categories
+        self.error: Error = init_error
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        previous = state.trace
+        assert self.parent is not None
+        set_trace(self.parent)
+        try:
+            return self.apply(primitive, args, params)
+        finally:
+            set_trace(previous)
+
+    def apply(self, primitive: Primitive, args: Sequence[Any], params: Any) -> Any:
+        """`process`, in the trace in which this one computes."""
+        if primitive.checks:
+            out = primitive.check(self, *args, **params)
+        else:
+            out = primitive.bind(*args, **params)
+        if self.categories & _SPECIAL and primitive.name not in _NO_NEW_NAN:
+            for result in out if primitive.multiple_results else [out]:
+                self._no_special(primitive, result)
+        return out
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        # The rules of the function are for who differentiates or batches around this trace.
+        return call.evaluate(args) if self.parent is evaluation_trace else call.record(args)
+
+    def evaluate(
+        self, closed: ClosedJaxpr, args: Sequence[Any], has_lines: bool = True
+    ) -> list[Any]:
+        """Apply the equations of a jaxpr, in the trace in which this one computes.
+
+        Args:
+            closed: the jaxpr.
+            args: its arguments.
+            has_lines: whether what is found is told of the lines at which the equations were
+                traced; otherwise of the present line.
+        """
+        jaxpr = closed.jaxpr
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        values.update(zip(jaxpr.invars, args, strict=True))
+
+        def read(atom: Any) -> Any:
+            return atom if type(atom) is Literal else values[atom]
+
+        with Replay() as replay:
+            for eqn in jaxpr.eqns:
+                if has_lines:
+                    replay.at(eqn)
+                out = self.apply(eqn.primitive, [read(v) for v in eqn.invars], eqn.params)
+                outs = out if eqn.primitive.multiple_results else [out]
+                values.update(zip(eqn.outvars, outs, strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    def checked(self, closed: ClosedJaxpr, tree: Any = None) -> tuple[ClosedJaxpr, Any]:
+        """A jaxpr with the leaves of an error as leading results, and the error's structure.
+
+        Args:
+            closed: the jaxpr.
+            tree: the structure that the error is to have; as small as possible by default. A jaxpr
+                without checks in which nothing can fail is returned itself.
+        """
+        found: tuple[ClosedJaxpr, Any] = checked_of(closed, self.categories, tree)
+        return found
+
+    def found(self, tree: Any, leaves: Sequence[Any]) -> None:
+        """Take over the error that a checked jaxpr returned."""
+        self.error = merged(self.error, tree.unflatten(leaves))
+
+    def with_leaves(
+        self, tree: Any, function: Callable[..., Any], *args: Any
+    ) -> tuple[list[Any], Any]:
+        """The leaves of what the checks of a call find, and its result.
+
+        Failures for which the error has no room, since only a rule can fail so, are let go.
+
+        Args:
+            tree: the structure of the error.
+            function: what is called, in the trace that is current then.
+            *args: its arguments.
+        """
+        error, out = run_checked(function, self.categories, args, {})
+        return settled(within(error, tree), tree), out
+
+    def raised(self, error: Error) -> None:
+        """Take over an error that the user's code raises, if that is looked for."""
+        of_error = {failure.category for failure in error._metadata.values()}
+        if FailedCheckError in self.categories or of_error & self.categories:
+            self.error = merged(self.error, error)
+
+    def nonzero(self, divisor: Any) -> None:
+        """Look for zeros in a divisor."""
+        if DivisionByZeroError not in self.categories:
+            return
+        if type(divisor) is not Literal or not divisor.val:
+            is_zero = eq_p.bind(divisor, literal_like(0, divisor))
+            self._report(_any(is_zero), DivisionByZeroError, "division by zero")
+
+    def in_bounds(
+        self, shape: Sequence[int], indices: Any, axes: Sequence[int], windows: Sequence[int]
+    ) -> None:
+        """Look for indices that are out of bounds.
+
+        Args:
+            shape: of the array.
+            indices: vectors of indices, along the last dimension.
+            axes: for each component of a vector the dimension of the array that it is for.
+            windows: for each component how many elements are used from there.
+        """
+        if OOBError not in self.categories:
+            return
+        aval = aval_of(indices)
+        if not aval.size:
+            return
+        limits = [shape[axis] - window for axis, window in zip(axes, windows, strict=True)]
+        indices = _signed(indices)
+        dtype = aval_of(indices).dtype
+        limit: Any = literal(limits[0], dtype)
+        if len(set(limits)) > 1:
+            limit = np.asarray(limits, dtype).reshape([1] * (aval.ndim - 1) + [-1])
+        outside = or_p.bind(
+            lt_p.bind(indices, literal(0, dtype)),
+            gt_p.bind(indices, limit),
+        )
+        outside, indices = reshape(outside, (aval.size,)), reshape(indices, (aval.size,))
+        first = argmax(outside, 0, _INT32)
+        self._report(
+            reduce_or(outside, (0,)),
+            OOBError,
+            "out-of-bounds indexing",
+            (
+                dynamic_index_in_dim(indices, first, 0, keepdims=False),
+                rem_p.bind(first, literal(len(limits), _INT32)),
+            ),
+            (tuple(shape), tuple(axes), tuple(windows)),
+        )
+
+    def _no_special(self, primitive: Primitive, result: Any) -> None:
+        if dtype_kind(outer_aval(aval_of(result)).dtype) not in ("f", "c"):
+            return
+        name = primitive.name
+        if NaNError in self.categories:
+            found = _any(ne_p.bind(result, result))
+            self._report(found, NaNError, f"nan generated by primitive: {name}", (), name)
+        if InfError in self.categories:
+            size = abs_p.bind(result)
+            found = _any(eq_p.bind(size, literal_like(np.inf, size)))
+            self._report(found, InfError, f"inf generated by primitive: {name}", (), name)
+
+    def _report(
+        self,
+        failed: Any,
+        category: type[JaxException],
+        message: str,
+        values: Sequence[Any] = (),
+        details: Any = None,
+    ) -> None:
+        place = describe(state.place)
+        failure = Failure(category, message, place, None, strong_avals(values), details)
+        self.error = merged(self.error, single(failed, failure, values))
+
+    def describe(self, tracer: Any) -> str:
+        return "a value of a function under checkify"
+
+
+def error_of_user(
+    caller: str,
+    pred: Any,
+    message: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    raises: type[Exception] | None = None,
+) -> Error:
+    """The error that a user's check is.
+
+    Args:
+        caller: the function of the API.
+        pred: what must hold.
+        message: a format string.
+        args: values for it.
+        kwargs: values for it, by name.
+        raises: the type of what it raises, if that is its own.
+
+    Raises:
+        TypeError: `pred` is no scalar bool, `message` no string, or a value no array of numbers.
+        ValueError: the message is no format string, or has a field without a value.
+    """
+    pred = operand(pred, caller, "pred")
+    aval = aval_of(pred)
+    if aval.shape or aval.dtype != np.bool_:
+        raise TypeError(
+            f"{caller}: the condition must be a scalar bool, got {aval.short_name()}; write a "
+            "comparison, and combine the elements of an array with .all() or .any()"
+        )
+    check_fields(caller, message, args, kwargs)
+    pairs, tree = pytree.flatten_with_path((tuple(args), dict(kwargs)))
+    names = [f"the value{pytree.keystr(path[1:])}" for path, _ in pairs]
+    values = [operand(v, caller, name) for (_, v), name in zip(pairs, names, strict=True)]
+    for name, value in zip(names, values, strict=True):
+        if not dtype_kind(aval_of(value).dtype):
+            raise TypeError(
+                f"{caller}: values for the message must be arrays of numbers, and {name} is "
+                f"{aval_of(value).short_name()}"
+            )
+    avals = strong_avals(values)
+    failure = Failure(FailedCheckError, message, describe(), tree, avals, None, raises)
+    return single(not_p.bind(pred), failure, values)
+
+
+def strong_avals(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Avals of values, which are not weakly typed."""
+    return tuple([make_aval(aval.shape, aval.dtype) for aval in map(aval_of, values)])
+
+
+def _any(flags: Any) -> Any:
+    rank = aval_of(flags).ndim
+    return reduce_or(flags, tuple(range(rank))) if rank else flags
+
+
+def _signed(indices: Any) -> Any:
+    """Indices in a signed dtype; unsigned ones too large for it become its largest number."""
+    dtype = aval_of(indices).dtype
+    target = _INT64 if dtype.itemsize == 8 else _INT32
+    if dtype == target:
+        return indices
+    if dtype.kind == "u" and dtype.itemsize == target.itemsize:
+        indices = min_p.bind(indices, literal(np.iinfo(target).max, dtype))
+    return convert_element_type(indices, target)
+
+
+@remembered
+def checked_of(
+    closed: ClosedJaxpr, categories: Categories, wanted: Any = None
+) -> tuple[ClosedJaxpr, Any]:
+    """`CheckTrace.checked`, with the same result for the same jaxpr."""
+    trees = []
+
+    def function(*args: Any) -> list[Any]:
+        checks = CheckTrace(state.trace, categories)
+        outs = checks.evaluate(closed, args)
+        checks.finished = True
+        tree = pytree.structure(checks.error) if wanted is None else wanted
+        trees.append(tree)
+        return [*settled(checks.error, tree), *outs]
+
+    jaxpr = stage(function, closed.in_avals, derived_info(closed, "checkify"))
+    (tree,) = trees
+    # Also without an error there may be checks that nobody looks for, and that are now gone.
+    changed = tree.num_leaves or has_checks(closed.jaxpr.effects)
+    return (jaxpr if changed else closed), tree
+
+
+def without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr in which nothing checks: for a function whose failures nobody is told of."""
+    if not has_checks(closed.jaxpr.effects):
+        return closed
+    checked, tree = checked_of(closed, frozenset({FailedCheckError}))
+    count = len(checked.out_avals)
+    return with_order(checked, range(len(checked.in_avals)), range(tree.num_leaves, count))
+
+
+def run_checked(
+    function: Callable[..., Any], categories: Categories, args: Any, kwargs: Any
+) -> tuple[Error, Any]:
+    """What the checks of a call found, and its result."""
+    checks = CheckTrace(state.trace, categories)
+    previous = state.trace
+    set_trace(checks)
+    try:
+        out = function(*args, **kwargs)
+    finally:
+        set_trace(previous)
+        checks.finished = True
+    return checks.error, out
+
+
+def has_checks(effects: Effects) -> bool:
+    """Whether operations with these effects hold checks of the user."""
+    return any(type(effect) is CheckEffect for effect in effects)
+
+
+def batch_with_checks(
+    primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Batch a branch or loop that holds checks, where its elements do different things.
+
+    Operations then run for all elements; the checks are to speak only of the elements whose turn it
+    is. So what they find becomes a result, of which each element has its own, and the first one
+    that failed is raised afterwards.
+    """
+    effects = primitive.effects(*map(aval_of, args), **params)
+    debug = all(e.debug for e in effects if type(e) is CheckEffect)
+
+    def function(*args: Any) -> Any:
+        checks = CheckTrace(state.trace, frozenset({FailedCheckError}))
+        outs = primitive.check(checks, *args, **params)
+        checks.finished = True
+        raise_again(checks.error, debug)
+        return outs
+
+    return batch_flat(function, args, dims, batch_size(args, dims))

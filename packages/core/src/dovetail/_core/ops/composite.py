@@ -1,0 +1,235 @@
+"""Operations of programs that have a name of their own and are made of others: `composite`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import config, pytree
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import batch_size
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ir.walk import dce_inside, dce_rules, eval_jaxpr
+from dovetail._core.ops.call import jit_p
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.batch import batch_flat
+from dovetail._core.transform.derived import close
+from dovetail._core.transform.flattening import location_of, name_of
+from dovetail._core.transform.jvp import jvp_flat
+from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+#: Names, and trees taken apart: the form in which attributes are compared.
+Attributes = tuple[tuple[str, tuple[Any, ...], Any], ...]
+_ATTRIBUTES: Final = (bool, int, float, str, bytes, np.generic, np.ndarray, ArrayClass)
+
+
+class _Attribute:
+    """A value that is an attribute: equal to those of its type that are written in the same way."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        if isinstance(value, (ArrayClass, np.ndarray)):
+            value = np.array(value, order="C")
+            self._key: Any = (value.dtype, value.shape, value.tobytes())
+        else:
+            self._key = (type(value), repr(value))
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Attribute) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Composite(Primitive):
+    """An operation that a backend may know by its name; others compute its decomposition.
+
+    Its derivatives, and what it is under vmap, are those of the decomposition.
+    """
+
+    name = "composite"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return jaxpr.out_avals
+
+    def reference(self, *args: Any, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
+        return jit_p.reference(*args, jaxpr=jaxpr, name=name)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        outs = self.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return outs, [Zero.of(o) for o in outs]
+        return outs, jvp_flat(_decomposition(params["jaxpr"]), primals, tangents)[1]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return batch_flat(_decomposition(params["jaxpr"]), args, dims, batch_size(args, dims))
+
+    def lower(
+        self,
+        context: Builder,
+        *values: Any,
+        jaxpr: ClosedJaxpr,
+        name: str,
+        attributes: Attributes,
+        version: int,
+    ) -> Any:
+        results = context.call_jaxpr(jaxpr, values, name)
+        if not results:
+            return []
+        # The same operands and function as a call has, under another operation.
+        call = results[0].owner
+        given = {
+            key: pytree.unflatten(tree, [leaf.value for leaf in leaves])
+            for key, leaves, tree in attributes
+        }
+        made = context.ops(
+            "composite",
+            list(call.operands),
+            context.avals_out,
+            {
+                "name": name,
+                "decomposition": call.attributes["callee"],
+                "version": context.i32(version),
+                "composite_attributes": context.dictionary(given),
+            },
+        )
+        call.erase()
+        return made
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        if checks.checked(params["jaxpr"])[0] is params["jaxpr"]:
+            return self.bind(*args, **params)
+        return checks.evaluate(params["jaxpr"], args)
+
+
+composite_p: Final = Composite()
+dce_rules[Composite.name] = dce_inside
+
+
+def _decomposition(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def _attributes(given: dict[str, Any], name: str) -> Attributes:
+    made = []
+    for key, value in sorted(given.items()):
+        leaves, tree = pytree.flatten(value)
+        for leaf in leaves:
+            if isinstance(leaf, Tracer):
+                raise TypeError(
+                    f"lax.composite: the attribute {key} of {name} is a traced value, and "
+                    "attributes are part of the program; pass it as a positional argument"
+                )
+            if not isinstance(leaf, _ATTRIBUTES):
+                raise TypeError(
+                    f"lax.composite: the attribute {key} of {name} holds a value of type "
+                    f"{type(leaf).__name__}; attributes are numbers, strings, arrays, and trees of "
+                    "them"
+                )
+        made.append((key, tuple(map(_Attribute, leaves)), tree))
+    return tuple(made)
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """A function as one operation of the program, which a backend may know by its name.
+
+    A backend that does not know the name computes the decomposition. Derivatives are those of the
+    decomposition, and so is the operation under `vmap`.
+
+    Args:
+        decomposition: a function of trees of arrays.
+        name: the name of the operation, such as ``"my_library.gelu"``.
+        version: a number that says what the operation means under this name.
+
+    Returns:
+        A function like `decomposition`. Positional arguments are operands; keyword arguments are
+        attributes: numbers, strings, arrays of the host, and trees of them, which are given to
+        `decomposition` as they are and are written into the program.
+
+    Raises:
+        TypeError: when called: an attribute is something else, or the decomposition uses traced
+            values from outside or has side effects.
+
+    Reference: https://openxla.org/stablehlo/spec#composite
+
+    Example:
+        >>> from dovetail import lax
+        >>> scaled = lax.composite(lambda x, *, factor: x * factor, "example.scaled")
+        >>> float(scaled(2.0, factor=3.0))
+        6.0
+    """
+    if not callable(decomposition):
+        raise TypeError(f"lax.composite: decomposition must be a function, got {decomposition!r}")
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"lax.composite: name must be a string that is not empty, got {name!r}")
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 2**31:
+        raise TypeError(f"lax.composite: version must be a number from 0 on, got {version!r}")
+    known: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
+
+    @wraps(decomposition)
+    def apply(*args: Any, **attributes: Any) -> Any:
+        leaves, tree = pytree.flatten(args)
+        operands = [as_operand(x, f"composite {name}", str(i)) for i, x in enumerate(leaves)]
+        avals = tuple([aval_of(x) for x in operands])
+        fixed = _attributes(attributes, name)
+        key = (tree, avals, fixed, config.trace_key())
+        found = known.get(key)
+        if found is None:
+            found = known[key] = _staged(decomposition, name, tree, avals, attributes)
+        jaxpr, constants, out_tree = found
+        outs = composite_p.bind(
+            *constants, *operands, attributes=fixed, jaxpr=jaxpr, name=name, version=version
+        )
+        return pytree.unflatten(out_tree, outs)
+
+    return apply
+
+
+def _staged(
+    function: Callable[..., Any],
+    name: str,
+    tree: Any,
+    avals: Sequence[Any],
+    attributes: dict[str, Any],
+) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """The jaxpr of a decomposition, its constants, which are its first arguments, and the tree of
+    its results."""
+    out_tree: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        out = function(*pytree.unflatten(tree, leaves), **attributes)
+        results, found = pytree.flatten(out)
+        out_tree[:] = [found]
+        return [as_operand(x, f"composite {name}", f"result {i}") for i, x in enumerate(results)]
+
+    info = DebugInfo("composite", name_of(function), location_of(function))
+    closed = stage(flat, avals, info)
+    for constant in closed.consts:
+        if isinstance(constant, Tracer):
+            raise TypeError(
+                f"lax.composite: the decomposition of {name} uses a traced value from outside, "
+                f"{constant!r}; pass it as an argument"
+            )
+    if closed.effects:
+        raise TypeError(f"lax.composite: the decomposition of {name} has side effects")
+    return *close(closed), out_tree[0]

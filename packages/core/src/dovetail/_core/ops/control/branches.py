@@ -1,0 +1,739 @@
+"""`cond` and `switch`, and their primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.base.unspecified import UNSPECIFIED
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import literal, literal_like
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import (
+    batch_size,
+    broadcast_in_dim,
+    full,
+    is_linear,
+    not_linear,
+    to_front,
+)
+from dovetail._core.hlo.platform_choice import by_platform
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.effects import input_output
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    Effects,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+    ordered_effects,
+)
+from dovetail._core.ir.walk import Reduction, Wanted, dce_rules
+from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
+from dovetail._core.ops.checks.error import union
+from dovetail._core.ops.comparison import ne
+from dovetail._core.ops.control.bodies import (
+    Body,
+    named,
+    operands_of,
+    same_type,
+    stage_body,
+)
+from dovetail._core.ops.conversion import stop_gradient_p
+from dovetail._core.ops.extrema import clamp
+from dovetail._core.ops.selection import select_n_p
+from dovetail._core.trace.mutable_references import Ref, without_references
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero, wanted_among
+from dovetail._core.transform.batch import batch_flat
+from dovetail._core.transform.derived import (
+    Flags,
+    batch_of,
+    dependence_of,
+    derived_info,
+    function_of,
+    jvp_of,
+    linearization_of,
+    opened,
+    reference_of,
+    remembered,
+    taylor_of,
+    transposition_of,
+    with_order,
+)
+from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail._core.transform.interning import interned
+from dovetail._core.transform.stage import stage
+from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+_INDEX: Final = np.dtype(np.int32)
+Branches = tuple[ClosedJaxpr, ...]
+#: For each branch the platforms that it is for, or None for all others.
+Platforms = tuple[tuple[str, ...] | None, ...] | None
+
+
+class Cond(Primitive):
+    """Runs one of several jaxprs, chosen by a number, or by the platform where it runs."""
+
+    name = "cond"
+    multiple_results = True
+    accepts_zeros = True
+    transposes_partly = True
+    has_effects = True
+
+    def abstract(self, index: Any, *avals: Any, branches: Branches, **platforms: Any) -> Any:
+        if index.shape or index.dtype != _INDEX:
+            raise TypeError(f"cond: the index must be a scalar int32, got {index}")
+        for branch in branches:
+            have = branch.in_avals
+            if len(have) != len(avals) or not all(map(same_type, avals, have)):
+                raise TypeError(f"cond: a branch takes {have}, got {list(avals)}")
+        outs = [branch.out_avals for branch in branches]
+        if any(len(o) != len(outs[0]) or not all(map(same_type, o, outs[0])) for o in outs):
+            raise TypeError(f"cond: branches return different types: {outs}")
+        return [
+            first.update(weak_type=all(a.weak_type for a in same))
+            for first, *same in zip(outs[0], *outs, strict=True)
+        ]
+
+    def reference(self, index: Any, *args: Any, branches: Branches, **platforms: Any) -> Any:
+        return reference_of(branches[int(np.clip(index, 0, len(branches) - 1))], args)
+
+    def effects(self, *avals: Any, branches: Branches, **platforms: Any) -> Effects:
+        return no_effects.union(*(branch.jaxpr.effects for branch in branches))
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        branches: Branches,
+        **platforms: Any,
+    ) -> tuple[Any, Any]:
+        index, *operands = primals
+        tangents = tangents[1:]
+        varies = tuple(type(t) is not Zero for t in tangents)
+        forced = _union(jvp_of(branch, varies)[1] for branch in branches)
+        derived = [jvp_of(branch, varies, forced)[0] for branch in branches]
+        outs = _bind(
+            index, derived, [*operands, *(t for t in tangents if type(t) is not Zero)], **platforms
+        )
+        count = len(forced)
+        results, given = outs[:count], iter(outs[count:])
+        return results, [
+            next(given) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)
+        ]
+
+    def linearize(
+        self,
+        primals: Sequence[Any],
+        nonzero: Sequence[bool],
+        *,
+        branches: Branches,
+        **platforms: Any,
+    ) -> tuple[Any, Callable[..., Any]]:
+        index, *operands = primals
+        varies = tuple(nonzero[1:])
+        forced = _union(linearization_of(branch, varies)[3] for branch in branches)
+        parts = [linearization_of(branch, varies, forced) for branch in branches]
+        count = len(forced)
+        computed = [part[0].out_avals[count:] for part in parts]
+        slots, places = shared_room(computed)
+        primal = [
+            with_room(part[0], count, tuple(slots), tuple(place))
+            for part, place in zip(parts, places, strict=True)
+        ]
+        outs = _bind(index, primal, operands, **platforms)
+        results, kept = outs[:count], outs[count:]
+        # Operands that a branch needs again are residuals of it too; none is given twice.
+        needed = sorted({f for part in parts for f in part[2] if f is not None})
+        residuals = [*(operands[i] for i in needed), *kept]
+        linear = []
+        for (_, program, forwarded, _), place in zip(parts, places, strict=True):
+            slot = iter(place)
+            numbers = [
+                needed.index(f) if f is not None else len(needed) + next(slot) for f in forwarded
+            ]
+            linear.append(_with_leading(program, tuple(numbers), tuple(map(aval_of, residuals))))
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given = [t for t, v in zip(tangents[1:], varies, strict=True) if v]
+            found = iter(_bind(index, linear, [*residuals, *given], **platforms))
+            return [next(found) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)]
+
+        return results, tangent
+
+    def transpose(
+        self, cotangent: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
+    ) -> Sequence[Any]:
+        if is_linear(index):
+            raise not_linear("a branch whose predicate depends on a tangent")
+        linear = tuple(map(is_linear, args))
+        given = tuple(type(ct) is not Zero for ct in cotangent)
+        wanted = wanted_among(args)
+        forced = _union(
+            transposition_of(branch, linear, given, None, wanted)[1] for branch in branches
+        )
+        derived = [
+            transposition_of(branch, linear, given, forced, wanted)[0] for branch in branches
+        ]
+        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
+        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
+        results = iter(_bind(index, derived, [*operands, *cts], **platforms))
+        found = iter([next(results) if v else None for v in forced])
+        return [None, *(next(found) if lin else None for lin in linear)]
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        branches: Branches,
+        **platforms: Any,
+    ) -> tuple[Any, Any]:
+        size = batch_size(args, dims)
+        (index, *operands), (of_index, *of_operands) = args, dims
+        if of_index is not None:
+            return self._batch_of_choices(index, of_index, operands, of_operands, size, branches)
+        at = tuple(of_operands)
+        forced = _union(
+            [d is not None for d in batch_of(branch, size, at)[1]] for branch in branches
+        )
+        derived = [batch_of(branch, size, at, forced)[0] for branch in branches]
+        return _bind(index, derived, operands, **platforms), [0 if b else None for b in forced]
+
+    def _batch_of_choices(
+        self,
+        index: Any,
+        of_index: int,
+        operands: Sequence[Any],
+        dims: Sequence[int | None],
+        size: int,
+        branches: Branches,
+    ) -> tuple[Any, Any]:
+        """Where elements choose differently, all branches run, and each takes what it chose."""
+        effects = self.effects(branches=branches)
+        if has_checks(effects):
+            return batch_with_checks(
+                self, [index, *operands], [of_index, *dims], {"branches": branches}
+            )
+        if ordered_effects(effects) or input_output(effects):
+            raise NotImplementedError(
+                "vmap of lax.cond or lax.switch whose predicate is mapped runs all branches, and "
+                f"they have effects that would then happen for all: {sorted(map(str, effects))}"
+            )
+        index = to_front(index, of_index, size)
+        if len(branches) > 2:
+            index = clamp(literal(0, _INDEX), index, literal(len(branches) - 1, _INDEX))
+        results = []
+        for i, branch in enumerate(branches):
+            given = _guarded(branch, ne(index, literal(i, _INDEX)), operands, dims, size)
+            outs, found = batch_flat(function_of(branch), *given, size)
+            results.append([to_front(o, d, size) for o, d in zip(outs, found, strict=True)])
+        if len(branches) == 2:
+            index = ne(index, literal(0, _INDEX))
+        outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
+        return outs, [0] * len(outs)
+
+    def lower(
+        self,
+        context: Builder,
+        index: Any,
+        *values: Any,
+        branches: Branches,
+        branches_platforms: Platforms = None,
+    ) -> Any:
+        effects = ordered_effects(self.effects(branches=branches))
+        if branches_platforms is not None:
+            # A branch may be beyond what another platform can do: it is lowered for its own alone.
+            def of_platform(platform: str) -> list[Any]:
+                number = branch_of(platform, branches_platforms)
+                if number is None:
+                    raise MissingRuleError(
+                        f"lax.platform_dependent has no branch for the platform {platform!r} "
+                        f"(it has {platform_names(branches_platforms)}) and no default"
+                    )
+                return context.inline_jaxpr(branches[number], values)
+
+            return by_platform(context, of_platform, context.avals_out, effects)
+        return context.case(
+            index,
+            [partial(context.inline_jaxpr, branch, values) for branch in branches],
+            context.avals_out,
+            effects=effects,
+        )
+
+    def taylor(
+        self,
+        operands: Sequence[Any],
+        results: Sequence[Any],
+        *,
+        branches: Branches,
+        **platforms: Any,
+    ) -> Callable[[int], Any]:
+        index, *others = operands
+
+        def truncated(order: int) -> list[list[Any]]:
+            terms = terms_of(others, order)
+            present = present_in(terms)
+            found = [taylor_of(branch, order, present)[1] for branch in branches]
+            forced = tuple(map(_union, zip(*found, strict=True)))
+            derived = [taylor_of(branch, order, present, forced)[0] for branch in branches]
+            given = [t for same in terms for t in same if type(t) is not Zero]
+            return by_order(
+                _bind(index[0], derived, [*(x[0] for x in others), *given], **platforms), forced
+            )
+
+        return up_to(truncated)
+
+    def check(
+        self, checks: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
+    ) -> Any:
+        error = union([checks.checked(branch)[1] for branch in branches])
+        outs = _bind(
+            index, [checks.checked(branch, error)[0] for branch in branches], args, **platforms
+        )
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
+    def depends(
+        self, flags: Sequence[bool], *, branches: Branches, **platforms: Any
+    ) -> Sequence[bool]:
+        of_index, *of_operands = flags
+        if of_index:
+            return [True] * len(branches[0].out_avals)
+        return _union(dependence_of(branch, tuple(of_operands)) for branch in branches)
+
+
+cond_p: Final = Cond()
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    branches: Branches = eqn.params["branches"]
+    needed = []
+    for branch in branches:
+        _, of_branch = yield Wanted(branch, tuple(used))
+        needed.append(of_branch)
+    kept = _union(needed)
+    reduced = []
+    for branch in branches:
+        closed, _ = yield Wanted(branch, tuple(used), kept)
+        reduced.append(closed)
+    if all(a is b for a, b in zip(reduced, branches, strict=True)):
+        return eqn
+    index, *operands = eqn.invars
+    effects = no_effects.union(*[branch.jaxpr.effects for branch in reduced])
+    return eqn.replace(
+        invars=[index, *(v for v, k in zip(operands, kept, strict=True) if k)],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={**eqn.params, "branches": tuple(reduced)},
+        effects=effects if eqn.effects else no_effects,
+    )
+
+
+dce_rules[Cond.name] = _without_unused
+
+
+def branch_of(platform: str, platforms: Platforms) -> int | None:
+    """The number of the branch that a platform runs, if there is one."""
+    for number, names in enumerate(platforms or ()):
+        if names is None or platform in names:
+            return number
+    return None
+
+
+def platform_names(platforms: Platforms) -> str:
+    """The platforms that branches are for."""
+    return ", ".join(name for names in platforms or () for name in names or ()) or "none"
+
+
+def _union(flags: Iterable[Sequence[bool]]) -> Flags:
+    """What holds for a result of some branch."""
+    return tuple([any(same) for same in zip(*flags, strict=True)])
+
+
+def _bind(
+    index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any], **platforms: Any
+) -> list[Any]:
+    """Choose between jaxprs; their constants become leading operands, which all of them take."""
+    parts = [opened(branch) for branch in branches]
+    captured = list({id(value): value for _, values in parts for value in values}.values())
+    if captured:
+        number = {id(value): i for i, value in enumerate(captured)}
+        avals = tuple(map(aval_of, captured))
+        closed = [
+            _with_leading(jaxpr, tuple([number[id(value)] for value in values]), avals)
+            for jaxpr, values in parts
+        ]
+    else:
+        closed = [jaxpr for jaxpr, _ in parts]
+    results: list[Any] = cond_p.bind(
+        index, *captured, *operands, branches=tuple(closed), **platforms
+    )
+    return results
+
+
+def _with_leading(
+    closed: ClosedJaxpr, numbers: tuple[int, ...], avals: tuple[Any, ...]
+) -> ClosedJaxpr:
+    """A jaxpr whose leading arguments are some of more arguments.
+
+    Args:
+        closed: the jaxpr.
+        numbers: for each of its leading arguments, which of the new ones it is.
+        avals: of the new ones.
+    """
+    place = {number: i for i, number in enumerate(numbers)}
+    leading = [place.get(i, aval) for i, aval in enumerate(avals)]
+    return with_order(closed, [*leading, *range(len(numbers), len(closed.in_avals))])
+
+
+def shared_room(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
+    """Room for the residuals of all branches, of which one runs.
+
+    Args:
+        computed: for each branch the avals of its residuals.
+
+    Returns:
+        The avals of the room, and for each branch where its residuals go.
+    """
+    slots: list[Any] = []
+    places = []
+    for avals in computed:
+        free = list(range(len(slots)))
+        place = []
+        for aval in avals:
+            at = next((i for i in free if same_type(slots[i], aval)), None)
+            if at is None:
+                at = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(at)
+            place.append(at)
+        places.append(place)
+    return slots, places
+
+
+@remembered
+def with_room(
+    closed: ClosedJaxpr, count: int, slots: tuple[Any, ...], place: tuple[int, ...]
+) -> ClosedJaxpr:
+    """A branch that returns its residuals at their places, and zeros at the others."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        kept = dict(zip(place, outs[count:], strict=True))
+        return [
+            *outs[:count],
+            *(
+                kept[i] if i in kept else full(aval.shape, 0, aval.dtype)
+                for i, aval in enumerate(slots)
+            ),
+        ]
+
+    return stage(function, closed.in_avals, derived_info(closed, "linearize"))
+
+
+def _guarded(
+    branch: ClosedJaxpr,
+    elsewhere: Any,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+) -> tuple[list[Any], list[int | None]]:
+    """Operands of a branch with no derivative for the elements that do not choose it.
+
+    Otherwise a derivative that is infinite where the branch does not apply, times the zero that
+    comes back from its result, would be NaN.
+
+    Args:
+        branch: the branch.
+        elsewhere: for each element of the batch, whether it chooses another one.
+        operands: of all branches.
+        dims: their batch dimensions.
+        size: of the batch.
+
+    Returns:
+        The operands and their batch dimensions.
+    """
+    used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    given: list[Any] = []
+    places: list[int | None] = []
+    for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
+        if var in used and dtype_kind(var.aval.dtype) in ("f", "c"):
+            x, dim = to_front(x, dim, size), 0
+            x = chosen(elsewhere, x, stop_gradient_p.bind(x))
+        given.append(x)
+        places.append(dim)
+    return given, places
+
+
+def chosen(which: Any, *cases: Any) -> Any:
+    """Of batched cases, for each element of the batch the one whose number is given."""
+    shape = shape_of(cases[0])
+    if all(case is cases[0] for case in cases):
+        return cases[0]
+    return select_n_p.bind(broadcast_in_dim(which, shape, (0,)), *cases)
+
+
+def _is_known(x: Any) -> bool:
+    return not isinstance(x, Tracer) or x.concrete() is not None
+
+
+def _value(x: Any) -> Any:
+    return x.val if type(x) is Literal else x
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = UNSPECIFIED,
+) -> Any:
+    """Call one of two functions.
+
+    Both are traced, and both are part of the compiled program, of which one runs. Where `pred` is
+    mapped by `vmap`, both run, and each element takes the result of its own.
+
+    Args:
+        pred: a scalar: true or false, or a number, which is true unless it is zero.
+        true_fun: called where it is true.
+        false_fun: called where it is not. Both return trees of arrays with the same structure,
+            shapes and dtypes; a Python number takes the dtype that the other function returns.
+        operands: arguments for both, trees of arrays.
+        operand: one argument, given by its name, instead.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        TypeError: `pred` is no scalar number, or the functions return different types.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))
+        4.0
+    """
+    if operand is not UNSPECIFIED:
+        if operands:
+            raise TypeError("lax.cond: give operands by position or as operand=, not both")
+        operands = (operand,)
+    for function, name in ((true_fun, "true_fun"), (false_fun, "false_fun")):
+        if not callable(function):
+            raise TypeError(
+                f"lax.cond takes functions as its second and third arguments; {name} is "
+                f"{function!r:.80} of type {type(function).__name__}. Write "
+                "lax.cond(pred, true_fun, false_fun, *operands)"
+            )
+    pred = as_operand(pred, "lax.cond", "pred")
+    aval = aval_of(pred)
+    if aval.shape:
+        raise TypeError(
+            f"lax.cond: pred must be a scalar, got {aval.short_name()}; combine its elements with "
+            ".all() or .any(), or choose elements with dovetail.numpy.where"
+        )
+    kind = dtype_kind(aval.dtype)
+    if kind not in ("b", "i", "u", "f"):
+        raise TypeError(f"lax.cond: pred must be true or false, got {aval.short_name()}")
+    if config.disable_jit.value and _is_known(pred):
+        return (true_fun if bool(_value(pred)) else false_fun)(*operands)
+    if kind != "b":
+        pred = ne(pred, literal_like(0, pred))
+    index = convert_element_type(pred, _INDEX)
+    functions = {"false_fun": false_fun, "true_fun": true_fun}
+    return choose("lax.cond", index, functions, operands)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = UNSPECIFIED,
+) -> Any:
+    """Call one of several functions.
+
+    All are traced, and all are part of the compiled program, of which one runs. Where `index` is
+    mapped by `vmap`, all run, and each element takes the result of its own.
+
+    Args:
+        index: a scalar integer. One that is too small or too large counts as the nearest.
+        branches: functions that return trees of arrays with the same structure, shapes and dtypes;
+            a Python number takes the dtype that the others return.
+        operands: arguments for all, trees of arrays.
+        operand: one argument, given by its name, instead.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        TypeError: `index` is no scalar integer, or the functions return different types.
+        ValueError: there is no branch.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.switch(2, [lambda n: n, lambda n: n + 1, lambda n: n * n], 5))
+        25
+    """
+    if operand is not UNSPECIFIED:
+        if operands:
+            raise TypeError("lax.switch: give operands by position or as operand=, not both")
+        operands = (operand,)
+    functions = tuple(branches)
+    for i, function in enumerate(functions):
+        check_callable(function, f"lax.switch, in branches[{i}],")
+    if not functions:
+        raise ValueError("lax.switch: branches holds no function")
+    index = as_operand(index, "lax.switch", "index")
+    aval = aval_of(index)
+    if aval.shape or dtype_kind(aval.dtype) not in ("i", "u"):
+        raise TypeError(f"lax.switch: index must be a scalar integer, got {aval.short_name()}")
+    if len(functions) == 1:
+        return functions[0](*operands)
+    low, high = (literal_like(n, index) for n in (0, len(functions) - 1))
+    if config.disable_jit.value and _is_known(index):
+        number = int(np.clip(int(_value(index)), 0, len(functions) - 1))
+        return functions[number](*operands)
+    index = convert_element_type(clamp(low, index, high), _INDEX)
+    named_branches = {f"branches[{i}]": f for i, f in enumerate(functions)}
+    return choose("lax.switch", index, named_branches, operands)
+
+
+def choose(
+    caller: str,
+    index: Any,
+    functions: Mapping[str, Callable[..., Any]],
+    operands: tuple[Any, ...],
+    **platforms: Any,
+) -> Any:
+    """Run one of several functions of the user.
+
+    Args:
+        caller: the function of the API.
+        index: the number of the function.
+        functions: by what messages call them.
+        operands: arguments for all.
+        **platforms: `branches_platforms`, where the platform chooses.
+    """
+    given = operands_of(without_references(operands), caller, "operands")
+    bodies = {
+        f"{argument} {named(function)}": stage_body(
+            caller, FlatFunction(function, given.tree), given.avals, leaf_names(function, operands)
+        )
+        for argument, function in functions.items()
+    }
+    changed = tuple(dict.fromkeys(ref for body in bodies.values() for ref in body.changed))
+    bodies = {name: _changing(body, changed) for name, body in bodies.items()}
+    closed = _alike(caller, bodies)
+    captured = list({id(v): v for body in bodies.values() for v in body.captured}.values())
+    number = {id(v): i for i, v in enumerate(captured)}
+    leading = tuple(map(aval_of, captured))
+    branches = [
+        _with_leading(c, tuple([number[id(v)] for v in body.captured]), leading) if captured else c
+        for c, body in zip(closed, bodies.values(), strict=True)
+    ]
+    first = next(iter(bodies.values()))
+    outs = _bind(index, branches, [*captured, *first.held(), *given.leaves], **platforms)
+    return pytree.unflatten(first.out_tree, first.finish(outs))
+
+
+def _changing(body: Body, refs: tuple[Ref, ...]) -> Body:
+    """A branch that takes and returns the values of all references that branches change."""
+    if body.changed == refs:
+        return body
+    jaxpr = body.closed.jaxpr
+    first = len(body.captured)
+    own = dict(
+        zip(body.changed, zip(jaxpr.invars[first:], jaxpr.outvars, strict=False), strict=False)
+    )
+    for ref in refs:
+        if ref not in own:
+            passed = Var(ref.aval.inner_aval)
+            own[ref] = (passed, passed)
+    pairs = [own[ref] for ref in refs]
+    count = len(body.changed)
+    changing = jaxpr.replace(
+        invars=[*jaxpr.invars[:first], *(v for v, _ in pairs), *jaxpr.invars[first + count :]],
+        outvars=[*(v for _, v in pairs), *jaxpr.outvars[count:]],
+        debug_info=None,
+    )
+    return body._replace(closed=interned(ClosedJaxpr(changing, [])), changed=refs)
+
+
+def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
+    """The branches, with Python numbers among their results converted to what others return.
+
+    Args:
+        caller: the function of the API.
+        bodies: the branches by their names.
+
+    Raises:
+        TypeError: they return different types.
+    """
+    first_name, first = next(iter(bodies.items()))
+    for name, body in bodies.items():
+        if body.out_tree != first.out_tree:
+            difference = pytree.structure_difference(
+                first.out_tree, body.out_tree, first_name, name
+            )
+            raise TypeError(f"{caller}: branches must return one structure:\n{difference}")
+    wrong = []
+    targets = []
+    for i, same in enumerate(zip(*(body.out_avals for body in bodies.values()), strict=True)):
+        which = next((n for n, a in enumerate(same) if not a.weak_type), 0)
+        strong = same[which]
+        targets.append(strong)
+        for (name, body), aval in zip(bodies.items(), same, strict=True):
+            if same_type(aval, strong) or (
+                aval.weak_type
+                and aval.shape == strong.shape
+                and dtypes.result_type(aval, strong) == strong.dtype
+            ):
+                continue
+            wrong.append((i, name, body, aval, list(bodies)[which], strong))
+    if wrong:
+        numbered = pytree.unflatten(first.out_tree, range(len(targets)))
+        paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
+        lines = "".join(
+            f"\n  result{paths[i]} of {name} is {aval.short_name()}"
+            f"{body.made_at(i)},\n    that of {other} is {strong.short_name()}"
+            f"{bodies[other].made_at(i)}"
+            for i, name, body, aval, other, strong in wrong
+        )
+        raise TypeError(
+            f"{caller}: branches must return the same shapes and dtypes:{lines}\nConvert the "
+            "results, for example with .astype or .reshape"
+        )
+    wanted = (*(ref.dtype for ref in first.changed), *(t.dtype for t in targets))
+    return [_converted(body.closed, wanted) for body in bodies.values()]
+
+
+def _converted(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
+    if all(a.dtype == dtype for a, dtype in zip(closed.out_avals, wanted, strict=True)):
+        return closed
+    converted: ClosedJaxpr = _with_results(closed, wanted)
+    return converted
+
+
+@remembered
+def _with_results(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
+    """A branch with the dtypes of its results converted."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args)
+        return [
+            o if aval_of(o).dtype == dtype else convert_element_type(o, dtype)
+            for o, dtype in zip(outs, wanted, strict=True)
+        ]
+
+    return stage(function, closed.in_avals, derived_info(closed, "cond"))

@@ -1,0 +1,300 @@
+"""`custom_linear_solve` and its primitive: linear systems solved by a function of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.elementwise import neg as negative
+from dovetail._core.basis.structural import batch_size, full, instantiate, is_linear, to_front
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects
+from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ops.control.bodies import Body, same_type
+from dovetail._core.ops.control.vector_functions import (
+    Vector,
+    bind_functions,
+    check_solution,
+    split_operands,
+)
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.derived import (
+    batch_of,
+    close,
+    function_of,
+    reference_of,
+    transposition_of,
+)
+from dovetail._core.transform.flattening import check_callable
+from dovetail._core.transform.jvp import jvp_flat
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+T = TypeVar("T")
+_CALLER: Final = "lax.custom_linear_solve"
+
+
+class _LinearSolveTuple(NamedTuple):
+    """Something for each function of a linear system; the name is the one that jaxprs show.
+
+    Attributes:
+        matvec: of the product with the matrix.
+        vecmat: of the product with its transpose; the jaxpr is None where it is not known.
+        solve: of the solution.
+        transpose_solve: of the solution of the transposed system; the jaxpr is None where it is
+            not known.
+    """
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def transposed(self) -> _LinearSolveTuple:
+        """The same for the transposed system."""
+        return _LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+class _System(NamedTuple):
+    """The parameters of `custom_linear_solve`.
+
+    Attributes:
+        const_lengths: how many leading operands each function has for itself.
+        jaxprs: the functions, of these operands and a vector.
+    """
+
+    const_lengths: _LinearSolveTuple
+    jaxprs: _LinearSolveTuple
+
+    def split(self, values: Sequence[Any]) -> tuple[_LinearSolveTuple, list[Any]]:
+        """The operands that each function has for itself, and the right-hand side."""
+        return split_operands(_LinearSolveTuple, self.const_lengths, values)
+
+
+def _bind(consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+    """Solve a system."""
+    return bind_functions(linear_solve_p, _LinearSolveTuple, consts, jaxprs, b)
+
+
+class CustomLinearSolve(Primitive):
+    """Solves ``matvec(x) = b`` by a jaxpr; derivatives solve the same system and the transposed."""
+
+    name = "custom_linear_solve"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        system = _System(**params)
+        consts, b = system.split(avals)
+        for what, closed, own in zip(_LinearSolveTuple._fields, system.jaxprs, consts, strict=True):
+            if closed is None:
+                continue
+            have = closed.in_avals
+            if len(have) != len(own) + len(b) or not all(map(same_type, have, [*own, *b])):
+                raise TypeError(f"{self.name}: {what} takes {have}, got {[*own, *b]}")
+        return system.jaxprs.solve.out_avals
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        system = _System(**params)
+        consts, b = system.split(args)
+        return reference_of(system.jaxprs.solve, [*consts.solve, *b])
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["jaxprs"].solve.jaxpr.effects
+        return effects
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        # From A x = b follows A dx = db - dA x, whatever way the solution was found.
+        system = _System(**params)
+        outs = self.bind(*primals, **params)
+        consts, b = system.split(primals)
+        of_consts, of_b = system.split(tangents)
+        x = outs[: len(b)]
+        changes = of_b
+        if any(type(t) is not Zero for t in of_consts.matvec):
+            _, products = jvp_flat(
+                function_of(system.jaxprs.matvec),
+                [*consts.matvec, *x],
+                [*of_consts.matvec, *map(Zero.of, x)],
+            )
+            changes = [_difference(t, p) for t, p in zip(of_b, products, strict=True)]
+        if all(type(t) is Zero for t in changes):
+            return outs, [Zero.of(o) for o in outs]
+        found = _bind(consts, system.jaxprs, list(map(_right_hand_side, changes, b)))
+        return outs, [
+            Zero.of(o) if i >= len(b) or changes[i].dtype == dtypes.float0 else found[i]
+            for i, o in enumerate(outs)
+        ]
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        system = _System(**params)
+        consts, b = system.split(args)
+        if system.jaxprs.transpose_solve is None:
+            raise TypeError(
+                f"{_CALLER} has no gradient in reverse mode unless it is told how to solve the "
+                "transposed system: pass transpose_solve, or symmetric=True where the matrix "
+                "equals its transpose"
+            )
+        right = list(map(instantiate, cotangent[: len(b)]))
+        found = _bind(consts.transposed(), system.jaxprs.transposed(), right)
+        return [
+            *(None for own in consts for _ in own),
+            *(f if is_linear(x) else None for f, x in zip(found, b, strict=False)),
+        ]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        system = _System(**params)
+        size = batch_size(args, dims)
+        consts, b = system.split(args)
+        of_consts, of_b = system.split(dims)
+        # Solutions and right-hand sides have one shape, so that the system can be solved again for
+        # derivatives; both are batched where one is.
+        flags = [d is not None for d in of_b]
+        while True:
+            at = [0 if flag else None for flag in flags]
+            derived = [
+                None if jaxpr is None else _batched(jaxpr, size, own, at, flags)
+                for jaxpr, own in zip(system.jaxprs, of_consts, strict=True)
+            ]
+            grown = [any(d[1][i] is not None for d in derived if d) for i in range(len(b))]
+            if grown == flags:
+                break
+            flags = grown
+        right = [
+            to_front(x, d, size) if flag else x for x, d, flag in zip(b, of_b, flags, strict=True)
+        ]
+        outs = _bind(consts, [d and d[0] for d in derived], right)
+        of_solve = derived[2]
+        assert of_solve is not None
+        return outs, of_solve[1]
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        system = _System(**params)
+        consts, b = system.split(values)
+        return context.inline_jaxpr(system.jaxprs.solve, [*consts.solve, *b])
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        return check_solution(self, _LinearSolveTuple, checks, args, params)
+
+
+linear_solve_p: Final = CustomLinearSolve()
+dce_rules[CustomLinearSolve.name] = dce_inside
+
+
+def _right_hand_side(tangent: Any, b: Any) -> Any:
+    """A tangent as a right-hand side: zeros for integers, which have none."""
+    if tangent.dtype == dtypes.float0:
+        return full(shape_of(b), 0, aval_of(b).dtype)
+    return instantiate(tangent)
+
+
+def _difference(first: Any, second: Any) -> Any:
+    if type(second) is Zero:
+        return first
+    second = negative(second)
+    return second if type(first) is Zero else add_tangents(first, second)
+
+
+def _batched(
+    jaxpr: ClosedJaxpr,
+    size: int,
+    of_consts: Sequence[int | None],
+    of_vector: Sequence[int | None],
+    forced: Sequence[bool],
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    more = len(jaxpr.out_avals) - len(forced)
+    found: tuple[ClosedJaxpr, list[int | None]] = batch_of(
+        jaxpr, size, (*of_consts, *of_vector), (*forced, *([False] * more))
+    )
+    return found
+
+
+def _transposed(product: Body, count: int) -> Body:
+    """The product with the transposed matrix."""
+    given = (True,) * count
+    linear = (*([False] * len(product.captured)), *given)
+    closed, captured = close(transposition_of(product.closed, linear, given, given)[0])
+    return Body(closed, [*captured, *product.captured], product.out_tree)
+
+
+def custom_linear_solve(
+    matvec: Callable[[T], T],
+    b: T,
+    solve: Callable[[Callable[[T], T], T], Any],
+    transpose_solve: Callable[[Callable[[T], T], T], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve a linear system by a function, with derivatives that do not look into that function.
+
+    The derivative of the solution solves the same system with another right-hand side, and a
+    gradient solves the transposed system, so that `solve` may be a loop whose length is not known,
+    or anything else. Derivatives are as exact as the solutions.
+
+    Args:
+        matvec: the product with the matrix: a linear function from trees of arrays like `b` to such
+            trees. What it captures from outside is differentiated, too.
+        b: the right-hand side, a tree of arrays.
+        solve: ``solve(matvec, b)`` returns the solution, a tree like `b`.
+        transpose_solve: ``transpose_solve(vecmat, b)`` returns the solution of the transposed
+            system. Gradients in reverse mode need it.
+        symmetric: whether the matrix equals its transpose; `solve` and `matvec` then serve for the
+            transposed system, too.
+        has_aux: whether `solve` and `transpose_solve` return pairs of the solution and auxiliary
+            data, which have no derivatives.
+
+    Returns:
+        The solution, or with `has_aux` what `solve` returned.
+
+    Raises:
+        TypeError: `matvec`, `solve` or `transpose_solve` does not return a tree like `b`, or a
+            gradient in reverse mode is taken without `transpose_solve`.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail import lax
+        >>> def half(a):
+        ...     return lax.custom_linear_solve(
+        ...         lambda x: a * x, 1.0, lambda matvec, b: b / a, symmetric=True
+        ...     )
+        >>> float(half(2.0)), float(dt.grad(half)(2.0))
+        (0.5, -0.25)
+    """
+    for function, name in ((matvec, "matvec"), (solve, "solve")):
+        check_callable(function, f"{_CALLER}, for {name},")
+    if transpose_solve is None:
+        transpose_solve = solve if symmetric else None
+    else:
+        check_callable(transpose_solve, f"{_CALLER}, for transpose_solve,")
+    vector = Vector.of(b, _CALLER, "b").settled(matvec)
+    product = vector.stage(matvec, matvec, "matvec")
+    of_solve = vector.stage(lambda y: solve(matvec, y), solve, "solve", has_aux=has_aux)
+    bodies = [product, None, of_solve, None]
+    if transpose_solve is not None:
+        user = transpose_solve
+        transposed = product if symmetric else _transposed(product, len(vector.avals))
+        function = function_of(transposed.closed)
+
+        def vecmat(x: Any) -> Any:
+            given = vector.leaves_of(x, "the product with the transpose")
+            return pytree.unflatten(vector.tree, function(*transposed.captured, *given))
+
+        by = matvec if symmetric else vecmat
+        bodies[1] = transposed
+        bodies[3] = vector.stage(lambda y: user(by, y), user, "transpose_solve", has_aux=has_aux)
+    outs = _bind(
+        [body.captured if body else [] for body in bodies],
+        [body and body.closed for body in bodies],
+        vector.leaves,
+    )
+    return pytree.unflatten(of_solve.out_tree, outs)

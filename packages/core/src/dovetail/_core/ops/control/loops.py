@@ -1,0 +1,382 @@
+"""Loops of a known length as users write them: `scan`, `fori_loop` and `map`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import literal, literal_like
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import reshape
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ir.jaxpr import DebugInfo
+from dovetail._core.ops.arithmetic import add
+from dovetail._core.ops.comparison import lt
+from dovetail._core.ops.control.bodies import (
+    Body,
+    Operands,
+    named,
+    operands_of,
+    stage_body,
+    stage_loop,
+)
+from dovetail._core.ops.control.scan import Loop
+from dovetail._core.ops.control.while_loop import repeat
+from dovetail._core.ops.joining import concatenate_p
+from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.transform.batch import batch_flat, place_batch
+from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail._core.transform.interning import interned
+from dovetail._core.transform.stage import stage
+
+C = TypeVar("C")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+
+def scan(
+    f: Callable[[C, X], tuple[C, Y]],
+    init: C,
+    xs: X = None,  # type: ignore[assignment]
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[C, Y]:
+    """Call a function for each element along the leading axis of arrays, carrying a value along.
+
+    The function is traced once, and the loop is one operation of the compiled program: it takes no
+    more time to compile for more elements. It has derivatives of every order in both modes. For a
+    gradient, of what `f` computes the values that its derivative needs are kept for every element,
+    but for those that are the same for all. `dovetail.checkpoint` around `f` keeps less.
+
+    Args:
+        f: from what is carried and an element of `xs` to what is carried, a tree of arrays with the
+            same structure, shapes and dtypes, and a result for this element, a tree of arrays.
+        init: what is carried at first, a tree of arrays. A Python number in it takes the dtype that
+            `f` returns.
+        xs: a tree of arrays of the same size along axis 0; None where there are no elements.
+        length: the number of elements; needed only where `xs` has no arrays.
+        reverse: begin with the last element.
+        unroll: how many calls of `f` the compiled loop has in each turn; True for no loop at all.
+        _split_transpose: accepted for compatibility; gradients do not depend on it.
+
+    Returns:
+        What is carried at the end, and the results for all elements, stacked along a new axis 0 in
+        the order of `xs`.
+
+    Raises:
+        TypeError: `f` returns no pair, or carries on something else than it was given.
+        ValueError: sizes along axis 0 differ from each other or from `length`, or there is none.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> total, sums = lax.scan(lambda c, x: (c + x, c + x), 0, np.array([1, 2, 3]))
+        >>> int(total), sums.tolist()
+        (6, [1, 3, 6])
+    """
+    check_callable(f, "lax.scan")
+    elements = operands_of(xs, "lax.scan", "xs")
+    length = _length(elements, "lax.scan", length)
+    unroll = _unroll(unroll, length)
+    carry = operands_of(init, "lax.scan", "init")
+    if config.disable_jit.value and length:
+        return _step_by_step(f, init, elements, length, bool(reverse))  # type: ignore[no-any-return]
+    flat = FlatFunction(
+        f, pytree.structure((init, pytree.unflatten(elements.tree, elements.leaves)))
+    )
+    carry, body = stage_loop(
+        "lax.scan",
+        flat,
+        leaf_names(f, (init, xs)),
+        carry,
+        elements=_elements(elements),
+        carried=lambda out_tree: _parts_of_pair(f, out_tree)[0],
+    )
+    count = len(carry.leaves)
+    outs = _scan(body, carry.leaves, elements, length, reverse, unroll, _split_transpose)
+    ys_tree = _parts_of_pair(f, body.out_tree)[1]
+    return pytree.unflatten(carry.tree, outs[:count]), pytree.unflatten(ys_tree, outs[count:])
+
+
+def _elements(xs: Operands) -> list[Any]:
+    return [a.update(shape=a.shape[1:]) for a in xs.avals]
+
+
+def _scan(
+    body: Body,
+    carry: Sequence[Any],
+    xs: Operands,
+    length: int,
+    reverse: Any = False,
+    unroll: int = 1,
+    split_transpose: Any = False,
+) -> list[Any]:
+    loop = Loop(
+        body.closed,
+        length,
+        bool(reverse),
+        len(body.captured),
+        len(body.changed) + len(carry),
+        unroll,
+        (),
+        bool(split_transpose),
+    )
+    carry = [*body.held(), *carry]
+    return body.finish(loop.bind(body.captured, carry, xs.leaves, body.closed))
+
+
+def _parts_of_pair(f: Callable[..., Any], out_tree: Any) -> list[Any]:
+    """The structures of what `f` returns: what is carried on, and the result for an element."""
+    data = out_tree.node_data()
+    kind = type(None) if data is None else data[0]
+    parts: list[Any] = out_tree.children()
+    if issubclass(kind, (tuple, list)) and len(parts) == 2:
+        return parts
+    what = "a leaf" if data is None else f"{kind.__name__}"
+    raise TypeError(
+        f"lax.scan: {named(f)} must return a pair (what is carried on, the result for this "
+        f"element), got {what}"
+        + (f" of length {len(parts)}" if issubclass(kind, (tuple, list)) else "")
+    )
+
+
+def _length(xs: Operands, caller: str, length: Any = None) -> int:
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError:
+            raise TypeError(
+                f"{caller}: length must be an integer known while tracing, got "
+                f"{length!r:.80}; where the number of turns is known only at run time, use "
+                "lax.fori_loop or lax.while_loop"
+            ) from None
+        if length < 0:
+            raise ValueError(f"{caller}: length must not be negative, got {length}")
+    for x, name in zip(xs.leaves, xs.names, strict=True):
+        shape = shape_of(x)
+        if not shape:
+            raise ValueError(
+                f"{caller}: {name} is a scalar; arrays in xs need a leading axis, whose elements "
+                "the function is called for"
+            )
+        if length is not None and shape[0] != length:
+            sizes = ", ".join(
+                f"{n} of shape {shape_of(e)}" for e, n in zip(xs.leaves, xs.names, strict=True)
+            )
+            raise ValueError(
+                f"{caller}: all arrays in xs must have the size {length} along axis 0, got {sizes}"
+            )
+        length = shape[0]
+    if length is None:
+        raise ValueError(f"{caller}: xs has no array, so length must be given")
+    return int(length)
+
+
+def _unroll(unroll: Any, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    try:
+        number = operator.index(unroll)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"unroll of a loop must be a bool or a positive integer, got {unroll!r}")
+    return number
+
+
+def _step_by_step(
+    f: Callable[..., Any], init: Any, elements: Operands, length: int, reverse: bool
+) -> Any:
+    """The loop in Python, for `disable_jit`."""
+    carry = init
+    results: list[Any] = []
+    for i in reversed(range(length)) if reverse else range(length):
+        parts = [reshape(slice_dimension(x, i, i + 1, 0), shape_of(x)[1:]) for x in elements.leaves]
+        out = f(carry, pytree.unflatten(elements.tree, parts))
+        _parts_of_pair(f, pytree.structure(out))  # raises for what is no pair
+        carry, y = out
+        results.append(y)
+    if reverse:
+        results.reverse()
+
+    def stack(*ys: Any) -> Any:
+        ys = tuple(as_operand(y, "lax.scan", "result") for y in ys)
+        return concatenate_p.bind(*(reshape(y, (1, *shape_of(y))) for y in ys), dimension=0)
+
+    return carry, pytree.map(stack, *results)
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, C], C],
+    init_val: C,
+    *,
+    unroll: int | bool | None = None,
+) -> C:
+    """Call a function for each integer of a range, carrying a value along.
+
+    The function is traced once. Where both bounds are Python integers (or the values of arrays that
+    are known) this is a `scan`, which has gradients; otherwise it is a `while_loop`, which has
+    derivatives in forward mode alone.
+
+    Args:
+        lower: the first integer.
+        upper: the integer before which the loop ends.
+        body_fun: from an integer and what is carried to what is carried, a tree of arrays with the
+            same structure, shapes and dtypes.
+        init_val: what is carried at first, a tree of arrays. A Python number in it takes the dtype
+            that `body_fun` returns.
+        unroll: how many calls the compiled loop has in each turn; True for no loop at all. For
+            known bounds only.
+
+    Returns:
+        What is carried at the end; `init_val` where the range is empty.
+
+    Raises:
+        TypeError: a bound is no scalar integer, both have different dtypes, or `body_fun` returns
+            something else than it was given.
+        ValueError: `unroll` is given for bounds that are not known.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.fori_loop(1, 5, lambda i, product: i * product, 1))
+        24
+    """
+    check_callable(body_fun, "lax.fori_loop")
+    bounds = [as_operand(b, "lax.fori_loop", n) for b, n in ((lower, "lower"), (upper, "upper"))]
+    for bound, name in zip(bounds, ("lower", "upper"), strict=True):
+        aval = aval_of(bound)
+        if aval.shape or dtype_kind(aval.dtype) not in ("i", "u"):
+            raise TypeError(
+                f"lax.fori_loop: {name} must be a scalar integer, got {aval.short_name()}"
+            )
+    first, last = aval_of(bounds[0]), aval_of(bounds[1])
+    dtype = dtypes.result_type(*bounds)
+    if first.dtype != last.dtype and not (first.weak_type or last.weak_type):
+        raise TypeError(
+            "lax.fori_loop: lower and upper must have one dtype, got "
+            f"{first.short_name()} and {last.short_name()}"
+        )
+    try:
+        start, stop = operator.index(lower), operator.index(upper)
+    except TypeError:
+        known = False
+    else:
+        known = True
+    if config.disable_jit.value and known:
+        value: Any = init_val
+        for i in range(start, stop):
+            value = body_fun(np.asarray(i, dtype)[()], value)
+        return value  # type: ignore[no-any-return]
+
+    weak = first.weak_type and last.weak_type
+    index = literal(start, dtype, weak) if known else convert_element_type(bounds[0], dtype, weak)
+
+    carry = operands_of(init_val, "lax.fori_loop", "init_val")
+    flat = FlatFunction(body_fun, pytree.structure((0, init_val)))
+    names = leaf_names(body_fun, (0, init_val))
+
+    if known:
+
+        def step(i: Any, *value: Any) -> list[Any]:
+            return [add(i, literal_like(1, i)), *flat(i, *value)]
+
+        count = max(stop - start, 0)
+        turns = 1 if unroll is None else _unroll(unroll, count)
+        carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=[index], turn=step)
+        nothing = Operands([], None, [])
+        outs = _scan(body, [index, *carry.leaves], nothing, count, unroll=turns)
+        return pytree.unflatten(carry.tree, outs[1:])  # type: ignore[no-any-return]
+    if unroll is not None:
+        raise ValueError(
+            "lax.fori_loop: unroll needs bounds that are known while tracing, got "
+            f"lower={lower!r:.60} and upper={upper!r:.60}"
+        )
+    end = convert_element_type(bounds[1], dtype, weak)
+
+    def advance(i: Any, end: Any, *value: Any) -> list[Any]:
+        return [add(i, literal_like(1, i)), end, *flat(i, *value)]
+
+    own = [index, end]
+    names = (names[0], "upper", *names[1:])
+    carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=own, turn=advance)
+    leaves = [*own, *carry.leaves]
+    proceed = stage(
+        lambda i, end, *_: [lt(i, end)],
+        [aval_of(x) for x in leaves],
+        DebugInfo("lax.fori_loop", "the comparison with upper"),
+    )
+    outs = repeat(Body(interned(proceed), [], None), body, leaves)
+    return pytree.unflatten(carry.tree, outs[2:])  # type: ignore[no-any-return]
+
+
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
+    """Call a function for each element along the leading axis of arrays, one after another.
+
+    It gives what `vmap` gives, with the memory of one element at a time, and in more time.
+
+    Args:
+        f: from an element to a tree of arrays.
+        xs: a tree of arrays of the same size along axis 0.
+        batch_size: how many elements `vmap` takes at a time; one by default.
+
+    Returns:
+        The results for all elements, stacked along a new axis 0.
+
+    Raises:
+        ValueError: sizes along axis 0 differ, or `batch_size` is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.map(lambda x: x * x, np.array([1, 2, 3])).tolist()
+        [1, 4, 9]
+    """
+    check_callable(f, "lax.map")
+    if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
+        raise ValueError(f"lax.map: batch_size must be a positive integer, got {batch_size!r}")
+    elements = operands_of(xs, "lax.map", "xs")
+    length = _length(elements, "lax.map")
+    flat = FlatFunction(f, pytree.structure((pytree.unflatten(elements.tree, elements.leaves),)))
+    names = leaf_names(f, (xs,))
+    if config.disable_jit.value and length:
+        _, each = _step_by_step(lambda _, x: ((), f(x)), (), elements, length, False)
+        return each  # type: ignore[no-any-return]
+    if batch_size is None:
+        body = stage_body("lax.map", flat, _elements(elements), names)
+        outs = _scan(body, [], elements, length)
+        return pytree.unflatten(body.out_tree, outs)  # type: ignore[no-any-return]
+
+    def batched(*values: Any) -> list[Any]:
+        size = shape_of(values[0])[0]
+        outs, dims = batch_flat(flat, values, [0] * len(values), size)
+        return [place_batch(o, d, size, 0) for o, d in zip(outs, dims, strict=True)]
+
+    def part(start: int, stop: int) -> list[Any]:
+        return [slice_dimension(x, start, stop, 0) for x in elements.leaves]
+
+    turns, rest = divmod(length, batch_size)
+    whole = length - rest
+    results = []
+    if turns:
+        shape = (turns, batch_size)
+        groups = [reshape(x, (*shape, *shape_of(x)[1:])) for x in part(0, whole)]
+        grouped = elements._replace(leaves=groups)
+        body = stage_body("lax.map", flat, _elements(grouped), names, batched)
+        outs = _scan(body, [], grouped, turns)
+        results.append([reshape(y, (whole, *shape_of(y)[2:])) for y in outs])
+    if rest or not turns:
+        results.append(batched(*part(whole, length)))
+    joined = [
+        parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=0)
+        for parts in zip(*results, strict=True)
+    ]
+    return pytree.unflatten(flat.out_tree, joined)  # type: ignore[no-any-return]

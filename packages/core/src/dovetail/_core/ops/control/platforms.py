@@ -1,0 +1,100 @@
+"""`platform_dependent`: a branch for each platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from dovetail._core.hlo.platform_choice import by_platform
+from dovetail._core.ir.avals import make_aval
+from dovetail._core.ops.control.branches import Platforms, branch_of, choose
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.derived import evaluation_platform
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+T = TypeVar("T")
+_CALLER: Final = "lax.platform_dependent"
+_INDEX: Final = make_aval((), np.dtype(np.int32))
+
+
+class PlatformIndex(Primitive):
+    """The number of the branch for the platform where the program runs."""
+
+    name = "platform_index"
+    no_derivative = "it is an integer, and depends on nothing"
+
+    def abstract(self, *, platforms: Platforms) -> Any:
+        return _INDEX
+
+    def reference(self, *, platforms: Platforms) -> Any:
+        return np.int32(branch_of(evaluation_platform(), platforms) or 0)
+
+    def lower(self, context: Builder, *, platforms: Platforms) -> Any:
+        return by_platform(
+            context,
+            # Without a branch it is the choice itself that cannot be lowered.
+            lambda platform: context.constant(branch_of(platform, platforms) or 0, _INDEX),
+            [_INDEX],
+        )
+
+
+platform_index_p: Final = PlatformIndex()
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., T] | None = None, **per_platform: Callable[..., T]
+) -> T:
+    """Call the function that is meant for the platform where the program runs.
+
+    All functions are traced. A program for one platform holds the function for that one, and no
+    other is lowered, so that they may use what other platforms do not have. A program for several
+    platforms chooses when it runs.
+
+    Args:
+        args: arguments for all functions, trees of arrays.
+        default: the function for platforms that are not named.
+        per_platform: functions by names of platforms, such as ``cpu``, ``cuda``, ``tpu``. All
+            return trees of arrays with the same structure, shapes and dtypes; a Python number takes
+            the dtype that the others return.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        TypeError: something is no function, or the functions return different types.
+        ValueError: there is no function, or ``gpu`` is named.
+        MissingRuleError: when the program is lowered: there is no function for a platform, and no
+            default.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x - 1))
+        3.0
+    """
+    if "gpu" in per_platform:
+        raise ValueError(
+            f"{_CALLER}: gpu is no platform but a name for several; name those that are meant, "
+            "cuda=... and rocm=..."
+        )
+    functions = dict(per_platform)
+    platforms: list[tuple[str, ...] | None] = [(name,) for name in per_platform]
+    if default is not None:
+        functions["default"] = default
+        platforms.append(None)
+    if not functions:
+        raise ValueError(
+            f"{_CALLER}: give a function for a platform, such as cpu=..., or default=..."
+        )
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(
+                f"{_CALLER}: {name} must be a function, got {function!r:.80} of type "
+                f"{type(function).__name__}"
+            )
+    index = platform_index_p.bind(platforms=tuple(platforms))
+    result: T = choose(_CALLER, index, functions, args, branches_platforms=tuple(platforms))
+    return result

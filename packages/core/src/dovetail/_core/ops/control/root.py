@@ -1,0 +1,246 @@
+"""`custom_root` and its primitive: roots found by a function of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.elementwise import neg as negative
+from dovetail._core.basis.structural import batch_size, instantiate, to_front
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail._core.ir.walk import dce_inside, dce_rules, eval_jaxpr
+from dovetail._core.ops.control.bodies import same_type
+from dovetail._core.ops.control.vector_functions import (
+    Vector,
+    bind_functions,
+    check_solution,
+    split_operands,
+)
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.derived import batch_of, function_of, reference_of
+from dovetail._core.transform.flattening import check_callable, name_of
+from dovetail._core.transform.jvp import jvp_flat
+from dovetail._core.transform.linearize import linearize_flat
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+T = TypeVar("T")
+_CALLER: Final = "lax.custom_root"
+
+
+class RootTuple(NamedTuple):
+    """Something for each function of an equation.
+
+    Attributes:
+        f: of the function whose root is sought.
+        solve: of the one from a first guess to the root.
+        tangent_solve: of the one from a root and a right-hand side to the solution of the equation
+            linearized at this root; the jaxpr is None where unknowns are integers.
+    """
+
+    f: Any
+    solve: Any
+    tangent_solve: Any
+
+
+class _Equation(NamedTuple):
+    """The parameters of `custom_root`.
+
+    Attributes:
+        const_lengths: how many leading operands each function has for itself.
+        jaxprs: the functions.
+    """
+
+    const_lengths: RootTuple
+    jaxprs: RootTuple
+
+    def split(self, values: Sequence[Any]) -> tuple[RootTuple, list[Any]]:
+        """The operands that each function has for itself, and the first guess."""
+        return split_operands(RootTuple, self.const_lengths, values)
+
+
+def _bind(
+    consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], guess: Sequence[Any]
+) -> list[Any]:
+    """Solve an equation."""
+    return bind_functions(custom_root_p, RootTuple, consts, jaxprs, guess)
+
+
+class CustomRoot(Primitive):
+    """Finds a root of ``f(x)`` by a jaxpr; derivatives are those of the root that `f` defines."""
+
+    name = "custom_root"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        equation = _Equation(**params)
+        consts, guess = equation.split(avals)
+        for what, closed, given in (
+            ("f", equation.jaxprs.f, [*consts.f, *guess]),
+            ("solve", equation.jaxprs.solve, [*consts.solve, *guess]),
+            ("tangent_solve", equation.jaxprs.tangent_solve, [*consts[2], *guess, *guess]),
+        ):
+            if closed is None:
+                continue
+            have = closed.in_avals
+            if len(have) != len(given) or not all(map(same_type, have, given)):
+                raise TypeError(f"{self.name}: {what} takes {have}, got {given}")
+        return equation.jaxprs.solve.out_avals
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        equation = _Equation(**params)
+        consts, guess = equation.split(args)
+        return reference_of(equation.jaxprs.solve, [*consts.solve, *guess])
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["jaxprs"].solve.jaxpr.effects
+        return effects
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        # From f(a, x) = 0 follows f_x dx = -f_a da, whatever way the root was found.
+        equation = _Equation(**params)
+        outs = self.bind(*primals, **params)
+        consts, guess = equation.split(primals)
+        of_consts, _ = equation.split(tangents)
+        x = outs[: len(guess)]
+        _, changes = jvp_flat(
+            function_of(equation.jaxprs.f),
+            [*consts.f, *x],
+            [*of_consts.f, *map(Zero.of, x)],
+        )
+        if all(type(t) is Zero for t in changes):
+            return outs, [Zero.of(o) for o in outs]
+        if equation.jaxprs.tangent_solve is None:
+            raise TypeError(
+                f"{_CALLER}: a root among integers has no derivative; give an initial_guess of "
+                "floating-point numbers"
+            )
+        solve = function_of(equation.jaxprs.tangent_solve)
+        found = solve(*consts.tangent_solve, *x, *map(instantiate, changes))
+        return outs, [*map(negative, found), *(Zero.of(o) for o in outs[len(x) :])]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        # All unknowns and all right-hand sides are batched, so that they have one shape.
+        equation = _Equation(**params)
+        size = batch_size(args, dims)
+        consts, guess = equation.split(args)
+        of_consts, of_guess = equation.split(dims)
+        count = len(guess)
+        at: list[int | None] = [0] * count
+        placed = [to_front(x, d, size) for x, d in zip(guess, of_guess, strict=True)]
+        jaxprs = equation.jaxprs
+        more = len(jaxprs.solve.out_avals) - count
+        forced = (True,) * count
+        solve, out_dims = batch_of(
+            jaxprs.solve, size, (*of_consts.solve, *at), (*forced, *([False] * more))
+        )
+        f = batch_of(jaxprs.f, size, (*of_consts.f, *at), forced)[0]
+        tangent_solve = (
+            jaxprs.tangent_solve
+            and batch_of(jaxprs.tangent_solve, size, (*of_consts.tangent_solve, *at, *at), forced)[
+                0
+            ]
+        )
+        return _bind(consts, (f, solve, tangent_solve), placed), out_dims
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        equation = _Equation(**params)
+        consts, guess = equation.split(values)
+        return context.inline_jaxpr(equation.jaxprs.solve, [*consts.solve, *guess])
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        return check_solution(self, RootTuple, checks, args, params)
+
+
+custom_root_p: Final = CustomRoot()
+dce_rules[CustomRoot.name] = dce_inside
+
+
+def _linearized(
+    function: Callable[..., list[Any]], vector: Vector, x: Any, what: str
+) -> Callable[[Any], Any]:
+    """The linear function of trees that approximates a function of flat arguments at `x`."""
+    primals = pytree.leaves(x)
+    varies = [True] * len(primals)
+    _, program = linearize_flat(function, primals, varies, DebugInfo(_CALLER, what), varies)
+    closed: ClosedJaxpr = program.closed
+
+    def linear(v: Any) -> Any:
+        given = vector.leaves_of(v, "the linearized function")
+        return pytree.unflatten(vector.tree, eval_jaxpr(closed.jaxpr, closed.consts, *given))
+
+    return linear
+
+
+def custom_root(
+    f: Callable[[T], T],
+    initial_guess: T,
+    solve: Callable[[Callable[[T], T], T], Any],
+    tangent_solve: Callable[[Callable[[T], T], T], T],
+    has_aux: bool = False,
+) -> Any:
+    """Find a root of a function, with derivatives that do not look into the search.
+
+    The derivatives are those of the root as a function of what `f` captures from outside, by the
+    implicit function theorem. So `solve` may be a loop whose length is not known, or anything else.
+
+    Args:
+        f: a function from trees of arrays like `initial_guess` to such trees, whose root is sought.
+        initial_guess: where the search begins, a tree of arrays. Nothing is differentiated with
+            respect to it.
+        solve: ``solve(f, initial_guess)`` returns the root, a tree like `initial_guess`.
+        tangent_solve: ``tangent_solve(g, y)`` returns the solution of ``g(x) = y``, where `g` is
+            `f` linearized at the root. For numbers it is ``y / g(1.0)``; for vectors for example
+            `dovetail.numpy.linalg.solve` with the matrix ``dovetail.jacobian(g)(y)``, or an
+            iteration wrapped in `custom_linear_solve`. Gradients in reverse mode transpose it.
+        has_aux: whether `solve` returns a pair of the root and auxiliary data, which has no
+            derivatives.
+
+    Returns:
+        The root, or with `has_aux` what `solve` returned.
+
+    Raises:
+        TypeError: one of the functions does not return a tree like `initial_guess`.
+
+    Example:
+        >>> import dovetail as dt
+        >>> from dovetail import lax
+        >>> def root(a):
+        ...     def newton(f, x):
+        ...         step = lambda _, x: x - f(x) / dt.grad(f)(x)
+        ...         return lax.fori_loop(0, 20, step, x)
+        ...     return lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+        >>> float(root(4.0)), float(dt.grad(root)(4.0))
+        (2.0, 0.25)
+    """
+    for function, name in ((f, "f"), (solve, "solve"), (tangent_solve, "tangent_solve")):
+        check_callable(function, f"{_CALLER}, for {name},")
+    vector = Vector.of(initial_guess, _CALLER, "initial_guess").settled(f)
+    residual = vector.stage(f, f, "f")
+    of_solve = vector.stage(lambda x: solve(f, x), solve, "solve", has_aux=has_aux)
+    bodies = [residual, of_solve]
+    if all(a.tangent().dtype != dtypes.float0 for a in vector.avals):
+        flat = function_of(residual.closed)
+
+        def at_root(x: Any, y: Any) -> Any:
+            linear = _linearized(
+                lambda *leaves: flat(*residual.captured, *leaves), vector, x, name_of(f)
+            )
+            return tangent_solve(linear, y)
+
+        bodies.append(vector.stage(at_root, tangent_solve, "tangent_solve", arguments=2))
+    outs = _bind(
+        [*(body.captured for body in bodies), *[[]] * (3 - len(bodies))],
+        [*(body.closed for body in bodies), *[None] * (3 - len(bodies))],
+        vector.leaves,
+    )
+    return pytree.unflatten(of_solve.out_tree, outs)

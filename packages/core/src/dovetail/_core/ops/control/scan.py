@@ -1,0 +1,711 @@
+"""The primitive `scan`: a loop over the leading dimension of arrays, which can run backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.structural import (
+    batch_size,
+    full,
+    instantiate,
+    is_linear,
+    move_dimension,
+    to_front,
+)
+from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    Effects,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    no_effects,
+    ordered_effects,
+)
+from dovetail._core.ir.walk import Reduction, Wanted, dce, dce_rules, drop_unused, eval_jaxpr
+from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero, wanted_among
+from dovetail._core.transform.derived import (
+    batch_of,
+    dependence_of,
+    derived_info,
+    function_of,
+    jvp_of,
+    linearization_of,
+    opened,
+    reference_of,
+    remembered,
+    taylor_of,
+    transposition_of,
+    with_order,
+)
+from dovetail._core.transform.division import apply_part
+from dovetail._core.transform.stage import stage
+from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+Flags = tuple[bool, ...]
+
+_INDEX: Final = make_aval((), np.dtype(np.int32))
+
+
+class Loop(NamedTuple):
+    """The parameters of a scan.
+
+    Attributes:
+        jaxpr: from constants, what is carried, and elements, to what is carried and elements.
+        length: how often it runs.
+        reverse: whether it begins with the last elements.
+        num_consts: how many of its arguments are the same every time.
+        num_carry: how many are carried.
+        unroll: how many runs the compiled loop has in each turn.
+        linear: for each operand, whether the scan is known to be linear in it.
+        _split_transpose: a hint for the gradient of the loop.
+    """
+
+    jaxpr: ClosedJaxpr
+    length: int
+    reverse: bool
+    num_consts: int
+    num_carry: int
+    unroll: int
+    linear: Flags
+    split_transpose: bool
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Loop:
+        """The parameters of an equation."""
+        given = dict(params)
+        return cls(split_transpose=given.pop("_split_transpose"), **given)
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Constants, what is carried, and the arrays whose elements are taken."""
+        first, second = self.num_consts, self.num_consts + self.num_carry
+        return list(values[:first]), list(values[first:second]), list(values[second:])
+
+    def bind(
+        self, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], body: ClosedJaxpr
+    ) -> list[Any]:
+        """Scan with another body and other operands in the same way."""
+        jaxpr, captured = opened(body)
+        operands = [*captured, *consts, *carry, *xs]
+        loop = self._replace(
+            jaxpr=jaxpr, num_consts=len(captured) + len(consts), num_carry=len(carry)
+        )
+        results: list[Any] = scan_p.bind(*operands, **loop.params(len(operands)))
+        return results
+
+    def params(self, count: int) -> dict[str, Any]:
+        """The parameters of an equation with so many operands."""
+        given = self._asdict()
+        given["_split_transpose"] = given.pop("split_transpose")
+        return given | {"linear": (False,) * count}
+
+
+class Scan(Primitive):
+    """Runs a jaxpr for each element, carrying some of its results to the next one."""
+
+    name = "scan"
+    multiple_results = True
+    accepts_zeros = True
+    transposes_partly = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        consts, carry, xs = loop.split(avals)
+        wanted = [
+            *consts,
+            *carry,
+            *(x.update(shape=x.shape[1:]) for x in xs),
+        ]
+        have = loop.jaxpr.in_avals
+        if len(wanted) != len(have) or any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(wanted, have, strict=True)
+        ):
+            raise TypeError(f"scan: the body takes {have}, got {wanted}")
+        if any(x.shape[0] != loop.length for x in xs):
+            raise TypeError(f"scan: arrays {xs} do not have the length {loop.length}")
+        outs = loop.jaxpr.out_avals
+        carried = loop.split(have)[1]
+        if any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carried, outs, strict=False)
+        ):
+            raise TypeError(f"scan: the body carries {carried} to {outs[: loop.num_carry]}")
+        return [*carried, *(_stacked(a, loop.length) for a in outs[loop.num_carry :])]
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        consts, carry, xs = loop.split(args)
+        outs = loop.jaxpr.out_avals[loop.num_carry :]
+        ys = [np.zeros((loop.length, *a.shape), a.dtype) for a in outs]
+        steps = range(loop.length)
+        for i in reversed(steps) if loop.reverse else steps:
+            results = reference_of(loop.jaxpr, [*consts, *carry, *(np.asarray(x)[i] for x in xs)])
+            carry = results[: loop.num_carry]
+            for y, result in zip(ys, results[loop.num_carry :], strict=True):
+                y[i] = result
+        return [*carry, *ys]
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["jaxpr"].jaxpr.effects
+        return effects
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        loop = Loop.of(params)
+
+        def truncated(order: int) -> list[list[Any]]:
+            def derive(flags: Flags, forced: Flags) -> Any:
+                present, kept = (tuple([(f,) * order for f in which]) for which in (flags, forced))
+                return taylor_of(loop.jaxpr, order, present, kept)
+
+            terms = terms_of(operands, order)
+            varies = _carried_on(
+                loop,
+                [any(flags) for flags in present_in(terms)],
+                lambda flags, forced: [any(found) for found in derive(flags, forced)[1]],
+            )
+            derived, present_out = derive(varies, _forced(loop, varies))
+            given = [
+                [instantiate(t) for t in found] if v else []
+                for found, v in zip(terms, varies, strict=True)
+            ]
+            return _along(loop, [x[0] for x in operands], given, derived, present_out)
+
+        return up_to(truncated)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop.of(params)
+        varies = _carried_on(
+            loop,
+            [type(t) is not Zero for t in tangents],
+            lambda flags, forced: jvp_of(loop.jaxpr, flags, forced)[1],
+        )
+        derived, varies_out = jvp_of(loop.jaxpr, varies, _forced(loop, varies))
+        given = [[instantiate(t)] if v else [] for t, v in zip(tangents, varies, strict=True)]
+        outs, out_tangents = _along(loop, primals, given, derived, [(v,) for v in varies_out])
+        return outs, out_tangents
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        loop = Loop.of(params)
+        varies = _carried_on(
+            loop, nonzero, lambda flags, forced: linearization_of(loop.jaxpr, flags, forced)[3]
+        )
+        primal, linear, forwarded, varies_out = linearization_of(
+            loop.jaxpr, varies, _forced(loop, varies)
+        )
+        plan = _residuals(primal, tuple(forwarded), loop.num_consts, loop.num_carry)
+        consts, carry, xs = loop.split(primals)
+        outs = loop.bind(consts, carry, xs, plan.body)
+        many = len(varies_out)
+        results, stacked = outs[:many], outs[many:]
+        invariants = eval_jaxpr(
+            plan.invariant.jaxpr, plan.invariant.consts, *[primals[i] for i in plan.needed]
+        )
+        sources = {"operand": primals, "invariant": invariants, "stacked": stacked, "result": outs}
+        residuals = [sources[kind][number] for kind, number in plan.residuals]
+        looped = [
+            kind in ("stacked", "result") or _is_element(loop, kind, number)
+            for kind, number in plan.residuals
+        ]
+
+        count = len(residuals)
+        numbers = iter(range(count, count + sum(varies)))
+        parts = loop.split([next(numbers) if v else None for v in varies])
+        t_consts, t_carry, t_xs = ([n for n in part if n is not None] for part in parts)
+        fixed = [i for i, moving in enumerate(looped) if not moving]
+        moving = [i for i, moving in enumerate(looped) if moving]
+        body = with_order(linear, [*fixed, *t_consts, *t_carry, *t_xs, *moving])
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given = [instantiate(t) for t, v in zip(tangents, varies, strict=True) if v]
+            first, second = len(t_consts), len(t_consts) + len(t_carry)
+            found = iter(
+                loop.bind(
+                    [*(residuals[i] for i in fixed), *given[:first]],
+                    given[first:second],
+                    [*given[second:], *(residuals[i] for i in moving)],
+                    body,
+                )
+            )
+            return [
+                next(found) if v else Zero.of(o) for o, v in zip(results, varies_out, strict=True)
+            ]
+
+        return results, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        loop = Loop.of(params)
+        flags = _carried_on(
+            loop,
+            [is_linear(a) for a in args],
+            lambda flags, _: dependence_of(loop.jaxpr, flags),
+        )
+        lin_consts, lin_carry, lin_xs = loop.split(flags)
+        if not all(lin_carry):
+            return _transpose_with_known_carry(loop, cotangent, args, flags)
+        of_results = [type(ct) is not Zero for ct in cotangent[loop.num_carry :]]
+        given = (*[True] * loop.num_carry, *of_results)
+        # A turn passes on what it carries, whoever asks for it in the end.
+        of_consts, _, of_elements = loop.split(args)
+        wanted = wanted_among([*of_consts, *[None] * loop.num_carry, *of_elements])
+        body, vary_consts, vary_xs = _backward(
+            loop.jaxpr, tuple(flags), given, loop.num_consts, loop.num_carry, wanted
+        )
+        consts, carry, xs = loop.split(args)
+        values = [c for c, lin in zip(consts, lin_consts, strict=True) if not lin]
+        sums = [
+            full(c.shape, 0, c.dtype)
+            for c, v in zip(
+                [c for c, lin in zip(consts, lin_consts, strict=True) if lin],
+                vary_consts,
+                strict=True,
+            )
+            if v
+        ]
+        cts = [instantiate(c) for c in cotangent[: loop.num_carry]]
+        ct_ys = [c for c in cotangent[loop.num_carry :] if type(c) is not Zero]
+        elements = [x for x, lin in zip(xs, lin_xs, strict=True) if not lin]
+        backward = loop._replace(reverse=not loop.reverse)
+        results = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
+        found = iter(results)
+        of_consts = [next(found) if v else None for v in vary_consts]
+        of_carry = [next(found) for _ in carry]
+        of_xs = iter([next(found) if v else None for v in vary_xs])
+        consts_left = iter(of_consts)
+        return [
+            *(next(consts_left) if lin else None for lin in lin_consts),
+            # A first value may be known although what is carried on from it is linear.
+            *(ct if is_linear(c) else None for ct, c in zip(of_carry, carry, strict=True)),
+            *(next(of_xs) if lin else None for lin in lin_xs),
+        ]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop.of(params)
+        size = batch_size(args, dims)
+        in_consts, in_carry, in_xs = loop.split(dims)
+        fixed = tuple(in_consts), tuple(None if d is None else 0 for d in in_xs)
+        batched = _carried_on(
+            loop,
+            [d is not None for d in dims],
+            lambda flags, forced: [
+                d is not None
+                for d in batch_of(loop.jaxpr, size, _dims(loop, fixed, flags), forced)[1]
+            ],
+        )
+        derived, out_dims = batch_of(
+            loop.jaxpr, size, _dims(loop, fixed, batched), _forced(loop, batched)
+        )
+        consts, carry, xs = loop.split(args)
+        _, batched_carry, _ = loop.split(batched)
+        outs = loop.bind(
+            consts,
+            [
+                to_front(c, d, size) if b else c
+                for c, d, b in zip(carry, in_carry, batched_carry, strict=True)
+            ],
+            [x if d is None else move_dimension(x, d, 1) for x, d in zip(xs, in_xs, strict=True)],
+            derived,
+        )
+        return outs, [
+            *out_dims[: loop.num_carry],
+            *(None if d is None else 1 for d in out_dims[loop.num_carry :]),
+        ]
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        avals = context.avals_in
+        out_avals = context.avals_out
+        consts, carry, xs = loop.split(values)
+        _, carry_avals, xs_avals = loop.split(avals)
+        ys_avals = out_avals[loop.num_carry :]
+
+        def element(x: Any, aval: Any, index: Any) -> Any:
+            part = aval.update(shape=(1, *aval.shape[1:]))
+            zero = context.constant(0, _INDEX)
+            taken = context.dynamic_slice(x, part, [index, *[zero] * (len(aval.shape) - 1)])
+            return context.reshape(taken, aval.update(shape=aval.shape[1:]))
+
+        def step(
+            index: Any, carry: Sequence[Any], ys: Sequence[Any]
+        ) -> tuple[list[Any], list[Any]]:
+            elements = [element(x, a, index) for x, a in zip(xs, xs_avals, strict=True)]
+            results = context.inline_jaxpr(loop.jaxpr, [*consts, *carry, *elements])
+            zero = context.constant(0, _INDEX)
+            written = [
+                context.dynamic_update_slice(
+                    y,
+                    context.reshape(result, a.update(shape=(1, *a.shape[1:]))),
+                    a,
+                    [index, *[zero] * (len(a.shape) - 1)],
+                )
+                for y, result, a in zip(ys, results[loop.num_carry :], ys_avals, strict=True)
+            ]
+            return results[: loop.num_carry], written
+
+        ys = [context.constant(0, a) for a in ys_avals]
+        unroll = min(loop.unroll, loop.length)
+        turns = loop.length // unroll if unroll else 0
+        several = turns > 1
+
+        def position(number: Any, offset: int) -> Any:
+            """The index of a step: the number counts turns."""
+            if isinstance(number, int):
+                at = number * unroll + offset
+                return context.constant(loop.length - 1 - at if loop.reverse else at, _INDEX)
+            if unroll > 1:
+                number = context.mul(number, context.constant(unroll, _INDEX), _INDEX)
+            if loop.reverse:
+                last = context.constant(loop.length - 1 - offset, _INDEX)
+                return context.sub(last, number, _INDEX)
+            if offset:
+                return context.add(number, context.constant(offset, _INDEX), _INDEX)
+            return number
+
+        if several:
+            count = len(carry)
+            end = context.constant(turns, _INDEX)
+
+            def turn(number: Any, *carried: Any) -> list[Any]:
+                state, written = list(carried[:count]), list(carried[count:])
+                for offset in range(unroll):
+                    state, written = step(position(number, offset), state, written)
+                one = context.constant(1, _INDEX)
+                return [context.add(number, one, _INDEX), *state, *written]
+
+            _, *carried = context.while_loop(
+                [context.constant(0, _INDEX), *carry, *ys],
+                [_INDEX, *carry_avals, *ys_avals],
+                lambda number, *_: context.compare(number, end, "LT", _INDEX),
+                turn,
+                effects=ordered_effects(loop.jaxpr.effects),
+            )
+            carry, ys = carried[:count], carried[count:]
+        for done in range(turns * unroll if several else 0, loop.length):
+            carry, ys = step(position(done // max(unroll, 1), done % max(unroll, 1)), carry, ys)
+        return [*carry, *ys]
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        loop = Loop.of(params)
+        checked, error = checks.checked(loop.jaxpr)
+        if checked is loop.jaxpr:
+            return self.bind(*args, **params)
+        body = _checked_body(checked, error, loop.num_consts)
+        consts, carry, xs = loop.split(args)
+        outs = loop.bind(consts, [*settled(init_error, error), *carry], xs, body)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        loop = Loop.of(params)
+        every = _carried_on(loop, flags, lambda given, _: dependence_of(loop.jaxpr, given))
+        found: list[bool] = dependence_of(loop.jaxpr, every)
+        # Without a turn what is carried is its first value.
+        return [*loop.split(every)[1], *found[loop.num_carry :]]
+
+
+scan_p: Final = Scan()
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    loop = Loop.of(dict(eqn.params))
+    carried, ys = used[: loop.num_carry], used[loop.num_carry :]
+    no_consts = [False] * loop.num_consts
+    no_xs = [False] * (len(eqn.invars) - loop.num_consts - loop.num_carry)
+    while True:
+        # What a turn needs of what is carried, the turn before has to compute.
+        wanted = Wanted(loop.jaxpr, (*carried, *ys), (*no_consts, *carried, *no_xs))
+        body, kept = yield wanted
+        _, after, _ = loop.split(kept)
+        if after == carried:
+            break
+        carried = after
+    eqn = drop_unused(eqn, used)
+    if body is loop.jaxpr:
+        return eqn
+    invars = [v for v, k in zip(eqn.invars, kept, strict=True) if k]
+    left = [v for v, k in zip(eqn.outvars, (*carried, *ys), strict=True) if k]
+    consts, _, _ = loop.split(kept)
+    reduced = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(carried))
+    return eqn.replace(
+        invars=invars,
+        outvars=left,
+        params=reduced.params(len(invars)),
+        effects=body.jaxpr.effects if eqn.effects else no_effects,
+    )
+
+
+dce_rules[Scan.name] = _without_unused
+
+
+def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
+    return aval.update(shape=(length, *aval.shape))
+
+
+def _forced(loop: Loop, flags: Sequence[bool]) -> Flags:
+    """What is carried has a tangent or a batch dimension in all turns or in none."""
+    return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
+
+
+def _along(
+    loop: Loop,
+    primals: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    derived: ClosedJaxpr,
+    present_out: Sequence[Flags],
+) -> list[list[Any]]:
+    """Scan a jaxpr of primals and their tangents, or Taylor coefficients.
+
+    Args:
+        loop: the loop.
+        primals: its operands.
+        terms: for each operand its tangent, or all its coefficients; none where it does not vary.
+        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
+        present_out: for each result which of its terms `derived` returns.
+
+    Returns:
+        The results, and for each order their terms.
+    """
+    # Arguments and results of the derived jaxpr: first all primals, then all terms.
+    count = len(primals)
+    numbers = iter(range(count, count + sum(map(len, terms))))
+    term_numbers = loop.split([[next(numbers) for _ in found] for found in terms])
+    arguments = [
+        number
+        for ours, theirs in zip(loop.split(range(count)), term_numbers, strict=True)
+        for number in (*ours, *(n for found in theirs for n in found))
+    ]
+    many, kept = len(present_out), loop.num_carry
+    carried = many + sum(map(sum, present_out[:kept]))
+    end = many + sum(map(sum, present_out))
+    order = [*range(kept), *range(many, carried), *range(kept, many), *range(carried, end)]
+    consts, carry, xs = (
+        [*ours, *(t for found in theirs for t in found)]
+        for ours, theirs in zip(loop.split(primals), loop.split(terms), strict=True)
+    )
+    outs = loop.bind(consts, carry, xs, with_order(derived, arguments, order))
+    back = dict(zip(order, outs, strict=True))
+    return by_order([back[i] for i in range(end)], present_out)
+
+
+def _carried_on(
+    loop: Loop, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Sequence[bool]]
+) -> Flags:
+    """Flags of the operands, with those of what is carried that get them in later turns.
+
+    Args:
+        loop: the loop.
+        flags: of the operands.
+        outputs: from flags of the body's arguments, and results that have them in any case, to
+            flags of its results.
+    """
+    consts, carry, xs = loop.split(flags)
+    while True:
+        given = (*consts, *carry, *xs)
+        after = [
+            before or out
+            for before, out in zip(carry, outputs(given, _forced(loop, given)), strict=False)
+        ]
+        if after == carry:
+            return given
+        carry = after
+
+
+def _dims(
+    loop: Loop, fixed: tuple[tuple[int | None, ...], ...], flags: Sequence[bool]
+) -> tuple[int | None, ...]:
+    """Batch dimensions of the body's arguments."""
+    consts, xs = fixed
+    return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
+
+
+@remembered
+def _checked_body(closed: ClosedJaxpr, error: Any, num_consts: int) -> ClosedJaxpr:
+    """A body that also carries an error, whose leaves are the leading results of the given one."""
+    after = num_consts + error.num_leaves
+
+    def turn(*args: Any) -> list[Any]:
+        outs = function_of(closed)(*args[:num_consts], *args[after:])
+        before = error.unflatten(args[num_consts:after])
+        found = merged(before, error.unflatten(outs[: error.num_leaves]))
+        return [*settled(found, error), *outs[error.num_leaves :]]
+
+    given = closed.in_avals
+    avals = [*given[:num_consts], *avals_of(error), *given[num_consts:]]
+    return stage(turn, avals, derived_info(closed, "checkify"))
+
+
+def _is_element(loop: Loop, kind: str, number: int) -> bool:
+    return kind == "operand" and number >= loop.num_consts + loop.num_carry
+
+
+class _Plan(NamedTuple):
+    """How the residuals of a linearized body come to the linear loop.
+
+    Attributes:
+        body: from the body's arguments to its results and the residuals to be stacked.
+        invariant: from some operands to the residuals that are the same in all turns.
+        needed: numbers of these operands.
+        residuals: for each residual what it is, and its number among things of this kind: an
+            "operand" of the loop, a "result" of it, "invariant", or "stacked".
+    """
+
+    body: ClosedJaxpr
+    invariant: ClosedJaxpr
+    needed: list[int]
+    residuals: list[tuple[str, int]]
+
+
+@remembered
+def _residuals(
+    primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
+) -> _Plan:
+    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share."""
+    jaxpr = primal.jaxpr
+    many = len(jaxpr.outvars) - forwarded.count(None)
+    numbers = {v: i for i, v in enumerate(jaxpr.invars)}
+    first, second = num_consts, num_consts + num_carry
+    constant: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:first]}
+    constant.update(
+        v for v, out in zip(jaxpr.invars[first:second], jaxpr.outvars, strict=False) if v is out
+    )
+    shared = []
+    for eqn in jaxpr.eqns:
+        if not eqn.effects and all(type(v) is Literal or v in constant for v in eqn.invars):
+            constant.update(eqn.outvars)
+            shared.append(eqn)
+    results = {
+        v: i
+        for i, v in enumerate(jaxpr.outvars[:many])
+        if i >= num_carry and type(v) is not Literal
+    }
+    computed = iter(jaxpr.outvars[many:])
+    invariants: list[Any] = []
+    stacked: dict[Any, int] = {}
+    found: list[tuple[str, int]] = []
+    for number in forwarded:
+        v = next(computed) if number is None else jaxpr.invars[number]
+        if type(v) is not Literal and v in numbers and (v in constant or numbers[v] >= second):
+            found.append(("operand", numbers[v]))
+        elif type(v) is Literal or v in constant:
+            found.append(("invariant", len(invariants)))
+            invariants.append(v)
+        elif v in results:
+            found.append(("result", results[v]))
+        else:
+            found.append(("stacked", stacked.setdefault(v, len(stacked))))
+    body = jaxpr.replace(outvars=[*jaxpr.outvars[:many], *stacked])
+    invariant, kept = dce(
+        Jaxpr(jaxpr.constvars, jaxpr.invars, invariants, shared, no_effects, jaxpr.debug_info)
+    )
+    return _Plan(
+        ClosedJaxpr(body, primal.consts),
+        ClosedJaxpr(invariant, primal.consts),
+        [i for i, keep in enumerate(kept) if keep],
+        found,
+    )
+
+
+@remembered
+def _backward(
+    closed: ClosedJaxpr,
+    linear: Flags,
+    given: Flags,
+    num_consts: int,
+    num_carry: int,
+    wanted: Flags | None,
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+    """The body of the transposed loop.
+
+    Args:
+        closed: the body, linear in all that it carries.
+        linear: the arguments in which it is.
+        given: the results that have a cotangent, all that it carries among them.
+        num_consts: how many arguments are the same in all turns.
+        num_carry: how many are carried.
+        wanted: the arguments whose cotangents are wanted.
+
+    Returns:
+        The jaxpr from values of constants, sums and cotangents of what is carried, cotangents of
+        results and values of elements, to sums and cotangents of what is carried and cotangents of
+        elements; and which linear constants and elements have a cotangent.
+    """
+    second = num_consts + num_carry
+    linear_consts = sum(linear[:num_consts])
+    forced = (
+        *[False] * linear_consts,
+        *[True] * num_carry,
+        *[False] * sum(linear[second:]),
+    )
+    derived, varies = transposition_of(closed, linear, given, forced, wanted)
+    vary_consts, vary_xs = varies[:linear_consts], varies[linear_consts + num_carry :]
+    values = num_consts - linear_consts
+    elements = len(linear) - second - sum(linear[second:])
+    known = values + elements
+    in_avals, out_avals = derived.in_avals, derived.out_avals
+    count = sum(vary_consts)
+
+    def turn(*args: Any) -> list[Any]:
+        consts, rest = args[:values], args[values:]
+        sums, rest = rest[:count], rest[count:]
+        split = len(rest) - elements
+        outs = function_of(derived)(*consts, *rest[split:], *rest[:split])
+        added = [add_tangents(a, b) for a, b in zip(sums, outs, strict=False)]
+        return [*added, *outs[count:]]
+
+    avals = [
+        *in_avals[:values],
+        *out_avals[:count],
+        *in_avals[known:],
+        *in_avals[values:known],
+    ]
+    return stage(turn, avals, derived_info(closed, "transpose")), vary_consts, vary_xs
+
+
+def _transpose_with_known_carry(
+    loop: Loop, cotangent: Sequence[Any], args: Sequence[Any], linear: Sequence[bool]
+) -> Sequence[Any]:
+    """Transpose a loop that also carries values which do not depend on linear operands.
+
+    A first loop computes these values for all turns; they are elements of what is then transposed.
+    """
+    jaxpr = loop.jaxpr.jaxpr
+    first, second = loop.num_consts, loop.num_consts + loop.num_carry
+    known = [i for i in range(loop.num_carry) if not linear[first + i]]
+    carried = [i for i in range(loop.num_carry) if linear[first + i]]
+    stacking = jaxpr.replace(
+        outvars=[*jaxpr.outvars[: loop.num_carry], *(jaxpr.invars[first + i] for i in known)]
+    )
+    params = loop._replace(jaxpr=ClosedJaxpr(stacking, [])).params(len(args))
+    wanted = [False] * loop.num_carry + [True] * len(known)
+    stacked = apply_part(scan_p, args, params, wanted)
+
+    order = [
+        *range(first),
+        *(first + i for i in carried),
+        *range(second, len(args)),
+        *(first + i for i in known),
+    ]
+    results = [*carried, *range(loop.num_carry, len(jaxpr.outvars))]
+    rest = loop._replace(jaxpr=with_order(loop.jaxpr, order, results), num_carry=len(carried))
+    operands_left = [*(args[i] for i in order[: len(args) - len(known)]), *stacked]
+    found = scan_p.transpose(
+        [cotangent[i] for i in results], *operands_left, **rest.params(len(operands_left))
+    )
+    by_number = dict(zip(order, found, strict=True))
+    return [by_number[i] for i in range(len(args))]

@@ -1,0 +1,227 @@
+"""Users' functions whose results must look like a given tree: those of equations to be solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ops.checks.checking import without_checks
+from dovetail._core.ops.control.bodies import Body, operands_of, same_type
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.derived import close, opened, with_order
+from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
+from dovetail._core.transform.interning import interned
+from dovetail._core.transform.stage import stage
+
+P = TypeVar("P")
+
+
+class Vector(NamedTuple):
+    """What the unknown of an equation looks like.
+
+    Attributes:
+        caller: the function of the API that was given it.
+        name: the argument that it is.
+        leaves: its leaves.
+        tree: its structure.
+        avals: of the leaves.
+        names: of the leaves.
+    """
+
+    caller: str
+    name: str
+    leaves: list[Any]
+    tree: Any
+    avals: list[Any]
+    names: list[str]
+
+    @classmethod
+    def of(cls, tree: Any, caller: str, name: str) -> Vector:
+        """An argument of the API."""
+        leaves, structure, names = operands_of(tree, caller, name)
+        return cls(caller, name, leaves, structure, [aval_of(x) for x in leaves], names)
+
+    def stage(
+        self,
+        function: Callable[..., Any],
+        user: Callable[..., Any],
+        what: str,
+        *,
+        arguments: int = 1,
+        has_aux: bool = False,
+    ) -> Body:
+        """Record a function of such vectors, which returns one.
+
+        Args:
+            function: the function.
+            user: the user's function that it is around.
+            what: the argument of the API that it is.
+            arguments: how many vectors it takes.
+            has_aux: whether it returns a pair of a vector and auxiliary data.
+
+        Raises:
+            TypeError: it returns something else.
+        """
+        body = self._record(
+            self._paired(function, user, what) if has_aux else function, user, arguments
+        )
+        self._check(user, what, body.out_tree.children()[0] if has_aux else body.out_tree, body)
+        return body
+
+    def settled(self, function: Callable[..., Any]) -> Vector:
+        """This vector with the dtypes that a function returns for the Python numbers in it, which
+        do not decide about dtypes."""
+        body = self._record(function, function, 1)
+        if body.out_tree != self.tree:
+            return self
+        leaves = [
+            convert_element_type(leaf, after.dtype)
+            if before.weak_type
+            and before.dtype != after.dtype
+            and not dtypes.is_extended(after.dtype)
+            and dtypes.result_type(before, after) == after.dtype
+            else leaf
+            for leaf, before, after in zip(self.leaves, self.avals, body.out_avals, strict=True)
+        ]
+        return self._replace(leaves=leaves, avals=[aval_of(x) for x in leaves])
+
+    def leaves_of(self, x: Any, function: str) -> list[Any]:
+        """The leaves of an argument that the user gives to a function of such vectors."""
+        leaves, tree, _ = operands_of(x, f"{self.caller}: {function}", "x")
+        if tree != self.tree:
+            difference = pytree.structure_difference(self.tree, tree, self.name, "the argument")
+            raise TypeError(
+                f"{self.caller}: {function} takes a tree of the structure of {self.name}:\n"
+                f"{difference}"
+            )
+        return leaves
+
+    def _record(
+        self, function: Callable[..., Any], user: Callable[..., Any], arguments: int
+    ) -> Body:
+        flat = FlatFunction(
+            function,
+            pytree.structure((pytree.unflatten(self.tree, self.leaves),) * arguments),
+        )
+        info = DebugInfo(
+            self.caller, name_of(user), location_of(user), tuple(self.names * arguments)
+        )
+        closed, captured = close(stage(flat, self.avals * arguments, info))
+        return Body(interned(closed), captured, flat.out_tree)
+
+    def _paired(
+        self, function: Callable[..., Any], user: Callable[..., Any], what: str
+    ) -> Callable[..., Any]:
+        def paired(*args: Any) -> Any:
+            out = function(*args)
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TypeError(
+                    f"{self.caller}: {what} {_placed(user)} must return a pair (solution, "
+                    f"auxiliary data) because has_aux=True, got {type(out).__name__}"
+                    + (f" of length {len(out)}" if isinstance(out, tuple) else "")
+                )
+            return out
+
+        return paired
+
+    def _check(self, user: Callable[..., Any], what: str, out_tree: Any, body: Body) -> None:
+        if out_tree != self.tree:
+            difference = pytree.structure_difference(self.tree, out_tree, self.name, "the result")
+            raise TypeError(
+                f"{self.caller}: {what} {_placed(user)} must return a tree of the structure of "
+                f"{self.name}:\n{difference}"
+            )
+        outs: Sequence[Any] = body.out_avals
+        wrong = [
+            f"\n  {name} is {before.short_name()} and is returned as {after.short_name()}"
+            f"{body.made_at(i)}"
+            for i, (name, before, after) in enumerate(
+                zip(self.names, self.avals, outs, strict=False)
+            )
+            if not same_type(before, after)
+        ]
+        if wrong:
+            raise TypeError(
+                f"{self.caller}: {what} {_placed(user)} must return the shapes and dtypes of "
+                f"{self.name}:{''.join(wrong)}"
+            )
+
+
+def _placed(function: Callable[..., Any]) -> str:
+    place = location_of(function)
+    return f"{name_of(function)}{f' ({place})' if place else ''}"
+
+
+def split_operands(
+    kind: Callable[..., P], lengths: Sequence[int], values: Sequence[Any]
+) -> tuple[P, list[Any]]:
+    """The operands that each function of an equation has for itself, and the rest.
+
+    Args:
+        kind: what to put the former into, one for each function.
+        lengths: how many each function has.
+        values: all operands.
+    """
+    left = iter(values)
+    own = [[next(left) for _ in range(length)] for length in lengths]
+    return kind(*own), list(left)
+
+
+def check_solution(
+    primitive: Primitive, kind: Callable[..., Any], checks: Any, args: Sequence[Any], params: Any
+) -> list[Any]:
+    """The rule `check` of the primitive of an equation.
+
+    The solution is looked at, which calls the functions of the equation. What these would find when
+    they are called for derivatives is not.
+
+    Args:
+        primitive: as for `bind_functions`.
+        kind: as there.
+        checks: what is told of failures.
+        args: the operands.
+        params: the parameters.
+    """
+    jaxprs = params["jaxprs"]
+    solve, error = checks.checked(jaxprs.solve)
+    first, many = error.num_leaves, len(jaxprs.solve.out_avals)
+    # The error stands behind the auxiliary data, of which equations know that it has no derivative.
+    order = [*range(first, first + many), *range(first)]
+    others = [None if jaxpr is None else without_checks(jaxpr) for jaxpr in jaxprs]
+    functions = kind(*others)._replace(solve=with_order(solve, range(len(solve.in_avals)), order))
+    consts, vector = split_operands(kind, params["const_lengths"], args)
+    outs = bind_functions(primitive, kind, consts, functions, vector)
+    checks.found(error, outs[many:])
+    return outs[:many]
+
+
+def bind_functions(
+    primitive: Primitive,
+    kind: Callable[..., Any],
+    consts: Sequence[Sequence[Any]],
+    jaxprs: Sequence[ClosedJaxpr | None],
+    vector: Sequence[Any],
+) -> list[Any]:
+    """Apply the primitive of an equation; what its jaxprs captured becomes leading operands.
+
+    Args:
+        primitive: with the parameters ``const_lengths`` and ``jaxprs``, and operands that
+            `split_operands` takes apart.
+        kind: what to put these parameters into.
+        consts: for each function the operands that it has for itself.
+        jaxprs: the functions; None where one is not known.
+        vector: the operands that follow.
+    """
+    parts = [(None, []) if jaxpr is None else opened(jaxpr) for jaxpr in jaxprs]
+    operands = [[*captured, *own] for (_, captured), own in zip(parts, consts, strict=True)]
+    outs: list[Any] = primitive.bind(
+        *(value for own in operands for value in own),
+        *vector,
+        const_lengths=kind(*map(len, operands)),
+        jaxprs=kind(*(jaxpr for jaxpr, _ in parts)),
+    )
+    return outs

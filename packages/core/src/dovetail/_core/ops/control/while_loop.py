@@ -1,0 +1,557 @@
+"""`while_loop` and its primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from dovetail._core.base import config, pytree
+from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.basis.structural import batch_size, instantiate, to_front
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.effects import input_output
+from dovetail._core.ir.jaxpr import (
+    ClosedJaxpr,
+    Effects,
+    JaxprEqn,
+    no_effects,
+    ordered_effects,
+)
+from dovetail._core.ir.walk import Reduction, Wanted, dce_rules, drop_unused
+from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
+from dovetail._core.ops.checks.error import avals_of, merged, settled, union
+from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
+from dovetail._core.ops.control.branches import chosen
+from dovetail._core.ops.reduction import reduce_or
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.derived import (
+    batch_of,
+    dependence_of,
+    derived_info,
+    function_of,
+    jvp_of,
+    opened,
+    reference_of,
+    remembered,
+    taylor_of,
+    with_order,
+)
+from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
+from dovetail._core.transform.stage import stage
+from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+T = TypeVar("T")
+Flags = tuple[bool, ...]
+
+
+class Loop(NamedTuple):
+    """The parameters of a while loop.
+
+    Attributes:
+        cond_jaxpr: from constants and what is carried to a bool.
+        body_jaxpr: from constants and what is carried to what is carried.
+        cond_nconsts: how many operands are constants of the condition.
+        body_nconsts: how many of those that follow are constants of the body.
+    """
+
+    cond_jaxpr: ClosedJaxpr
+    body_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_nconsts: int
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Constants of the condition, constants of the body, and what is carried."""
+        first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
+        return list(values[:first]), list(values[first:second]), list(values[second:])
+
+
+def bind_while(
+    condition: ClosedJaxpr,
+    cond_consts: Sequence[Any],
+    body: ClosedJaxpr,
+    body_consts: Sequence[Any],
+    carry: Sequence[Any],
+) -> list[Any]:
+    """Loop; the constants of the jaxprs become leading operands."""
+    cond_jaxpr, cond_captured = opened(condition)
+    body_jaxpr, body_captured = opened(body)
+    results: list[Any] = while_p.bind(
+        *cond_captured,
+        *cond_consts,
+        *body_captured,
+        *body_consts,
+        *carry,
+        cond_jaxpr=cond_jaxpr,
+        body_jaxpr=body_jaxpr,
+        cond_nconsts=len(cond_captured) + len(cond_consts),
+        body_nconsts=len(body_captured) + len(body_consts),
+    )
+    return results
+
+
+class While(Primitive):
+    """Applies a body as long as a condition holds."""
+
+    name = "while"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(avals)
+        for what, closed, given in (
+            ("condition", loop.cond_jaxpr, [*cond_consts, *carry]),
+            ("body", loop.body_jaxpr, [*body_consts, *carry]),
+        ):
+            have = closed.in_avals
+            if len(have) != len(given) or any(
+                a.shape != b.shape or a.dtype != b.dtype for a, b in zip(given, have, strict=True)
+            ):
+                raise TypeError(f"while: the {what} takes {have}, got {given}")
+        outs = loop.body_jaxpr.out_avals
+        if len(outs) != len(carry) or any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carry, outs, strict=True)
+        ):
+            raise TypeError(f"while: the body carries {carry} to {outs}")
+        return loop.body_jaxpr.in_avals[loop.body_nconsts :]
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(args)
+        while reference_of(loop.cond_jaxpr, [*cond_consts, *carry])[0]:
+            carry = reference_of(loop.body_jaxpr, [*body_consts, *carry])
+        return carry
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        cond: Effects = params["cond_jaxpr"].jaxpr.effects
+        body: Effects = params["body_jaxpr"].jaxpr.effects
+        return cond | body
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop(**params)
+        _, const_flags, carry_flags = loop.split([type(t) is not Zero for t in tangents])
+        while True:
+            varies = (*const_flags, *carry_flags)
+            derived, after = jvp_of(loop.body_jaxpr, varies, tuple(carry_flags))
+            if after == carry_flags:
+                break
+            carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
+        moving = tangents[loop.cond_nconsts :]
+        given = [[instantiate(t)] if v else [] for t, v in zip(moving, varies, strict=True)]
+        outs, out_tangents = _along(loop, primals, given, derived, 1)
+        return outs, out_tangents
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        # How many turns there will be is not known, so that there is no room for residuals: the
+        # linear program runs the whole loop again.
+        outs = self.bind(*primals, **params)
+
+        def tangent(*tangents: Any) -> list[Any]:
+            return list(self.jvp(primals, tangents, **params)[1])
+
+        return outs, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> NoReturn:
+        info = params["body_jaxpr"].jaxpr.debug_info
+        place = f" ({info.location})" if info is not None and info.location else ""
+        of = "" if info is None else f" (here of {info.function}{place})"
+        raise ValueError(
+            f"lax.while_loop, and lax.fori_loop whose bounds are known only at run time{of}, have "
+            "no gradient in reverse mode: how often they run, and so how much memory the gradient "
+            "needs, is not known when the program is made. Use lax.fori_loop with bounds that are "
+            "Python integers, or lax.scan with a fixed length (and lax.cond or a mask in its body "
+            "to leave it early); or differentiate in forward mode, with jvp or jacfwd"
+        )
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        loop = Loop(**params)
+        size = batch_size(args, dims)
+        cond_consts, body_consts, carry = loop.split(args)
+        cond_dims, body_dims, carry_dims = loop.split(dims)
+        flags = [d is not None for d in carry_dims]
+        while True:
+            at: list[int | None] = [0 if b else None for b in flags]
+            condition, (of_condition,) = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            if of_condition is not None and has_checks(self.effects(**params)):
+                return batch_with_checks(self, args, dims, params)
+            if of_condition is not None and input_output(self.effects(**params)):
+                raise NotImplementedError(
+                    "vmap of lax.while_loop whose condition is mapped runs the body for all "
+                    "elements until the last one is done, and it has effects that would then "
+                    f"happen for all: {sorted(map(str, self.effects(**params)))}"
+                )
+            if of_condition is not None:
+                # Elements that are done stay as they are, each for itself.
+                flags, at = [True] * len(carry), [0] * len(carry)
+            body, after = batch_of(loop.body_jaxpr, size, (*body_dims, *at), tuple(flags))
+            grown = [a or d is not None for a, d in zip(flags, after, strict=True)]
+            if grown == flags:
+                break
+            flags = grown
+        if of_condition is not None:
+            condition, _ = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts)
+            body_consts = [*cond_consts, *body_consts]
+            condition = _any(condition)
+        outs = bind_while(
+            condition,
+            cond_consts,
+            body,
+            body_consts,
+            [
+                to_front(c, d, size) if b else c
+                for c, d, b in zip(carry, carry_dims, flags, strict=True)
+            ],
+        )
+        return outs, at
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        cond_consts, body_consts, carry = loop.split(values)
+        _, _, avals = loop.split(context.avals_in)
+        effects = ordered_effects(self.effects(**params))
+
+        def holds(*now: Any) -> list[Any]:
+            return context.inline_jaxpr(loop.cond_jaxpr, [*cond_consts, *now])
+
+        def turn(*now: Any) -> list[Any]:
+            return context.inline_jaxpr(loop.body_jaxpr, [*body_consts, *now])
+
+        if not ordered_effects(loop.cond_jaxpr.effects):
+            return context.while_loop(carry, avals, holds, turn, effects)
+
+        # The condition of a loop cannot give back a token: it is computed where it can, before the
+        # loop and at the end of each turn.
+        def turn_and_condition(_: Any, *now: Any) -> list[Any]:
+            after = turn(*now)
+            return [*holds(*after), *after]
+
+        first = holds(*carry)
+        _, *last = context.while_loop(
+            [*first, *carry],
+            [*loop.cond_jaxpr.out_avals, *avals],
+            lambda proceed, *_: proceed,
+            turn_and_condition,
+            effects,
+        )
+        return last
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        loop = Loop(**params)
+        condition, of_condition = checks.checked(loop.cond_jaxpr)
+        body, of_body = checks.checked(loop.body_jaxpr)
+        error = union([of_condition, of_body])
+        if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
+            return self.bind(*args, **params)
+        cond_consts, body_consts, carry = loop.split(args)
+        *found, proceed = function_of(condition)(*cond_consts, *carry)
+        again, turn = _checked_loop(body, of_body, condition, of_condition, loop.cond_nconsts)
+        first = settled(of_condition.unflatten(found), error)
+        outs = bind_while(again, [], turn, [*cond_consts, *body_consts], [*first, proceed, *carry])
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves + 1 :]
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        loop = Loop(**params)
+
+        def truncated(order: int) -> list[list[Any]]:
+            terms = terms_of(operands[loop.cond_nconsts :], order)
+            flags = [any(found) for found in present_in(terms)]
+            const_flags, carry_flags = flags[: loop.body_nconsts], flags[loop.body_nconsts :]
+            while True:
+                varies = (*const_flags, *carry_flags)
+                present = tuple([(v,) * order for v in varies])
+                kept = present[loop.body_nconsts :]
+                derived, present_out = taylor_of(loop.body_jaxpr, order, present, kept)
+                after = [any(found) for found in present_out]
+                if after == carry_flags:
+                    break
+                carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
+            given = [
+                [instantiate(t) for t in found] if v else []
+                for found, v in zip(terms, varies, strict=True)
+            ]
+            return _along(loop, [x[0] for x in operands], given, derived, order)
+
+        return up_to(truncated)
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        loop = Loop(**params)
+        cond_flags, body_flags, carry = loop.split(flags)
+        while True:
+            if any(dependence_of(loop.cond_jaxpr, (*cond_flags, *carry))):
+                return [True] * len(carry)
+            after = dependence_of(loop.body_jaxpr, (*body_flags, *carry))
+            grown = [a or b for a, b in zip(carry, after, strict=True)]
+            if grown == carry:
+                return carry
+            carry = grown
+
+
+while_p: Final = While()
+
+
+def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    loop = Loop(**eqn.params)
+    _, needed = yield Wanted(loop.cond_jaxpr, (True,))
+    carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
+    no_consts = (False,) * loop.body_nconsts
+    while True:
+        body, kept = yield Wanted(loop.body_jaxpr, tuple(carried), (*no_consts, *carried))
+        if kept[loop.body_nconsts :] == carried:
+            break
+        carried = kept[loop.body_nconsts :]
+    no_consts = (False,) * loop.cond_nconsts
+    condition, of_cond = yield Wanted(loop.cond_jaxpr, (True,), (*no_consts, *carried))
+    eqn = drop_unused(eqn, used)
+    if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
+        return eqn
+    every = [*of_cond[: loop.cond_nconsts], *kept]
+    effects = condition.jaxpr.effects | body.jaxpr.effects
+    return eqn.replace(
+        invars=[v for v, k in zip(eqn.invars, every, strict=True) if k],
+        outvars=[v for v, k in zip(eqn.outvars, carried, strict=True) if k],
+        params={
+            "cond_jaxpr": condition,
+            "body_jaxpr": body,
+            "cond_nconsts": sum(of_cond[: loop.cond_nconsts]),
+            "body_nconsts": sum(kept[: loop.body_nconsts]),
+        },
+        effects=effects if eqn.effects else no_effects,
+    )
+
+
+dce_rules[While.name] = _without_unused
+
+
+def _along(
+    loop: Loop,
+    primals: Sequence[Any],
+    terms: Sequence[Sequence[Any]],
+    derived: ClosedJaxpr,
+    order: int,
+) -> list[list[Any]]:
+    """Loop with a body of primals and their tangents, or Taylor coefficients.
+
+    Args:
+        loop: the loop.
+        primals: its operands.
+        terms: for each operand of the body its tangent, or all its coefficients; none where it does
+            not vary.
+        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
+        order: how many terms there are where there are any.
+
+    Returns:
+        The results, and for each order their terms.
+    """
+    cond_consts, body_consts, carry = loop.split(primals)
+    consts, count = loop.body_nconsts, len(terms)
+    of_consts = [t for found in terms[:consts] for t in found]
+    of_carry = [t for found in terms[consts:] for t in found]
+    split = count + len(of_consts)
+    body = with_order(
+        derived,
+        [
+            *range(consts),
+            *range(count, split),
+            *range(consts, count),
+            *range(split, split + len(of_carry)),
+        ],
+    )
+    avals = loop.body_jaxpr.in_avals[consts:]
+    more = [a.tangent() for a, found in zip(avals, terms[consts:], strict=True) for _ in found]
+    outs = bind_while(
+        with_order(loop.cond_jaxpr, [*range(len(loop.cond_jaxpr.in_avals)), *more]),
+        cond_consts,
+        body,
+        [*body_consts, *of_consts],
+        [*carry, *of_carry],
+    )
+    return by_order(outs, [(bool(found),) * order for found in terms[consts:]])
+
+
+@remembered
+def _any(condition: ClosedJaxpr) -> ClosedJaxpr:
+    """Whether a batched condition holds for an element."""
+    function = function_of(condition)
+    return stage(
+        lambda *args: [reduce_or(function(*args)[0], (0,))],
+        condition.in_avals,
+        derived_info(condition, "vmap"),
+    )
+
+
+def _while_any(
+    condition: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+) -> ClosedJaxpr:
+    """A batched body that leaves those elements alone whose condition does not hold."""
+    holds, advance = function_of(condition), function_of(body)
+    consts = cond_nconsts + body_nconsts
+
+    def turn(*args: Any) -> list[Any]:
+        cond_consts, body_consts, carry = (
+            args[:cond_nconsts],
+            args[cond_nconsts:consts],
+            args[consts:],
+        )
+        (proceed,) = holds(*cond_consts, *carry)
+        after = advance(*body_consts, *carry)
+        return [chosen(proceed, old, new) for new, old in zip(after, carry, strict=True)]
+
+    avals = [
+        *condition.in_avals[:cond_nconsts],
+        *body.in_avals[:body_nconsts],
+        *body.in_avals[body_nconsts:],
+    ]
+    return stage(turn, avals, derived_info(body, "vmap"))
+
+
+@remembered
+def _checked_loop(
+    body: ClosedJaxpr, of_body: Any, condition: ClosedJaxpr, of_condition: Any, cond_nconsts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Condition and body of a loop that also carries an error.
+
+    A condition cannot return what it finds, so the body computes it, for the next turn; whether
+    there is one is carried after the error.
+
+    Args:
+        body: the body, with the leaves of an error as leading results.
+        of_body: the structure of this error.
+        condition: the condition, with the leaves of another.
+        of_condition: the structure of that.
+        cond_nconsts: how many constants the condition has; they come before those of the body.
+    """
+    error = union([of_body, of_condition])
+    count = error.num_leaves
+    carried = len(body.out_avals) - of_body.num_leaves
+    body_nconsts = len(body.in_avals) - carried
+    consts = cond_nconsts + body_nconsts
+
+    def turn(*args: Any) -> list[Any]:
+        leaves, carry = args[consts : consts + count], args[consts + count + 1 :]
+        outs = function_of(body)(*args[cond_nconsts:consts], *carry)
+        in_body, after = outs[: of_body.num_leaves], outs[of_body.num_leaves :]
+        *in_condition, proceed = function_of(condition)(*args[:cond_nconsts], *after)
+        found = merged(error.unflatten(leaves), of_body.unflatten(in_body))
+        found = merged(found, of_condition.unflatten(in_condition))
+        return [*settled(found, error), proceed, *after]
+
+    carry_avals = [*avals_of(error), *condition.out_avals[-1:], *body.in_avals[body_nconsts:]]
+    const_avals = [*condition.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
+    info = derived_info(body, "checkify")
+    return (
+        stage(lambda *carry: [carry[count]], carry_avals, info),
+        stage(turn, [*const_avals, *carry_avals], info),
+    )
+
+
+def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
+    """Apply a function as long as a condition holds.
+
+    Both functions are traced once, and the loop is one operation of the compiled program, so that
+    it takes no more time to compile if it runs more often. The loop has derivatives in forward mode
+    (`jvp`, `jacfwd`); for gradients write a loop of fixed length with `fori_loop` or `scan`.
+
+    Args:
+        cond_fun: from what is carried to a scalar bool.
+        body_fun: from what is carried to what is carried, a tree of arrays with the same structure,
+            shapes and dtypes.
+        init_val: what is carried at first, a tree of arrays. A Python number in it takes the dtype
+            that `body_fun` returns.
+
+    Returns:
+        What is carried when the condition does not hold any more.
+
+    Raises:
+        TypeError: `body_fun` returns something else than it was given, or `cond_fun` no scalar
+            bool.
+
+    Example:
+        >>> from dovetail import lax
+        >>> int(lax.while_loop(lambda n: n < 1000, lambda n: 2 * n, 1))
+        1024
+    """
+    check_callable(cond_fun, "lax.while_loop")
+    check_callable(body_fun, "lax.while_loop")
+    if config.disable_jit.value:
+        try:
+            value: Any = init_val
+            while cond_fun(value):
+                value = body_fun(value)
+        except ConcretizationTypeError:
+            pass  # whether the condition holds is not known here
+        else:
+            return value  # type: ignore[no-any-return]
+    carry = operands_of(init_val, "lax.while_loop", "init_val")
+    arguments = pytree.structure((init_val,))
+    names = leaf_names(body_fun, (init_val,))
+    carry, body = stage_loop("lax.while_loop", FlatFunction(body_fun, arguments), names, carry)
+    condition = stage_body(
+        "lax.while_loop",
+        FlatFunction(cond_fun, arguments),
+        carry.avals,
+        leaf_names(cond_fun, (init_val,)),
+    )
+    _check_condition(cond_fun, condition)
+    result: T = pytree.unflatten(carry.tree, repeat(condition, body, carry.leaves))
+    return result
+
+
+def repeat(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
+    """Run a loop, whose body may change mutable references that both functions use."""
+    holds = condition.closed
+    if not body.changed:
+        return bind_while(holds, condition.captured, body.closed, body.captured, carry)
+    # What the condition reads of these is what the body has written in the turn before.
+    first = len(condition.captured) - len(condition.read)
+    kept = [
+        *range(first),
+        *(first + i for i, ref in enumerate(condition.read) if ref not in body.changed),
+    ]
+    read = {ref: first + i for i, ref in enumerate(condition.read)}
+    held = body.held()
+    holds = with_order(
+        holds,
+        [
+            *kept,
+            *(read.get(ref, aval_of(x)) for ref, x in zip(body.changed, held, strict=True)),
+            *range(len(condition.captured), len(holds.in_avals)),
+        ],
+    )
+    constants = [condition.captured[i] for i in kept]
+    outs = bind_while(holds, constants, body.closed, body.captured, [*held, *carry])
+    return body.finish(outs)
+
+
+def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
+    if condition.changed:
+        raise ValueError(
+            f"lax.while_loop: {named(cond_fun)} writes to {condition.changed[0].described()}; a "
+            "condition may read references, and body_fun may write to them"
+        )
+    outs = condition.out_avals
+    if pytree.treedef_is_leaf(condition.out_tree) and outs[0] == make_aval((), np.dtype(bool)):
+        return
+    found = ", ".join(a.short_name() for a in outs) or "nothing"
+    if not pytree.treedef_is_leaf(condition.out_tree):
+        found = f"{condition.out_tree} of {found}"
+    raise TypeError(
+        f"lax.while_loop: {named(cond_fun)} must return a scalar bool, got {found}; write a "
+        "comparison, and combine several with .all() or .any()"
+    )

@@ -1,0 +1,244 @@
+"""Arrays made from nothing but a shape: filled with one value, or counting up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.basis.families import NoGradient
+from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.structural import broadcast_in_dim_p
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops.dimensions import canonical_dimension, canonical_shape, refuse_sharding
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+Shape = tuple[int, ...]
+
+
+class Iota(NoGradient):
+    """The position along one dimension."""
+
+    name = "iota"
+    no_derivative = "it has no operands"
+
+    def abstract(self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None) -> Any:
+        if dtype_kind(dtype) in ("", "b"):
+            raise TypeError(
+                f"iota does not count in dtype {dtype_name(dtype)}; it takes integers, floating "
+                "point and complex numbers"
+            )
+        if not 0 <= dimension < len(shape):
+            raise ValueError(f"iota: there is no dimension {dimension} in the shape {shape}")
+        return make_aval(shape, dtype)
+
+    def reference(self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None) -> Any:
+        column = [1] * len(shape)
+        column[dimension] = shape[dimension]
+        counted = np.arange(shape[dimension]).astype(dtype).reshape(column)
+        return np.broadcast_to(counted, shape).copy()
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(**params), None
+
+    def lower(
+        self, context: Builder, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None
+    ) -> Any:
+        return context.iota(context.avals_out[0], dimension)
+
+
+iota_p: Final = Iota()
+
+
+def iota_like(dtype: Any, shape: Shape, dimension: int) -> Any:
+    """Positions along a dimension, for rules: the arguments are canonical."""
+    return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension, sharding=None)
+
+
+def iota(dtype: Any, size: Any) -> Any:
+    """The numbers 0, 1, ... below `size`.
+
+    Args:
+        dtype: dtype of the result: integers, floating point or complex.
+        size: how many, a non-negative integer.
+
+    Returns:
+        An array of shape ``(size,)``.
+
+    Raises:
+        TypeError: `dtype` is bool or no dtype, or `size` is negative or no integer.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.iota("int32", 3).tolist()
+        [0, 1, 2]
+    """
+    shape = canonical_shape(size, "iota", "size")
+    return iota_p.bind(
+        dtype=dtypes.check_user_dtype(dtype, "lax.iota"), shape=shape, dimension=0, sharding=None
+    )
+
+
+def broadcasted_iota(dtype: Any, shape: Any, dimension: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose elements are their positions along one dimension.
+
+    Args:
+        dtype: dtype of the result: integers, floating point or complex.
+        shape: shape of the result.
+        dimension: the dimension that is counted along.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an argument is of the wrong kind, or a size is negative.
+        ValueError: there is no such dimension.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.broadcasted_iota("int32", (2, 3), 1).tolist()
+        [[0, 1, 2], [0, 1, 2]]
+    """
+    refuse_sharding(out_sharding, "broadcasted_iota")
+    sizes = canonical_shape(shape, "broadcasted_iota")
+    return iota_p.bind(
+        dtype=dtypes.check_user_dtype(dtype, "lax.broadcasted_iota"),
+        shape=sizes,
+        dimension=canonical_dimension(dimension, len(sizes), "broadcasted_iota", "dimension"),
+        sharding=None,
+    )
+
+
+def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """A scalar in a dtype; a scalar of the host stays one."""
+    if type(value) is not Literal:
+        return convert_element_type(value, dtype, weak_type)
+    try:
+        return literal(value.val, dtype, weak_type)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(
+            f"{function}: dtype {dtype_name(dtype)} cannot hold the fill_value {value.val}"
+        ) from None
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of one repeated value.
+
+    Args:
+        shape: shape of the result.
+        fill_value: a scalar.
+        dtype: dtype of the result; that of `fill_value` by default.
+        sharding: None.
+
+    Returns:
+        An array of that shape.
+
+    Raises:
+        TypeError: `fill_value` is no scalar, or another argument is of the wrong kind.
+        OverflowError: `dtype` is too narrow for `fill_value`.
+        ValueError: `fill_value` is NaN and `dtype` has none.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.full((2,), 7.0).tolist()
+        [7.0, 7.0]
+    """
+    refuse_sharding(sharding, "full", "sharding")
+    sizes = canonical_shape(shape, "full")
+    value = operand(fill_value, "lax.full", "fill_value")
+    if value.ndim:
+        raise TypeError(
+            f"lax.full: fill_value must be a scalar, got an array of shape {value.shape}; to "
+            "repeat an array write lax.broadcast_in_dim or dovetail.numpy.broadcast_to"
+        )
+    if dtype is not None:
+        value = _converted("lax.full", value, dtypes.check_user_dtype(dtype, "lax.full"))
+    return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+) -> Any:
+    """An array of one repeated value, with the shape and dtype of another.
+
+    Args:
+        x: an array, a scalar, or anything with a shape and a dtype.
+        fill_value: a scalar.
+        dtype: dtype of the result; that of `x` by default.
+        shape: shape of the result; that of `x` by default.
+        sharding: None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `fill_value` is no scalar, or another argument is of the wrong kind.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.full_like(np.zeros(2, np.float32), 7).tolist()
+        [7.0, 7.0]
+    """
+    refuse_sharding(sharding, "full_like", "sharding")
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        like_shape, like_dtype = tuple(x.shape), x.dtype
+        weak = bool(getattr(x, "weak_type", False))
+    else:
+        aval = aval_of(operand(x, "lax.full_like"))
+        like_shape, like_dtype, weak = aval.shape, aval.dtype, aval.weak_type
+    sizes = like_shape if shape is None else canonical_shape(shape, "full_like")
+    value = operand(fill_value, "lax.full_like", "fill_value")
+    if value.ndim:
+        raise TypeError(
+            f"lax.full_like: fill_value must be a scalar, got an array of shape {value.shape}"
+        )
+    if dtype is not None:
+        wanted = dtypes.check_user_dtype(dtype, "lax.full_like")
+        value = _converted("lax.full_like", value, wanted)
+    elif isinstance(like_dtype, np.dtype):
+        wanted = dtypes.canonicalize_dtype(like_dtype)
+        value = _converted("lax.full_like", value, wanted, weak)
+    elif aval_of(value).dtype != like_dtype:
+        raise TypeError(
+            f"lax.full_like: an array of {dtype_name(like_dtype)} is filled with a value of that "
+            f"dtype, got {dtype_name(aval_of(value).dtype)}"
+        )
+    return broadcast_in_dim_p.bind(value, shape=sizes, broadcast_dimensions=(), sharding=None)
+
+
+def zeros_like_array(x: Any) -> Any:
+    """Zeros of the shape and dtype of `x`."""
+    return full_like(x, 0)
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose values nobody reads; it is filled with zeros.
+
+    Args:
+        shape: shape of the result.
+        dtype: dtype of the result.
+        out_sharding: None.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an argument is of the wrong kind.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.empty((2, 3), "float32").shape
+        (2, 3)
+    """
+    refuse_sharding(out_sharding, "empty")
+    return full(shape, 0, dtypes.default_dtype("f") if dtype is None else dtype)

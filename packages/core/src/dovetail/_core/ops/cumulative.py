@@ -1,0 +1,541 @@
+"""Cumulative sums, products, extremes and log-sum-exps, and the linear recurrence behind them.
+
+All derivatives are linear recurrences y[i] = a[i] * y[i - 1] + b[i], which are linear in b, and
+whose adjoint is the same recurrence backwards. So a derivative is as short a program, and as fast,
+as the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.basis import structural
+from dovetail._core.basis.elementwise import (
+    add_tangents,
+    convert_element_type,
+    dtype_kind,
+    dtype_name,
+    mul,
+)
+from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import Linear, is_linear, to_front
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ops.arithmetic import add_p, div_p, sub_p
+from dovetail._core.ops.comparison import eq_p
+from dovetail._core.ops.complex import real
+from dovetail._core.ops.dimensions import canonical_dimension, replaced
+from dovetail._core.ops.exponential import exp_p, log_p
+from dovetail._core.ops.extrema import Extremum, max_p, min_p
+from dovetail._core.ops.reduction import KINDS
+from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.slicing import pad_with
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+#: StableHLO that combines two tuples of arrays, elements that come earlier first.
+Combine = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+FLOAT32: Final = np.dtype(np.float32)
+
+
+def shifted(x: Any, axis: int, reverse: bool, fill: Any) -> Any:
+    """At each position the element before it, and `fill` at the first; backwards for `reverse`."""
+    config = [(0, 0, 0)] * len(shape_of(x))
+    config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
+    return pad_with(x, literal(fill, aval_of(x).dtype), tuple(config))
+
+
+class Cumulative(Primitive):
+    """At each position along an axis, a reduction of the elements up to it; from it on for
+    `reverse`.
+
+    A member gives `kinds`, the dtype kinds that it takes, and `numpy`, a universal function of two
+    arguments that NumPy can accumulate.
+    """
+
+    accepts_zeros = True
+    kinds: ClassVar[str] = "iufc"
+    numpy: ClassVar[Any]
+
+    def abstract(self, x: Any, *, axis: int, reverse: bool) -> Any:
+        kind = dtype_kind(x.dtype)
+        if kind not in self.kinds or not kind:
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
+                f"{', '.join(KINDS[k] for k in self.kinds)}"
+            )
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"{self.name}: an operand of shape {x.shape} has no axis {axis}")
+        return x
+
+    def reference(self, x: Any, *, axis: int, reverse: bool) -> Any:
+        x = np.asarray(x)
+        wide = x.astype(np.float64) if dtype_kind(x.dtype) == "f" else x
+        if reverse:
+            wide = np.flip(wide, axis)
+        out = type(self).numpy.accumulate(wide, axis=axis, dtype=wide.dtype)
+        return (np.flip(out, axis) if reverse else out).astype(x.dtype)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        return self.bind(x, axis=axis + (axis >= d), reverse=reverse), d
+
+    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
+        """StableHLO that combines two arrays, elements that come earlier first."""
+        raise TypeError(f"{self.name} does not say how it combines two elements")
+
+    def lower(self, context: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
+        (aval,) = context.avals_out
+        wide = aval
+        if dtype_kind(aval.dtype) == "f" and aval.dtype.itemsize < 4:
+            wide = aval.update(dtype=FLOAT32)
+
+        def combine(xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
+            return [self.combine(context, xs[0], ys[0], avals[0])]
+
+        (out,) = scan(context, [context.convert(x, aval, wide)], [wide], axis, reverse, combine)
+        return context.convert(out, wide, aval)
+
+
+class CumSum(Cumulative, Linear):
+    """The sums of the elements up to each."""
+
+    name, numpy = "cumsum", np.add
+
+    def transpose(self, ct: Any, x: Any, *, axis: int, reverse: bool) -> Sequence[Any]:
+        return (self.bind(ct, axis=axis, reverse=not reverse) if is_linear(x) else None,)
+
+    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
+        return context.add(x, y, aval)
+
+
+class CumProd(Cumulative):
+    """The products of the elements up to each."""
+
+    name, numpy = "cumprod", np.multiply
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axis=axis, reverse=reverse)
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        before = shifted(out, axis, reverse, 1)
+        return out, recurrence(x, mul(before, t), axis, reverse)
+
+    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
+        return context.mul(x, y, aval)
+
+
+class CumExtreme(Cumulative):
+    """The extreme of the elements up to each; of equal ones, all have the same share of it."""
+
+    extreme: ClassVar[Extremum]
+    worst: ClassVar[float]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axis=axis, reverse=reverse)
+        if type(t) is Zero or aval_of(out).tangent().dtype != aval_of(out).dtype:
+            return out, Zero.of(out)
+        dtype = aval_of(x).dtype
+        before = shifted(out, axis, reverse, self.worst)
+        # An element that is worse than those before leaves their share; an equal one joins; a
+        # better one starts anew. So sums over those that share, and their number, are linear
+        # recurrences.
+        best = self.extreme.bind(before, x)
+        stays, joins = (convert_element_type(eq_p.bind(v, best), dtype) for v in (before, x))
+        count = recurrence(stays, joins, axis, reverse)
+        return out, div_p.bind(recurrence(stays, mul(t, joins), axis, reverse), count)
+
+    def combine(self, context: Builder, x: Any, y: Any, aval: Any) -> Any:
+        return self.extreme.emit(context, x, y, out=aval)
+
+
+class CumMax(CumExtreme):
+    """The largest of the elements up to each; NaN from the first NaN on."""
+
+    name, numpy, extreme, worst = "cummax", np.maximum, max_p, -np.inf
+
+
+class CumMin(CumExtreme):
+    """The smallest of the elements up to each; NaN from the first NaN on."""
+
+    name, numpy, extreme, worst = "cummin", np.minimum, min_p, np.inf
+
+
+class CumLogSumExp(Cumulative):
+    """The logarithms of the sums of the exponentials of the elements up to each."""
+
+    name, numpy = "cumlogsumexp", np.logaddexp
+    kinds = "fc"
+
+    def reference(self, x: Any, *, axis: int, reverse: bool) -> Any:
+        x = np.asarray(x)
+        if dtype_kind(x.dtype) != "c":
+            return super().reference(x, axis=axis, reverse=reverse)
+        flipped = np.flip(x, axis) if reverse else x
+        with np.errstate(divide="ignore"):
+            out = np.log(np.cumsum(np.exp(flipped.astype(np.complex128)), axis))
+        return (np.flip(out, axis) if reverse else out).astype(x.dtype)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axis=axis, reverse=reverse)
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        before = shifted(out, axis, reverse, -np.inf)
+        carried, own = exp_of_difference(before, out), exp_of_difference(x, out)
+        return out, recurrence(carried, mul(t, own), axis, reverse)
+
+    def lower(self, context: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
+        # With the running maximum m, sums of exp(x - m[i]) do not overflow, and follow a linear
+        # recurrence, with the factor exp(m[i - 1] - m[i]).
+        (aval,) = context.avals_in
+
+        def function(x: Any) -> Any:
+            dtype = aval.dtype if aval.dtype.itemsize >= 4 else FLOAT32
+            x = convert_element_type(x, dtype)
+            m = cummax_p.bind(
+                real(x) if dtype_kind(dtype) == "c" else x, axis=axis, reverse=reverse
+            )
+            m = convert_element_type(m, dtype)
+            before = shifted(m, axis, reverse, -np.inf)
+            factors, terms = exp_of_difference(before, m), exp_of_difference(x, m)
+            total = recurrence(factors, terms, axis, reverse)
+            return convert_element_type(add_p.bind(m, log_p.bind(total, accuracy=None)), aval.dtype)
+
+        return context.lower_function(function, [aval.strengthen()])(x)
+
+
+def exp_of_difference(x: Any, y: Any) -> Any:
+    """exp(x - y), where infinities that are equal have the difference 0 instead of NaN."""
+    gap = sub_p.bind(x, y)
+    zero = structural.full(shape_of(gap), 0, aval_of(gap).dtype)
+    return exp_p.bind(select_n_p.bind(eq_p.bind(x, y), gap, zero), accuracy=None)
+
+
+class LinearRecurrence(Primitive):
+    """y[i] = a[i] * y[i - 1] + b[i] along an axis, with y = 0 before the first; backwards for
+    `reverse`."""
+
+    name = "linear_recurrence"
+    accepts_zeros = True
+
+    def abstract(self, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+        if a.shape != b.shape or a.dtype != b.dtype or dtype_kind(a.dtype) not in ("f", "c"):
+            raise TypeError(
+                "linear_recurrence requires two operands of one shape and one floating point or "
+                f"complex dtype, got {a.short_name()} and {b.short_name()}"
+            )
+        if not 0 <= axis < a.ndim:
+            raise ValueError(f"linear_recurrence: operands of shape {a.shape} have no axis {axis}")
+        return b.strengthen()
+
+    def reference(self, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+        a, b = (np.moveaxis(np.asarray(v), axis, 0) for v in (a, b))
+        wide = np.float64 if dtype_kind(b.dtype) == "f" else b.dtype
+        out, y = np.empty(b.shape, wide), np.zeros(b.shape[1:], wide)
+        for i in reversed(range(len(b))) if reverse else range(len(b)):
+            out[i] = y = a[i].astype(wide) * y + b[i].astype(wide)
+        return np.moveaxis(out, 0, axis).astype(b.dtype)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
+        (a, b), (s, t) = primals, tangents
+        out = recurrence(a, b, axis, reverse)
+        if type(s) is not Zero:
+            t = add_tangents(t, mul(s, shifted(out, axis, reverse, 0)))
+        return out, Zero.of(out) if type(t) is Zero else recurrence(a, t, axis, reverse)
+
+    def transpose(self, ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Sequence[Any]:
+        if not is_linear(b):
+            return None, None
+        return None, recurrence(shifted(a, axis, not reverse, 0), ct, axis, not reverse)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
+        size = structural.batch_size(args, dims)
+        a, b = (to_front(x, d, size) for x, d in zip(args, dims, strict=True))
+        return recurrence(a, b, axis + 1, reverse), 0
+
+    def lower(self, context: Builder, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+        (out,) = context.avals_out
+        wide = out
+        if dtype_kind(out.dtype) == "f" and out.dtype.itemsize < 4:
+            wide = out.update(dtype=FLOAT32)
+        _, y = scan(
+            context,
+            [context.convert(v, out, wide) for v in (a, b)],
+            [wide, wide],
+            axis,
+            reverse,
+            lambda xs, ys, avals: combine_linear(context, xs, ys, avals),
+        )
+        return context.convert(y, wide, out)
+
+
+def combine_linear(
+    context: Builder, xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]
+) -> list[Any]:
+    """The composition of two maps y -> a * y + b, the first of which is applied first."""
+    (a, b), (c, d) = xs, ys
+    first, second = avals
+    return [context.mul(a, c, first), context.add(context.mul(b, c, second), d, second)]
+
+
+cumsum_p: Final = CumSum()
+cumprod_p: Final = CumProd()
+cummax_p: Final = CumMax()
+cummin_p: Final = CumMin()
+cumlogsumexp_p: Final = CumLogSumExp()
+linear_recurrence_p: Final = LinearRecurrence()
+
+
+def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
+    """y[i] = a[i] * y[i - 1] + b[i]."""
+    return linear_recurrence_p.bind(a, b, axis=axis, reverse=reverse)
+
+
+def scan(
+    context: Builder,
+    values: Sequence[Any],
+    avals: Sequence[Any],
+    axis: int,
+    reverse: bool,
+    combine: Combine,
+) -> list[Any]:
+    """StableHLO for the results of combining all elements up to each, with an associative function.
+
+    Neighbours are combined, the results are scanned, and from these the others follow: O(n)
+    applications in 2 log2(n) steps.
+
+    Args:
+        context: the builder.
+        values: arrays that are scanned together.
+        avals: their avals, of one shape.
+        axis: the dimension.
+        reverse: whether to go from the last element to the first.
+        combine: takes elements that come earlier, elements that come later, and their avals.
+    """
+    if reverse:
+        values = [context.reverse(v, a, (axis,)) for v, a in zip(values, avals, strict=True)]
+    out = _scan(context, values, avals, axis, combine)
+    if reverse:
+        out = [context.reverse(v, a, (axis,)) for v, a in zip(out, avals, strict=True)]
+    return out
+
+
+def _scan(
+    context: Builder, values: Sequence[Any], avals: Sequence[Any], axis: int, combine: Combine
+) -> list[Any]:
+    shape = avals[0].shape
+    size = shape[axis]
+    if size < 2:
+        return list(values)
+
+    def sized(n: int) -> list[Any]:
+        return [a.update(shape=replaced(shape, axis, n)) for a in avals]
+
+    def part(xs: Sequence[Any], have: int, start: int, limit: int, step: int) -> list[Any]:
+        starts, strides = [0] * len(shape), [1] * len(shape)
+        starts[axis], strides[axis] = start, step
+        limits = replaced(replaced(shape, axis, have), axis, limit)
+        outs = sized((limit - start + step - 1) // step)
+        return [
+            context.slice(x, out, starts, limits, strides) for x, out in zip(xs, outs, strict=True)
+        ]
+
+    half, rest = size // 2, (size - 1) // 2
+    pairs = combine(
+        part(values, size, 0, 2 * half, 2), part(values, size, 1, 2 * half, 2), sized(half)
+    )
+    # Results at the positions 1, 3, 5, ...
+    odd = _scan(context, pairs, sized(half), axis, combine)
+    even = part(values, size, 0, 1, 1)
+    if rest:
+        later = combine(part(odd, half, 0, rest, 1), part(values, size, 2, size, 2), sized(rest))
+        even = [
+            context.concatenate([e, n], out, axis)
+            for e, n, out in zip(even, later, sized(rest + 1), strict=True)
+        ]
+    return _interleave(context, even, odd, avals, axis)
+
+
+def _interleave(
+    context: Builder, even: Sequence[Any], odd: Sequence[Any], avals: Sequence[Any], axis: int
+) -> list[Any]:
+    """Arrays with the elements of `even` and `odd` in turn."""
+    shape = avals[0].shape
+    size = shape[axis]
+    half = size // 2
+    results = []
+    for e, o, aval in zip(even, odd, avals, strict=True):
+        column = aval.update(shape=(*shape[:axis], half, 1, *shape[axis + 1 :]))
+        table = aval.update(shape=(*shape[:axis], half, 2, *shape[axis + 1 :]))
+        last = None
+        if size % 2:
+            starts = [0] * len(shape)
+            starts[axis] = half
+            ends = replaced(shape, axis, half + 1)
+            last = context.slice(e, aval.update(shape=replaced(shape, axis, 1)), starts, ends)
+            start = [0] * len(shape)
+            e = context.slice(
+                e,
+                aval.update(shape=replaced(shape, axis, half)),
+                start,
+                replaced(shape, axis, half),
+            )
+        both = context.concatenate(
+            [context.reshape(e, column), context.reshape(o, column)], table, axis + 1
+        )
+        flat = context.reshape(both, aval.update(shape=replaced(shape, axis, 2 * half)))
+        results.append(flat if last is None else context.concatenate([flat, last], aval, axis))
+    return results
+
+
+# Functions for users.
+
+
+def _cumulative(primitive: Primitive, x: Any, axis: Any, reverse: Any) -> Any:
+    name = primitive.name
+    x = as_operand(x, f"lax.{name}", "operand")
+    axis = canonical_dimension(axis, len(shape_of(x)), name)
+    return primitive.bind(x, axis=axis, reverse=bool(reverse))
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Sums of the elements up to each.
+
+    Args:
+        operand: array of a number dtype.
+        axis: the dimension to go along; negative ones count from the end.
+        reverse: go from the last element to the first.
+
+    Returns:
+        An array of the same shape and dtype.
+
+    Raises:
+        TypeError: the dtype is bool or no number.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.cumsum(np.array([1, 2, 3])).tolist()
+        [1, 3, 6]
+    """
+    return _cumulative(cumsum_p, operand, axis, reverse)
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Products of the elements up to each.
+
+    Args:
+        operand: array of a number dtype.
+        axis: the dimension to go along; negative ones count from the end.
+        reverse: go from the last element to the first.
+
+    Returns:
+        An array of the same shape and dtype.
+
+    Raises:
+        TypeError: the dtype is bool or no number.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.cumprod(np.array([1, 2, 3])).tolist()
+        [1, 2, 6]
+    """
+    return _cumulative(cumprod_p, operand, axis, reverse)
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The largest of the elements up to each.
+
+    Args:
+        operand: array of integers or floating point numbers.
+        axis: the dimension to go along; negative ones count from the end.
+        reverse: go from the last element to the first.
+
+    Returns:
+        An array of the same shape and dtype; NaN from the first NaN on.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.cummax(np.array([1, 3, 2])).tolist()
+        [1, 3, 3]
+    """
+    return _cumulative(cummax_p, operand, axis, reverse)
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The smallest of the elements up to each.
+
+    Args:
+        operand: array of integers or floating point numbers.
+        axis: the dimension to go along; negative ones count from the end.
+        reverse: go from the last element to the first.
+
+    Returns:
+        An array of the same shape and dtype; NaN from the first NaN on.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.cummin(np.array([3, 1, 2])).tolist()
+        [3, 1, 1]
+    """
+    return _cumulative(cummin_p, operand, axis, reverse)
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Logarithms of the sums of the exponentials of the elements up to each, without overflow.
+
+    Args:
+        operand: array of floating point numbers.
+        axis: the dimension to go along; negative ones count from the end.
+        reverse: go from the last element to the first.
+
+    Returns:
+        An array of the same shape and dtype.
+
+    Raises:
+        TypeError: the dtype is not floating point.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> [round(y, 3) for y in lax.cumlogsumexp(np.zeros(2, np.float32)).tolist()]
+        [0.0, 0.693]
+    """
+    return _cumulative(cumlogsumexp_p, operand, axis, reverse)

@@ -1,0 +1,306 @@
+"""What functions with rules of their own have in common: arguments, results and messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import literal
+from dovetail._core.basis.structural import instantiate
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import DebugInfo, Literal
+from dovetail._core.trace.mutable_references import without_references
+from dovetail._core.trace.scopes import at_own_lines
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.transform.flattening import (
+    FlatFunction,
+    check_array_leaves,
+    check_callable,
+    leaf_names,
+    location_of,
+    name_of,
+)
+
+
+class Signature:
+    """The parameters of a function, and which of them are not differentiated.
+
+    Args:
+        function: the user's function.
+        decorator: the function of the API that it was given to.
+        nondiff_argnums: numbers of parameters that are not differentiated.
+        nondiff_argnames: names of such.
+
+    Attributes:
+        nondiff: numbers of the parameters that are not differentiated, in order.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        decorator: str,
+        nondiff_argnums: int | Sequence[int],
+        nondiff_argnames: str | Sequence[str],
+    ) -> None:
+        check_callable(function, decorator)
+        self.function = function
+        self.decorator = decorator
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self._signature = None
+        parameters = [] if self._signature is None else [*self._signature.parameters.values()]
+        self._positional = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        #: How many arguments make a call whose arguments need no resolution.
+        self._count = (
+            len(self._positional)
+            if parameters and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
+            else -1
+        )
+        self.nondiff = self._nondiff(nondiff_argnums, nondiff_argnames)
+
+    def _nondiff(self, numbers: Any, names: Any) -> tuple[int, ...]:
+        found = set()
+        for number in [numbers] if isinstance(numbers, int) else numbers:
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise TypeError(
+                    f"{self.decorator}: nondiff_argnums must be integers, got {numbers!r}"
+                )
+            if number < 0 and self._count > 0:
+                number += self._count
+            if number < 0 or 0 <= self._count <= number:
+                raise ValueError(
+                    f"{self.decorator}: nondiff_argnums={numbers!r} names no positional parameter "
+                    f"of {self}, which has {len(self._positional)}"
+                )
+            found.add(number)
+        for name in [names] if isinstance(names, str) else names:
+            if name not in self._positional:
+                raise ValueError(
+                    f"{self.decorator}: nondiff_argnames={names!r} names no positional parameter "
+                    f"of {self}; its parameters are {', '.join(self._positional) or 'unknown'}"
+                )
+            found.add(self._positional.index(name))
+        return tuple(sorted(found))
+
+    def __str__(self) -> str:
+        return described(self.function)
+
+    def resolve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, defaults among them.
+
+        Raises:
+            TypeError: they are not the function's, or a keyword has no position.
+        """
+        if not kwargs and (len(args) == self._count or self._signature is None):
+            return args
+        if self._signature is None:
+            raise TypeError(
+                f"{self} is a {self.decorator} function whose parameters are not known, so that "
+                f"arguments by keyword have no positions: {', '.join(kwargs)}; pass them by "
+                "position"
+            )
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"the arguments do not go to the parameters of the {self.decorator} function "
+                f"{self}: {error}"
+            ) from None
+        bound.apply_defaults()
+        passed = [name for name in bound.kwargs if name in kwargs]
+        if passed:
+            raise TypeError(
+                f"the {self.decorator} function {self} was given arguments that have no position: "
+                f"{', '.join(passed)}; rules take arguments by position alone, so make these "
+                "parameters positional"
+            )
+        return bound.args
+
+
+def described(function: Callable[..., Any]) -> str:
+    """The name of a function and where it is defined, for messages."""
+    place = location_of(function)
+    return f"{name_of(function)}{f' ({place})' if place else ''}"
+
+
+class UserFunction(FlatFunction):
+    """A user's function of flat leaves, for one call of it.
+
+    It holds none of the leaves: recorded rules hold on to it.
+
+    Args:
+        signature: of the function.
+        in_tree: the structure of the arguments that are differentiated.
+        fixed: the arguments that are not, with their numbers.
+
+    Attributes:
+        out_avals: of the results, after a call.
+    """
+
+    __slots__ = ("fixed", "out_avals", "signature")
+
+    def __init__(
+        self, signature: Signature, in_tree: Any, fixed: Sequence[tuple[int, Any]]
+    ) -> None:
+        user = signature.function
+        self.signature = signature
+        self.fixed = fixed
+        self.out_avals: list[Any] | None = None
+        if fixed:
+
+            @wraps(user)
+            def merged(*given: Any) -> Any:
+                return user(*self.merged(given))
+
+            function: Callable[..., Any] = merged
+        else:
+            function = user
+        super().__init__(function, in_tree)
+
+    @classmethod
+    def of_call(cls, signature: Signature, args: tuple[Any, ...]) -> tuple[UserFunction, list[Any]]:
+        """The function for a call, and the leaves of the arguments that are differentiated.
+
+        Raises:
+            NonArrayArgumentError: a leaf is not an array.
+        """
+        nondiff = signature.nondiff
+        fixed = [(i, args[i]) for i in nondiff if i < len(args)]
+        if fixed:
+            args = tuple([a for i, a in enumerate(args) if i not in nondiff])
+        leaves, in_tree = pytree.flatten(without_references(args))
+        function = cls(signature, in_tree, fixed)
+        context = f"{signature.decorator} function {name_of(signature.function)}"
+        check_array_leaves(leaves, function.names_of_leaves, context)
+        return function, leaves
+
+    def names_of_leaves(self) -> tuple[str, ...]:
+        """Names of the leaves for messages."""
+        args = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
+        fixed = {i for i, _ in self.fixed}
+        positions = [i for i in range(len(args) + len(fixed)) if i not in fixed]
+        return leaf_names(self.signature.function, args, None, positions)
+
+    def merged(self, given: Sequence[Any]) -> list[Any]:
+        """Arguments that are differentiated, and those that are not in their places."""
+        merged = [*given]
+        for i, value in self.fixed:
+            merged.insert(i, value)
+        return merged
+
+    @property
+    def extra(self) -> list[Any]:
+        """The arguments that are not differentiated."""
+        return [value for _, value in self.fixed]
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        with users_code(self.signature):
+            results = super().__call__(*map(shown, leaves))
+        self.out_avals = [aval_of(r) for r in results]
+        return results
+
+    def debug_info(self) -> DebugInfo:
+        """What messages say about the function while it is staged."""
+        user = self.signature.function
+        return DebugInfo(
+            self.signature.decorator, name_of(user), location_of(user), self.names_of_leaves()
+        )
+
+    def checked_results(self, out: Any, rule: Callable[..., Any]) -> tuple[list[Any], Any]:
+        """The leaves and the tree of the primal results of a rule.
+
+        Raises:
+            TypeError: they are not those of the function, as far as these are known.
+        """
+        leaves, tree = pytree.flatten(out)
+        check_array_leaves(
+            leaves,
+            lambda: [f"result{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(out)[0]],
+            f"the rule {described(rule)}",
+        )
+        if self.out_tree is None:
+            self.out_tree = tree
+        elif self.out_tree != tree:
+            difference = pytree.structure_difference(
+                self.out_tree, tree, "the function", "the rule"
+            )
+            raise TypeError(
+                f"{self.signature.decorator}: the primal results of the rule {described(rule)} "
+                f"must have the structure of the results of {self.signature}:\n{difference}"
+            )
+        if self.out_avals is not None:
+            for i, (leaf, expected) in enumerate(zip(leaves, self.out_avals, strict=True)):
+                found = aval_of(leaf)
+                if found.shape != expected.shape or found.dtype != expected.dtype:
+                    raise TypeError(
+                        f"{self.signature.decorator}: the primal result{path_of(tree, i)} of the "
+                        f"rule {described(rule)} must be {expected.short_name()}, as that of "
+                        f"{self.signature} is, got {found.short_name()}"
+                    )
+        return leaves, tree
+
+
+def path_of(tree: Any, number: int) -> str:
+    """The path of a leaf for messages, with a leading space; nothing if it is the whole tree."""
+    pairs, _ = pytree.flatten_with_path(tree.unflatten([object()] * tree.num_leaves))
+    path = pytree.keystr(pairs[number][0])
+    return f" at {path}" if path else ""
+
+
+def shown(value: Any) -> Any:
+    """An argument as a user's function gets it."""
+    return instantiate(value) if type(value) is Literal else value
+
+
+def typed_like(value: Any, aval: Any) -> Any:
+    """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        kinds = "biufc"
+        if not aval.shape and kinds.find(dtype_kind(aval.dtype)) >= kinds.find(
+            dtype_kind(aval_of(value).dtype)
+        ):
+            return literal(value, aval.dtype)
+    return value
+
+
+def converted(value: Any, aval: Any) -> Any:
+    """A value in a dtype that it may be rounded to; the same value if it may not be."""
+    value = typed_like(value, aval)
+    found = aval_of(value).dtype
+    if found == aval.dtype or dtypes.is_extended(found) or found == dtypes.float0:
+        return value
+    kinds = "biufc"
+    if kinds.find(dtype_kind(found)) <= kinds.find(dtype_kind(aval.dtype)):
+        return convert_element_type(value, aval.dtype)
+    return value
+
+
+@contextmanager
+def users_code(what: Any) -> Iterator[None]:
+    """Around a function or a rule of the user's: what it records stands at its own lines, and where
+    it uses a traced value that it has captured, the error says what to do."""
+    try:
+        with at_own_lines():
+            yield
+    except UnexpectedTracerError as error:
+        tracer = getattr(error, "tracer", None)
+        if not isinstance(tracer, Tracer):
+            raise
+        raise UnexpectedTracerError(
+            f"{what} has rules of its own, and it or one of them uses a traced value that it has "
+            f"captured: {tracer.origin()}, of type {tracer.aval!r}. The rules say how to "
+            "differentiate in its arguments, and nothing about what is captured: pass the value "
+            "as an argument, and give the rules this argument too (dovetail.closure_convert makes "
+            "arguments of what a function has captured)"
+        ) from error

@@ -1,0 +1,480 @@
+"""`custom_jvp`: functions with a forward-mode rule of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from dovetail._core.base import pytree
+from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.structural import batch_size, instantiate
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.conversion import stop_gradient
+from dovetail._core.ops.custom.arguments import (
+    Signature,
+    UserFunction,
+    described,
+    path_of,
+    shown,
+    typed_like,
+    users_code,
+)
+from dovetail._core.ops.custom.batching import Batch, batched_rule
+from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
+from dovetail._core.trace.live import Dims, LiveCall, Run
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.state import state
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.derived import batch_of, close, dependence_of, opened, reference_of
+from dovetail._core.transform.flattening import check_callable, name_of
+from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+R = TypeVar("R")
+#: From primals and tangents, `Zero` where they vanish, to results and their tangents.
+Rule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
+
+
+class NamedRule:
+    """A rule in the parameters of an equation, written there by its name.
+
+    It has no hash: what is remembered of parameters must not keep what the rule has captured.
+    """
+
+    __slots__ = ("__name__", "rule")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str, rule: Callable[..., Any]) -> None:
+        self.__name__ = name
+        self.rule = rule
+
+    def __call__(self, *args: Any) -> Any:
+        return self.rule(*args)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class CustomCall(Primitive):
+    """A staged call of a function with rules of its own.
+
+    The leading `num_consts` operands are what the function captured.
+    """
+
+    multiple_results = True
+    accepts_zeros = True
+    transposes_partly = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return call_jaxpr.out_avals
+
+    def reference(self, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return reference_of(call_jaxpr, args)
+
+    def transpose(
+        self, cotangent: Any, *args: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any
+    ) -> Sequence[Any]:
+        return jit_p.transpose(cotangent, *args, jaxpr=call_jaxpr, name=name)
+
+    def lower(
+        self, context: Builder, *values: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any
+    ) -> Any:
+        return context.call_jaxpr(call_jaxpr, values, name)
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["call_jaxpr"].jaxpr.effects
+        return effects
+
+    def evaluate(self, *args: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
+        """The results; only the function is compiled, whatever its rules are."""
+        return jit_p.bind(*args, jaxpr=call_jaxpr, name=name)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        checked, error = checks.checked(params["call_jaxpr"])
+        if checked is params["call_jaxpr"]:
+            return self.bind(*args, **params)
+        params["call_jaxpr"], captured = opened(checked)
+        params["num_consts"] += len(captured)
+        self.check_rule(partial(checks.with_leaves, error), params)
+        outs = self.bind(*captured, *args, **params)
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
+    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        found: list[bool] = dependence_of(params["call_jaxpr"], tuple(flags))
+        return found
+
+    def check_rule(
+        self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
+    ) -> None:
+        """Have the rule in parameters return the leaves of an error as leading results.
+
+        Args:
+            with_leaves: from the rule and its arguments to leaves and what the rule returns.
+            params: the parameters, which are changed.
+        """
+        raise NotImplementedError
+
+    def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
+        """Put the function for a batch into parameters."""
+        batch = Batch.of_arguments(batch_size(args, dims), dims)
+        forced = (True,) * len(params["call_jaxpr"].out_avals)
+        params["call_jaxpr"], _ = batch_of(params["call_jaxpr"], batch.size, tuple(dims), forced)
+        batch.dims = batch.dims[params["num_consts"] :]
+        return batch
+
+
+def split_captured(
+    name: str, count: int, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The arguments proper of an equation.
+
+    Raises:
+        UnexpectedTracerError: something that the function captured is differentiated.
+    """
+    if any(type(t) is not Zero for t in tangents[:count]):
+        raise UnexpectedTracerError(
+            f"{name} has a derivative rule of its own, and is differentiated with respect to a "
+            "value that it has captured. The rule says how to differentiate in its arguments, and "
+            "nothing about what is captured: pass the value as an argument, and give the rule this "
+            "argument too"
+        )
+    return primals[count:], tangents[count:]
+
+
+class CustomJVPCall(CustomCall):
+    """A staged call of a `custom_jvp` function."""
+
+    name = "custom_jvp_call"
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        name: str,
+        jvp: Rule,
+        num_consts: int,
+        **params: Any,
+    ) -> tuple[Any, Any]:
+        return jvp(*split_captured(name, num_consts, primals, tangents))
+
+    def check_rule(
+        self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
+    ) -> None:
+        rule = params["jvp"]
+
+        def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            leaves, (outs, out_tangents) = with_leaves(rule, primals, tangents)
+            return [*leaves, *outs], [*map(Zero.of, leaves), *out_tangents]
+
+        params["jvp"] = NamedRule(rule.__name__, run)
+
+    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
+        batch = self.batched_params(args, dims, params)
+        rule = params["jvp"]
+        params["jvp"] = NamedRule(rule.__name__, batched_rule(rule, batch))
+        outs = self.bind(*args, **params)
+        return outs, [0] * len(outs)
+
+
+custom_jvp_call_p: Final = CustomJVPCall()
+dce_rules[CustomJVPCall.name] = dce_inside
+
+
+class CustomLiveCall(LiveCall):
+    """A call of a function with rules of its own, before it is staged.
+
+    Args:
+        function: of flat arguments.
+        rules: those of `function`, under the names of the parameters of the staged call.
+        info: what messages say of the function.
+        symbolic_zeros: whether the rules are given zeros as such.
+        batch: the batch that function and rules are for, if any.
+    """
+
+    primitive: ClassVar[CustomCall]
+
+    def __init__(
+        self,
+        function: Callable[..., list[Any]],
+        rules: Mapping[str, NamedRule],
+        info: Callable[[], DebugInfo],
+        symbolic_zeros: bool,
+        batch: Batch | None = None,
+    ) -> None:
+        self.function = function
+        self.rules = rules
+        self.info = info
+        self.symbolic_zeros = symbolic_zeros
+        self.batch = batch
+
+    @property
+    def is_batched(self) -> bool | None:
+        return None if self.batch is None else self.batch.is_batched
+
+    def evaluate(self, args: Sequence[Any]) -> list[Any]:
+        return self.function(*args)
+
+    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
+        """The rules for every element of a batch."""
+        raise NotImplementedError
+
+    def batched(self, run: Run, size: int, dims: Dims) -> LiveCall:
+        batch = Batch(run, size, dims)
+        function = self.function
+
+        def of_batch(*args: Any) -> list[Any]:
+            return batch.results(*batch.run(function, args, batch.dims))
+
+        return type(self)(
+            of_batch, self.batched_rules(batch), self.info, self.symbolic_zeros, batch
+        )
+
+    def record(self, args: Sequence[Any]) -> list[Any]:
+        info = self.info()
+        closed, captured = close(stage(self.function, [aval_of(a) for a in args], info))
+        outs: list[Any] = self.primitive.bind(
+            *captured,
+            *args,
+            name=info.function,
+            call_jaxpr=closed,
+            num_consts=len(captured),
+            symbolic_zeros=self.symbolic_zeros,
+            **self.rules,
+        )
+        return outs
+
+
+class _JVPCall(CustomLiveCall):
+    """A call of a `custom_jvp` function."""
+
+    primitive = custom_jvp_call_p
+
+    def differentiate(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        outs, out_tangents = self.rules["jvp"](primals, tangents)
+        return outs, out_tangents
+
+    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
+        rule = self.rules["jvp"]
+        return {"jvp": NamedRule(rule.__name__, batched_rule(rule, batch))}
+
+
+def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: bool) -> NamedRule:
+    """A user's rule as one of flat values."""
+
+    def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        unflatten = function.in_tree.unflatten
+        given = [for_rule(t, symbolic_zeros) for t in tangents]
+        with users_code(function.signature):
+            pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(given))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"custom_jvp: the rule {described(rule)} of {function.signature} must return a "
+                f"pair (primal results, tangents of the results), got {type(pair).__name__}"
+                + (f" of length {len(pair)}" if isinstance(pair, (tuple, list)) else "")
+            )
+        outs, tree = function.checked_results(pair[0], rule)
+        return outs, _checked_tangents(function, rule, outs, tree, pair[1])
+
+    return NamedRule(name_of(rule), run)
+
+
+def _checked_tangents(
+    function: UserFunction, rule: Callable[..., Any], outs: list[Any], tree: Any, tangents: Any
+) -> list[Any]:
+    leaves, tangent_tree = pytree.flatten(tangents)
+    if tree != tangent_tree:
+        difference = pytree.structure_difference(tree, tangent_tree, "the primal", "the tangent")
+        raise TypeError(
+            f"custom_jvp: the rule {described(rule)} of {function.signature} must return primal "
+            f"results and tangents of one structure:\n{difference}"
+        )
+    checked = []
+    for i, (out, tangent) in enumerate(zip(outs, leaves, strict=True)):
+        expected = aval_of(out).tangent()
+        if type(tangent) is SymbolicZero:
+            tangent = Zero(tangent.aval)
+        else:
+            tangent = typed_like(tangent, expected)
+        found = tangent.aval if type(tangent) is Zero else aval_of(tangent)
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            place = path_of(tree, i)
+            hint = (
+                "; integers and booleans have tangents of float0: numpy.zeros(shape, "
+                "dovetail.float0), or custom_derivatives.zero_from_primal(x)"
+                if aval_of(out).dtype != expected.dtype
+                else ""
+            )
+            raise TypeError(
+                f"custom_jvp: the tangent{place} that the rule {described(rule)} of "
+                f"{function.signature} returns must be {expected.short_name()}, as the primal "
+                f"result of type {aval_of(out).short_name()} demands, got "
+                f"{found.short_name()}{hint}"
+            )
+        zero = type(tangent) is Zero or aval_of(out).dtype != expected.dtype
+        checked.append(Zero(expected) if zero else tangent)
+    return checked
+
+
+class custom_jvp(HasMemory, Generic[R]):
+    """A function with a forward-mode derivative rule of its own.
+
+    The rule is used by every kind of differentiation, reverse mode included: the rule is linear in
+    the tangents, and is transposed. Without differentiation the function is called as it is.
+
+    Args:
+        fun: a function of arrays and trees of them, which returns such.
+        nondiff_argnums: numbers of arguments that are not differentiated, such as functions and
+            strings; the rule gets them first.
+        nondiff_argnames: names of such.
+
+    Raises:
+        ValueError: there is no such parameter.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.custom_jvp
+        ... def log1pexp(x):
+        ...     return jnp.log(1.0 + jnp.exp(x))
+        >>> @log1pexp.defjvp
+        ... def log1pexp_jvp(primals, tangents):
+        ...     (x,), (t,) = primals, tangents
+        ...     return log1pexp(x), (1 - 1 / (1 + jnp.exp(x))) * t
+        >>> float(dt.grad(log1pexp)(100.0))
+        1.0
+    """
+
+    fun: Callable[..., R]
+    nondiff_argnums: tuple[int, ...]
+    jvp: Callable[..., Any] | None
+    symbolic_zeros: bool
+
+    def __init__(
+        self,
+        fun: Callable[..., R],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
+        self._signature = Signature(fun, "custom_jvp", nondiff_argnums, nondiff_argnames)
+        update_wrapper(self, fun)
+        self._memory = Memory()
+        self.fun = fun
+        self.nondiff_argnums = self._signature.nondiff
+        self.jvp = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Define the derivative rule.
+
+        Args:
+            jvp: a function of the arguments that are not differentiated, if there are any, a tuple
+                of the others and a tuple of their tangents. It returns the results of the function
+                and their tangents. Tangents of integers and booleans have the dtype float0.
+            symbolic_zeros: whether tangents that are known to be zero are given as `SymbolicZero`
+                instead of as arrays of zeros.
+
+        Returns:
+            `jvp`, so that this can be used as a decorator.
+        """
+        check_callable(jvp, "defjvp")
+        self.jvp = jvp
+        self.symbolic_zeros = bool(symbolic_zeros)
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Define the derivative rule by one function for each argument.
+
+        Args:
+            *jvps: for each argument, a function of its tangent, the result of the function and all
+                arguments, which returns what this tangent contributes to the tangent of the
+                result; None where it is nothing.
+
+        Raises:
+            TypeError: there are arguments that are not differentiated; they need `defjvp`.
+
+        Example:
+            >>> import dovetail as dt
+            >>> import dovetail.numpy as jnp
+            >>> @dt.custom_jvp
+            ... def f(x, y):
+            ...     return jnp.sin(x) * y
+            >>> f.defjvps(
+            ...     lambda t, out, x, y: jnp.cos(x) * t * y, lambda t, out, x, y: jnp.sin(x) * t
+            ... )
+            >>> float(dt.grad(f)(0.0, 3.0))
+            3.0
+        """
+        if self.nondiff_argnums:
+            raise TypeError(
+                f"defjvps cannot define a rule for {self._signature}, which has arguments that are "
+                "not differentiated (nondiff_argnums); use defjvp"
+            )
+        for rule in jvps:
+            if rule is not None:
+                check_callable(rule, "defjvps")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            if len(jvps) != len(primals):
+                raise TypeError(
+                    f"defjvps of {self._signature} was given {len(jvps)} rules for the "
+                    f"{len(primals)} arguments of this call; pass one for each, None where the "
+                    "derivative is zero"
+                )
+            out = self(*primals)
+            parts = [
+                rule(tangent, out, *primals)
+                for rule, tangent in zip(jvps, tangents, strict=True)
+                if rule is not None
+            ]
+            if not parts:
+                zeros = [instantiate(Zero.of(x)) for x in pytree.leaves(out)]
+                return out, pytree.structure(out).unflatten(zeros)
+            return out, pytree.map(_total, *parts)
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        if self.jvp is None:
+            raise AttributeError(
+                f"no derivative rule is defined for the custom_jvp function {self._signature}: "
+                "define one with its method defjvp, or call the function without custom_jvp"
+            )
+        args = self._signature.resolve(args, kwargs)
+        if self.nondiff_argnums:
+            args = tuple(
+                [_stopped(a) if i in self.nondiff_argnums else a for i, a in enumerate(args)]
+            )
+        function, leaves = UserFunction.of_call(self._signature, args)
+        rule = _rule_of(function, self.jvp, self.symbolic_zeros)
+        call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
+        outs = state.trace.process_live(call, leaves)
+        result: R = function.out_tree.unflatten(outs)
+        return result
+
+
+def _total(*parts: Any) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = add_tangents(total, part)
+    return total
+
+
+def _stopped(value: Any) -> Any:
+    """An argument that is not differentiated, without what is differentiated in it."""
+    if any(isinstance(leaf, Tracer) for leaf in pytree.leaves(value)):
+        return stop_gradient(value)
+    return value

@@ -1,0 +1,520 @@
+"""`custom_vjp`: functions with a reverse-mode rule of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import batch_size, is_linear
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ops.custom.arguments import (
+    Signature,
+    UserFunction,
+    converted,
+    described,
+    shown,
+    users_code,
+)
+from dovetail._core.ops.custom.batching import Backward, Batch, batched_backward, with_zeros
+from dovetail._core.ops.custom.custom_jvp import (
+    CustomCall,
+    CustomLiveCall,
+    NamedRule,
+    split_captured,
+)
+from dovetail._core.ops.custom.remat_opt import call_forward
+from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
+from dovetail._core.trace.live import Dims
+from dovetail._core.trace.mutable_references import without_references
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.state import state
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.batch import batched_aval
+from dovetail._core.transform.flattening import check_array_leaves, check_callable, name_of
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+R = TypeVar("R")
+#: From primals, and which of them are perturbed, to results, residuals and the backward pass.
+Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], Backward]]
+
+
+class CustomLinear(Primitive):
+    """The derivative of a `custom_vjp` function, of which nothing is known but the transpose.
+
+    The leading operands are residuals, the others the tangents of what is perturbed.
+    """
+
+    name = "custom_lin"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, *avals: Any, out_avals: tuple[Any, ...], **params: Any) -> Any:
+        return list(out_avals)
+
+    def reference(self, *args: Any, function: str, **params: Any) -> Any:
+        _refuse_forward_mode(function)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, function: str, **params: Any
+    ) -> tuple[Any, Any]:
+        _refuse_forward_mode(function)
+
+    def transpose(
+        self, cotangent: Any, *args: Any, num_res: int, bwd: Backward, **params: Any
+    ) -> Sequence[Any]:
+        if any(is_linear(a) for a in args[:num_res]):
+            _refuse_forward_mode(params["function"])
+        # A scalar of the host that a rule has kept is given back to it as it is.
+        residuals = [a.val if type(a) is Literal else a for a in args[:num_res]]
+        found = bwd(residuals, cotangent)
+        return [*[None] * num_res, *found]
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Dims,
+        *,
+        num_res: int,
+        bwd: NamedRule,
+        out_avals: tuple[Any, ...],
+        **params: Any,
+    ) -> tuple[Any, Any]:
+        batch = Batch.of_arguments(batch_size(args, dims), dims)
+        batched = batched_backward(bwd, batch, dims[:num_res], dims[num_res:])
+        outs = self.bind(
+            *args,
+            num_res=num_res,
+            bwd=NamedRule(bwd.__name__, batched),
+            out_avals=tuple([batched_aval(a, batch.size, 0) for a in out_avals]),
+            **params,
+        )
+        return outs, [0] * len(outs)
+
+    def lower(self, context: Builder, *values: Any, function: str, **params: Any) -> Any:
+        _refuse_forward_mode(function)
+
+    def evaluate(self, *args: Any, function: str, **params: Any) -> Any:
+        """Forward mode, without an end: nothing transposes this call."""
+        _refuse_forward_mode(function)
+
+
+custom_lin_p: Final = CustomLinear()
+
+
+def _refuse_forward_mode(function: str) -> NoReturn:
+    raise TypeError(
+        f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: {function} has a rule "
+        "for reverse mode alone (grad, vjp, jacrev). Define its derivative with custom_jvp, which "
+        "serves both modes, or differentiate in reverse mode (jacrev instead of jacfwd, "
+        "jacrev(jacrev(f)) instead of hessian(f))"
+    )
+
+
+def differentiate(
+    forward: Forward, function: str, bwd_name: str, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Results, and tangents that can be transposed and nothing else.
+
+    Args:
+        forward: the forward pass.
+        function: the user's function, for messages.
+        bwd_name: the name of the user's backward pass.
+        primals: the arguments.
+        tangents: theirs, `Zero` where an argument is not perturbed.
+    """
+    perturbed = [type(t) is not Zero for t in tangents]
+    outs, residuals, backward = forward(primals, perturbed)
+    tangent_avals = [aval_of(o).tangent() for o in outs]
+    varies = [a.dtype != dtypes.float0 for a in tangent_avals]
+
+    def bwd(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        given = iter(cotangents)
+        full = [next(given) if v else Zero(a) for v, a in zip(varies, tangent_avals, strict=True)]
+        return backward(values, full)
+
+    found = custom_lin_p.bind(
+        *residuals,
+        *[t for t, p in zip(tangents, perturbed, strict=True) if p],
+        num_res=len(residuals),
+        bwd=NamedRule(bwd_name, bwd),
+        out_avals=tuple([a for a, v in zip(tangent_avals, varies, strict=True) if v]),
+        function=function,
+    )
+    return outs, with_zeros(found, outs, varies)
+
+
+def batched_forward(forward: Forward, batch: Batch) -> Forward:
+    """The forward pass for every element of a batch."""
+
+    def run(
+        primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        made: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            outs, residuals, backward = forward(values, perturbed)
+            made[:] = [len(outs), backward]
+            return [*outs, *residuals]
+
+        values, dims = batch.run(flat, primals, batch.dims)
+        count, backward = made
+        outs = batch.results(values[:count], dims[:count])
+        in_dims = [d for d, p in zip(batch.dims, perturbed, strict=True) if p]
+        return (
+            outs,
+            values[count:],
+            batched_backward(backward, batch, dims[count:], in_dims),
+        )
+
+    return run
+
+
+class CustomVJPCall(CustomCall):
+    """A staged call of a `custom_vjp` function."""
+
+    name = "custom_vjp_call"
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        name: str,
+        fwd: NamedRule,
+        bwd: NamedRule,
+        num_consts: int,
+        **params: Any,
+    ) -> tuple[Any, Any]:
+        args = split_captured(name, num_consts, primals, tangents)
+        if all(type(t) is Zero for t in args[1]):
+            outs = self.bind(*primals, name=name, fwd=fwd, bwd=bwd, num_consts=num_consts, **params)
+            return outs, [Zero.of(o) for o in outs]
+        return differentiate(fwd.rule, name, bwd.__name__, *args)
+
+    def check_rule(
+        self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
+    ) -> None:
+        fwd = params["fwd"]
+
+        def run(
+            primals: Sequence[Any], perturbed: Sequence[bool]
+        ) -> tuple[list[Any], list[Any], Backward]:
+            leaves, (outs, residuals, backward) = with_leaves(fwd.rule, primals, perturbed)
+            count = len(leaves)
+            return [*leaves, *outs], residuals, lambda res, cts: backward(res, cts[count:])
+
+        params["fwd"] = NamedRule(fwd.__name__, run)
+
+    def batch(self, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[Any, Any]:
+        batch = self.batched_params(args, dims, params)
+        fwd = params["fwd"]
+        params["fwd"] = NamedRule(fwd.__name__, batched_forward(fwd.rule, batch))
+        outs = self.bind(*args, **params)
+        return outs, [0] * len(outs)
+
+
+custom_vjp_call_p: Final = CustomVJPCall()
+dce_rules[CustomVJPCall.name] = dce_inside
+
+
+class _VJPCall(CustomLiveCall):
+    """A call of a `custom_vjp` function."""
+
+    primitive = custom_vjp_call_p
+
+    def differentiate(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        fwd, bwd = self.rules["fwd"], self.rules["bwd"]
+        return differentiate(fwd.rule, self.info().function, bwd.__name__, primals, tangents)
+
+    def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
+        fwd = self.rules["fwd"]
+        return {
+            "fwd": NamedRule(fwd.__name__, batched_forward(fwd.rule, batch)),
+            "bwd": self.rules["bwd"],
+        }
+
+
+def _forward_of(
+    function: UserFunction,
+    fwd: Callable[..., Any],
+    bwd: Callable[..., Any],
+    symbolic_zeros: bool,
+    optimize_remat: bool,
+) -> Forward:
+    """A user's rules as functions of flat values."""
+
+    def run(
+        primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        trees: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            given: list[Any] = [shown(v) for v in values]
+            if symbolic_zeros:
+                given = [CustomVJPPrimal(v, p) for v, p in zip(given, perturbed, strict=True)]
+            args = function.merged(function.in_tree.unflatten(given))
+            with users_code(function.signature):
+                pair = fwd(*args)
+            outs, out_tree, residuals, residual_tree = _checked_pair(function, fwd, pair)
+            trees[:] = [out_tree, residual_tree]
+            return [*outs, *residuals]
+
+        if optimize_remat:
+            values = call_forward(flat, lambda: trees[0].num_leaves, function, primals)
+        else:
+            values = flat(*primals)
+        out_tree, residual_tree = trees
+        count = out_tree.num_leaves
+        avals = [aval_of(p) for p in primals]
+        backward = _backward_of(
+            function, bwd, symbolic_zeros, (out_tree, residual_tree), avals, perturbed
+        )
+        return values[:count], values[count:], backward
+
+    return run
+
+
+def _checked_pair(
+    function: UserFunction, fwd: Callable[..., Any], pair: Any
+) -> tuple[list[Any], Any, list[Any], Any]:
+    """The leaves and trees of results and residuals."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(
+            f"custom_vjp: the forward rule {described(fwd)} of {function.signature} must return a "
+            "pair (results of the function, residuals: what the backward rule needs), got "
+            f"{type(pair).__name__}"
+            + (f" of length {len(pair)}" if isinstance(pair, (tuple, list)) else "")
+        )
+    outs, out_tree = function.checked_results(pair[0], fwd)
+    kept = without_references(pair[1])
+    residuals, residual_tree = pytree.flatten(kept)
+    names = [f"residuals{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(kept)[0]]
+    check_array_leaves(residuals, lambda: names, f"the forward rule {described(fwd)}")
+    values = [operand(r, "custom_vjp", n) for r, n in zip(residuals, names, strict=True)]
+    return outs, out_tree, values, residual_tree
+
+
+def _backward_of(
+    function: UserFunction,
+    bwd: Callable[..., Any],
+    symbolic_zeros: bool,
+    trees: tuple[Any, Any],
+    avals: Sequence[Any],
+    perturbed: Sequence[bool],
+) -> Backward:
+    out_tree, residual_tree = trees
+
+    def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        given = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
+        with users_code(function.signature):
+            found = bwd(*function.extra, residual_tree.unflatten(residuals), given)
+        checked = _checked_cotangents(function, bwd, found, avals)
+        return [ct for ct, p in zip(checked, perturbed, strict=True) if p]
+
+    return run
+
+
+def _checked_cotangents(
+    function: UserFunction, bwd: Callable[..., Any], found: Any, avals: Sequence[Any]
+) -> list[Any]:
+    in_tree = function.in_tree
+    rule = f"custom_vjp: the backward rule {described(bwd)} of {function.signature}"
+    if isinstance(found, list):
+        found = tuple(found)
+    if not isinstance(found, tuple) or len(found) != len(in_tree.children()):
+        got = f"a tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__
+        raise TypeError(
+            f"{rule} must return a tuple with one cotangent for each argument that is "
+            f"differentiated, {len(in_tree.children())} in all, got {got}"
+            + ("; write (ct,) for a tuple of one" if not isinstance(found, tuple) else "")
+        )
+    leaves = _up_to_none(in_tree, found)
+    if leaves is None:
+        difference = pytree.structure_difference(
+            in_tree, found, "the arguments", "the result of the rule"
+        )
+        raise TypeError(
+            f"{rule} must return cotangents with the structure of the arguments, or None where "
+            f"they are zero:\n{difference}"
+        )
+    checked = []
+    for i, (aval, ct) in enumerate(zip(avals, leaves, strict=True)):
+        expected = aval.tangent()
+        # What belongs to an integer says nothing, whatever it is.
+        if ct is None or expected.dtype == dtypes.float0:
+            checked.append(Zero(expected))
+            continue
+        name = function.names_of_leaves()[i]
+        if type(ct) is SymbolicZero:
+            ct = Zero(ct.aval)
+        else:
+            check_array_leaves([ct], lambda: [name], f"the backward rule {described(bwd)}")  # noqa: B023  # called at once
+            ct = converted(ct, expected)
+        actual = ct.aval if type(ct) is Zero else aval_of(ct)
+        if actual.shape != expected.shape or actual.dtype != expected.dtype:
+            kind = ValueError if actual.shape != expected.shape else TypeError
+            raise kind(
+                f"{rule} must return for the argument {name} a cotangent of its type, "
+                f"{expected.short_name()}, got {actual.short_name()}"
+            )
+        checked.append(ct)
+    return checked
+
+
+def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
+    """One leaf for each leaf of a structure; None, which stands for zeros, is given for a subtree
+    too. None if the two do not go together."""
+    leaves, found = pytree.flatten(given, lambda x: x is None)
+    kept = iter(leaves)
+    out: list[Any] = []
+
+    def walk(expected: Any, part: Any) -> bool:
+        if pytree.treedef_is_leaf(part):
+            leaf = next(kept)
+            if leaf is not None and not pytree.treedef_is_leaf(expected):
+                return False
+            out.extend([leaf] * expected.num_leaves)
+            return True
+        children, parts = expected.children(), part.children()
+        return (
+            expected.node_data() == part.node_data()
+            and len(children) == len(parts)
+            and all(map(walk, children, parts))
+        )
+
+    return out if walk(tree, found) else None
+
+
+class custom_vjp(HasMemory, Generic[R]):
+    """A function with a reverse-mode derivative rule of its own.
+
+    Under `grad` and `vjp` the forward rule runs in place of the function, and later the backward
+    rule on what it has kept. Forward mode (`jvp`, `jacfwd`) is an error: use `custom_jvp` where
+    both are wanted. Without differentiation the function is called as it is.
+
+    Args:
+        fun: a function of arrays and trees of them, which returns such.
+        nondiff_argnums: numbers of arguments that are not differentiated, such as functions and
+            strings. The forward rule gets them in their places, the backward rule first. They
+            cannot hold traced values.
+        nondiff_argnames: names of such.
+
+    Raises:
+        ValueError: there is no such parameter.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> @dt.custom_vjp
+        ... def clip_gradient(lo, hi, x):
+        ...     return x
+        >>> clip_gradient.defvjp(
+        ...     lambda lo, hi, x: (x, (lo, hi)),
+        ...     lambda bounds, ct: (None, None, jnp.clip(ct, bounds[0], bounds[1])),
+        ... )
+        >>> float(dt.grad(lambda x: 10.0 * clip_gradient(-1.0, 1.0, x))(2.0))
+        1.0
+    """
+
+    fun: Callable[..., R]
+    nondiff_argnums: tuple[int, ...]
+    fwd: Callable[..., Any] | None
+    bwd: Callable[..., Any] | None
+    symbolic_zeros: bool
+    optimize_remat: bool
+
+    def __init__(
+        self,
+        fun: Callable[..., R],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
+        self._signature = Signature(fun, "custom_vjp", nondiff_argnums, nondiff_argnames)
+        update_wrapper(self, fun)
+        self._memory = Memory()
+        self.fun = fun
+        self.nondiff_argnums = self._signature.nondiff
+        self.fwd = self.bwd = None
+        self.symbolic_zeros = self.optimize_remat = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Define the derivative rule.
+
+        Args:
+            fwd: takes the arguments of the function, and returns a pair: the function's result, and
+                a tree of arrays to be kept for `bwd`, the residuals.
+            bwd: takes the arguments that are not differentiated, if there are any, the residuals
+                and a cotangent with the structure of the function's result. It returns a tuple with
+                a cotangent for each argument that is differentiated; None stands for zeros.
+            symbolic_zeros: whether `fwd` gets each leaf of its arguments as a `CustomVJPPrimal`,
+                which says if it is perturbed, and `bwd` gets a `SymbolicZero` for a cotangent that
+                is known to be zero.
+            optimize_remat: whether the function may run instead of `fwd` where what `fwd` keeps is
+                not used. `fwd` must then have no side effects.
+        """
+        check_callable(fwd, "defvjp")
+        check_callable(bwd, "defvjp")
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros = bool(symbolic_zeros)
+        self.optimize_remat = bool(optimize_remat)
+        if self.symbolic_zeros and self.optimize_remat:
+            raise NotImplementedError(
+                "defvjp: symbolic_zeros and optimize_remat cannot be combined: what is perturbed "
+                "is not known where the function is chosen"
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(
+                f"no derivative rule is defined for the custom_vjp function {self._signature}: "
+                "define one with its method defvjp, or call the function without custom_vjp"
+            )
+        args = self._signature.resolve(args, kwargs)
+        for i in self.nondiff_argnums:
+            if i < len(args):
+                self._check_not_traced(i, args[i])
+        function, leaves = UserFunction.of_call(self._signature, args)
+        forward = _forward_of(
+            function, self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat
+        )
+        call = _VJPCall(
+            function,
+            {
+                "fwd": NamedRule(name_of(self.fwd), forward),
+                "bwd": NamedRule(name_of(self.bwd), self.bwd),
+            },
+            function.debug_info,
+            self.symbolic_zeros,
+        )
+        outs = state.trace.process_live(call, leaves)
+        result: R = function.out_tree.unflatten(outs)
+        return result
+
+    def _check_not_traced(self, number: int, value: Any) -> None:
+        for leaf in pytree.leaves(value):
+            if isinstance(leaf, Tracer):
+                raise UnexpectedTracerError(
+                    f"the argument {number} of the custom_vjp function {self._signature}, which "
+                    f"nondiff_argnums names, holds a traced value: {leaf.origin()}, of type "
+                    f"{leaf.aval!r}. Such arguments are for what is never traced, functions and "
+                    "strings for example: leave the number of this one out of nondiff_argnums, and "
+                    "let the backward rule return None for it"
+                )

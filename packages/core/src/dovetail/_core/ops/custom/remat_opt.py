@@ -1,0 +1,178 @@
+"""`remat_opt`: a forward rule, which becomes the function itself where nothing that the rule keeps
+is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.basis.structural import batch_size
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_call, dce_inside, dce_rules
+from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.custom.arguments import UserFunction
+from dovetail._core.trace.live import Dims
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.transform.derived import batch_of, close, reference_of
+from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+#: The name that programs show for the call.
+_NAME: Final = "remat_opt"
+
+
+class RematOpt(Primitive):
+    """A call of a forward rule; the last `num_res` results are what it keeps.
+
+    `fun_jaxpr_thunk` gives the jaxpr of the function, None if it captures something.
+    """
+
+    name = _NAME
+    multiple_results = True
+    accepts_zeros = True
+    transposes_partly = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return fwd_jaxpr.out_avals
+
+    def reference(self, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return reference_of(fwd_jaxpr, args)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        fwd_jaxpr: ClosedJaxpr,
+        **params: Any,
+    ) -> tuple[Any, Any]:
+        return jit_p.jvp(primals, tangents, jaxpr=fwd_jaxpr, name=_NAME)
+
+    def transpose(
+        self, cotangent: Any, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any
+    ) -> Sequence[Any]:
+        return jit_p.transpose(cotangent, *args, jaxpr=fwd_jaxpr, name=_NAME)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Dims,
+        *,
+        fwd_jaxpr: ClosedJaxpr,
+        fun_jaxpr_thunk: Callable[[], ClosedJaxpr | None],
+        num_consts: int,
+        num_res: int,
+    ) -> tuple[Any, Any]:
+        size = batch_size(args, dims)
+        batched, out_dims = batch_of(fwd_jaxpr, size, tuple(dims))
+        count = len(out_dims) - num_res
+        forced = tuple([d is not None for d in out_dims[:count]])
+
+        def thunk() -> ClosedJaxpr | None:
+            closed = fun_jaxpr_thunk()
+            if closed is None:
+                return None
+            of_function, found = batch_of(closed, size, tuple(dims[num_consts:]), forced)
+            return of_function if found == out_dims[:count] else None
+
+        outs = self.bind(
+            *args,
+            fwd_jaxpr=batched,
+            fun_jaxpr_thunk=thunk,
+            num_consts=num_consts,
+            num_res=num_res,
+        )
+        return outs, out_dims
+
+    def lower(self, context: Builder, *values: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return context.call_jaxpr(fwd_jaxpr, values, _NAME)
+
+    def linearize(
+        self,
+        primals: Sequence[Any],
+        nonzero: Sequence[bool],
+        *,
+        fwd_jaxpr: ClosedJaxpr,
+        **params: Any,
+    ) -> tuple[Any, Callable[..., Any]]:
+        return jit_p.linearize(primals, nonzero, jaxpr=fwd_jaxpr, name=_NAME)
+
+    def check(self, checks: Any, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        return jit_p.check(checks, *args, jaxpr=fwd_jaxpr, name=_NAME)
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["fwd_jaxpr"].jaxpr.effects
+        return effects
+
+    def evaluate(self, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        """The results by the rule: nothing is known of how they will be used."""
+        return jit_p.bind(*args, jaxpr=fwd_jaxpr, name=_NAME)
+
+
+remat_opt_p: Final = RematOpt()
+
+
+def _without_residuals(eqn: JaxprEqn, used: list[bool]) -> Reduction:
+    count = len(used) - eqn.params["num_res"]
+    closed = None
+    if not any(used[count:]) and not eqn.effects:
+        closed = eqn.params["fun_jaxpr_thunk"]()
+    if closed is None:
+        return (yield from dce_inside(eqn, used))
+    call = JaxprEqn(
+        eqn.invars[eqn.params["num_consts"] :],
+        eqn.outvars[:count],
+        jit_p,
+        {"jaxpr": closed, "name": _NAME},
+        closed.jaxpr.effects,
+        eqn.traceback,
+    )
+    return (yield from dce_call(call, used[:count]))
+
+
+dce_rules[_NAME] = _without_residuals
+
+
+def call_forward(
+    forward: Callable[..., list[Any]],
+    count: Callable[[], int],
+    function: UserFunction,
+    primals: Sequence[Any],
+) -> list[Any]:
+    """Results and residuals of a forward rule, as an equation that may become the function.
+
+    Args:
+        forward: the rule, of flat arguments.
+        count: gives the number of results, after `forward` has run.
+        function: the function.
+        primals: the arguments.
+    """
+    avals = [aval_of(p) for p in primals]
+    info = function.debug_info()
+    closed, captured = close(stage(forward, avals, info))
+    known: list[ClosedJaxpr | None] = []
+
+    def thunk() -> ClosedJaxpr | None:
+        if not known:
+            try:
+                found = stage(function, avals, info)
+            except UnexpectedTracerError:  # it captured what is no longer there
+                known.append(None)
+            else:
+                known.append(None if found.consts else found)
+        return known[0]
+
+    values: list[Any] = remat_opt_p.bind(
+        *captured,
+        *primals,
+        fwd_jaxpr=closed,
+        fun_jaxpr_thunk=thunk,
+        num_consts=len(captured),
+        num_res=len(closed.out_avals) - count(),
+    )
+    return values

@@ -1,0 +1,581 @@
+"""`custom_vmap`: functions that say themselves what they are under `vmap`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+
+import numpy as np
+
+from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import batch_size, instantiate, is_linear, to_front
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
+from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ops.control.bodies import Body, operands_of, same_type
+from dovetail._core.ops.control.loops import map as sequential_map
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import at_own_lines
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.batch import batched_aval
+from dovetail._core.transform.derived import (
+    Flags,
+    close,
+    dependence_of,
+    jvp_of,
+    opened,
+    reference_of,
+    transposition_of,
+    with_order,
+)
+from dovetail._core.transform.flattening import (
+    FlatFunction,
+    check_callable,
+    leaf_names,
+    location_of,
+    name_of,
+)
+from dovetail._core.transform.jvp import jvp_flat
+from dovetail._core.transform.stage import stage
+from dovetail._core.transform.transposition import transpose_jaxpr
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+#: Results, and for each whether it has a batch dimension, which is then the first.
+Batched = tuple[list[Any], list[bool]]
+
+
+class BatchRule:
+    """What a function is under vmap. Rules that are derived from a user's lead to it.
+
+    Attributes:
+        captured: how many leading operands are values that the function captured.
+    """
+
+    captured: int
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        """The results for operands of which some have a batch dimension, the first."""
+        raise NotImplementedError
+
+
+class UserRule(BatchRule):
+    """The rule of `def_vmap`.
+
+    Args:
+        function: the custom_vmap function.
+        rule: the user's rule.
+        in_tree: the structure of the positional arguments.
+        body: the staged function.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], rule: Callable[..., Any], in_tree: Any, body: Body
+    ) -> None:
+        self.function = function
+        self.rule = rule
+        self.in_tree = in_tree
+        self.out_tree = body.out_tree
+        self.out_avals = body.out_avals
+        self.captured = len(body.captured)
+
+    def __repr__(self) -> str:
+        return name_of(self.rule)
+
+    @property
+    def place(self) -> str:
+        """The rule, its function and its line, for messages."""
+        where = location_of(self.rule)
+        return (
+            f"the vmap rule {name_of(self.rule)}{f' ({where})' if where else ''} of "
+            f"{name_of(self.function)}"
+        )
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        if any(flags[: self.captured]):
+            raise _captured_error(self.function, "mapped by vmap")
+        given = [instantiate(operand(v, self.place)) for v in values[self.captured :]]
+        args = pytree.unflatten(self.in_tree, given)
+        in_batched = list(pytree.unflatten(self.in_tree, list(flags[self.captured :])))
+        try:
+            inspect.signature(self.rule).bind(size, in_batched, *args)
+        except TypeError as error:
+            raise TypeError(
+                f"{self.place} is called as rule(axis_size, in_batched, *args), here with "
+                f"{2 + len(args)} arguments: {error}"
+            ) from None
+        except ValueError:  # a function without a signature
+            pass
+        with at_own_lines():
+            out = self.rule(size, in_batched, *args)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(
+                f"{self.place} must return a pair (result, out_batched), got {type(out).__name__}"
+                + (f" of length {len(out)}" if isinstance(out, (tuple, list)) else "")
+            )
+        result, out_batched = out
+        outs, tree, names = operands_of(result, self.place, "result")
+        if tree != self.out_tree:
+            difference = pytree.structure_difference(
+                self.out_tree, tree, name_of(self.function), name_of(self.rule)
+            )
+            raise ValueError(
+                f"{self.place} must return the structure that the function returns:\n{difference}"
+            )
+        found, flags_tree = pytree.flatten(out_batched)
+        if flags_tree != tree:
+            difference = pytree.structure_difference(tree, flags_tree, "result", "out_batched")
+            raise ValueError(
+                f"{self.place} must return, as out_batched, a bool for each array of its result:\n"
+                f"{difference}"
+            )
+        for flag, name in zip(found, names, strict=True):
+            if not isinstance(flag, (bool, np.bool_)):
+                raise TypeError(
+                    f"{self.place}: out_batched says for each array of the result whether it has "
+                    f"the batch dimension (True or False, and the dimension is the first), got "
+                    f"{flag!r:.80} for {name}"
+                )
+        return [
+            instantiate(self._checked(out, aval, bool(flag), size, name))
+            for out, aval, flag, name in zip(outs, self.out_avals, found, names, strict=True)
+        ], list(map(bool, found))
+
+    def _checked(self, out: Any, aval: Any, batched: bool, size: int, name: str) -> Any:
+        wanted = batched_aval(aval, size, 0) if batched else aval
+        have = aval_of(out)
+        if have.shape != wanted.shape:
+            raise ValueError(
+                f"{self.place}: {name} has the shape {have.shape} and must have {wanted.shape}, "
+                f"because {name_of(self.function)} returns {aval.short_name()} and out_batched is "
+                f"{batched} for it (axis_size is {size})"
+            )
+        if have.dtype == wanted.dtype:
+            return out
+        if have.weak_type and dtypes.result_type(have, wanted) == wanted.dtype:
+            return convert_element_type(out, wanted.dtype)
+        raise TypeError(
+            f"{self.place}: {name} has the dtype {have.dtype}, but {name_of(self.function)} "
+            f"returns {aval.short_name()}; convert it with .astype"
+        )
+
+
+class TangentRule(BatchRule):
+    """The rule of a function's tangents, by those of a rule.
+
+    Args:
+        rule: the function's.
+        varies: which of its operands have a tangent; the tangents are further operands.
+        varies_out: which of its results have one.
+        with_results: whether the results stand before their tangents.
+    """
+
+    def __init__(
+        self, rule: BatchRule, varies: Flags, varies_out: Flags, with_results: bool
+    ) -> None:
+        self.rule = rule
+        self.varies = varies
+        self.varies_out = varies_out
+        self.with_results = with_results
+        self.captured = rule.captured
+
+    def __repr__(self) -> str:
+        return f"jvp of {self.rule!r}"
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        if any(self.varies[: self.captured]):
+            raise _captured_error(self.rule, "differentiated under vmap")
+        count = len(self.varies)
+        further = iter(zip(values[count:], flags[count:], strict=True))
+        primals, tangents, batched = [], [], []
+        for primal, flag, varies in zip(values[:count], flags[:count], self.varies, strict=True):
+            tangent: Any = Zero.of(primal)
+            has = flag
+            if varies:
+                # A value and its tangent have one shape.
+                given, of_given = next(further)
+                has = flag or of_given
+                tangent = _placed(given, of_given, size) if has else given
+            primals.append(_placed(primal, flag, size) if has else primal)
+            tangents.append(tangent)
+            batched.append(has)
+        out_flags: list[bool] = []
+
+        def run(*args: Any) -> list[Any]:
+            outs, out_flags[:] = self.rule(size, args, batched)
+            return outs
+
+        outs, out_tangents = jvp_flat(run, primals, tangents)
+        varying = [instantiate(t) for t, v in zip(out_tangents, self.varies_out, strict=True) if v]
+        of_varying = [f for f, v in zip(out_flags, self.varies_out, strict=True) if v]
+        if not self.with_results:
+            return varying, of_varying
+        return [*outs, *varying], [*out_flags, *of_varying]
+
+
+class TransposedRule(BatchRule):
+    """The rule of a linear function's transpose, by the transpose of a rule.
+
+    Args:
+        rule: the function's.
+        linear: for each of its operands, None, or the aval of one in which it is linear.
+        given: which of its results have a cotangent; the cotangents are the last operands.
+    """
+
+    def __init__(self, rule: BatchRule, linear: Sequence[Any], given: Flags) -> None:
+        self.rule = rule
+        self.linear = linear
+        self.given = given
+        self.captured = rule.captured
+
+    def __repr__(self) -> str:
+        return f"transpose of {self.rule!r}"
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        count = sum(aval is None for aval in self.linear)
+        batched = iter(flags[:count])
+        at = [True if aval is not None else next(batched) for aval in self.linear]
+
+        def function(*vectors: Any) -> list[Any]:
+            vector, constant = iter(vectors), iter(values[:count])
+            args = [next(constant if aval is None else vector) for aval in self.linear]
+            outs, out_flags = self.rule(size, args, at)
+            return [
+                _placed(o, f, size)
+                for o, f, g in zip(outs, out_flags, self.given, strict=True)
+                if g
+            ]
+
+        avals = [batched_aval(aval, size, 0) for aval in self.linear if aval is not None]
+        closed = stage(function, avals, DebugInfo("transpose", repr(self.rule)))
+        cts = [_placed(v, f, size) for v, f in zip(values[count:], flags[count:], strict=True)]
+        found = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
+        return [instantiate(x) for x in found], [True] * len(found)
+
+
+class CheckedRule(BatchRule):
+    """The rule of a function that returns before its results the leaves of an error.
+
+    Args:
+        rule: the function's. What it finds and the function cannot find, is not told.
+        count: how many leaves there are.
+        with_leaves: from the rule and its arguments to leaves and what the rule returns.
+    """
+
+    def __init__(
+        self, rule: BatchRule, count: int, with_leaves: Callable[..., tuple[list[Any], Any]]
+    ) -> None:
+        self.rule = rule
+        self.count = count
+        self.with_leaves = with_leaves
+        self.captured = rule.captured
+
+    def __repr__(self) -> str:
+        return f"checkify of {self.rule!r}"
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        leaves, (outs, out_flags) = self.with_leaves(self.rule, size, values, flags)
+        return [*map(instantiate, leaves), *outs], [*[False] * self.count, *out_flags]
+
+
+class FurtherCaptured(BatchRule):
+    """A rule for a function with further leading operands, which are constants of its jaxpr."""
+
+    def __init__(self, rule: BatchRule, count: int) -> None:
+        self.rule = rule
+        self.count = count
+        self.captured = rule.captured + count
+
+    def __repr__(self) -> str:
+        return repr(self.rule)
+
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+        return self.rule(size, values[self.count :], flags[self.count :])
+
+
+def _placed(x: Any, batched: bool, size: int) -> Any:
+    return to_front(x, 0 if batched else None, size)
+
+
+def _captured_error(function: Any, what: str) -> ValueError:
+    while isinstance(function, (TangentRule, TransposedRule, CheckedRule, FurtherCaptured)):
+        function = function.rule
+    if isinstance(function, UserRule):
+        function = function.function
+    return ValueError(
+        f"the custom_vmap function {name_of(function)} ({location_of(function)}) uses a value from "
+        f"outside that is {what}, of which its rule does not know; make it an argument of the "
+        "function"
+    )
+
+
+class CustomVmapCall(Primitive):
+    """A call of `call`, which has no constants, for which `rule` stands under vmap."""
+
+    name = "custom_vmap_call"
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+
+    def abstract(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Any:
+        have = call.in_avals
+        if len(have) != len(avals) or not all(map(same_type, have, avals)):
+            raise TypeError(f"{self.name} takes {have}, got {list(avals)}")
+        return call.out_avals
+
+    def reference(self, *args: Any, call: ClosedJaxpr, **params: Any) -> Any:
+        return reference_of(call, args)
+
+    def effects(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Effects:
+        effects: Effects = call.jaxpr.effects
+        return effects
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        call: ClosedJaxpr,
+        rule: BatchRule,
+    ) -> tuple[Any, Any]:
+        varies = tuple(type(t) is not Zero for t in tangents)
+        forced = _differentiable(call)
+        derived, _ = jvp_of(call, varies, forced)
+        given = [t for t, v in zip(tangents, varies, strict=True) if v]
+        results = _bind(derived, TangentRule(rule, varies, forced, True), [*primals, *given])
+        count = len(forced)
+        outs, found = results[:count], iter(results[count:])
+        return outs, [next(found) if f else Zero.of(o) for o, f in zip(outs, forced, strict=True)]
+
+    def linearize(
+        self,
+        primals: Sequence[Any],
+        nonzero: Sequence[bool],
+        *,
+        call: ClosedJaxpr,
+        rule: BatchRule,
+    ) -> tuple[Any, Callable[..., Any]]:
+        # What a rule keeps for the derivative depends on the batch, so nothing is kept: the linear
+        # program computes it again.
+        outs = self.bind(*primals, call=call, rule=rule)
+        varies, forced = tuple(nonzero), _differentiable(call)
+        derived, _ = jvp_of(call, varies, forced)
+        count = len(forced)
+        arguments = range(len(derived.in_avals))
+        tangent_only = with_order(derived, arguments, range(count, count + sum(forced)))
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given = [t for t, v in zip(tangents, varies, strict=True) if v]
+            of_tangents = TangentRule(rule, varies, forced, False)
+            found = iter(_bind(tangent_only, of_tangents, [*primals, *given]))
+            return [next(found) if f else Zero.of(o) for o, f in zip(outs, forced, strict=True)]
+
+        return outs, tangent
+
+    def transpose(
+        self, cotangent: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule
+    ) -> Sequence[Any]:
+        linear = tuple([is_linear(a) for a in args])
+        given = tuple([type(ct) is not Zero for ct in cotangent])
+        forced = (True,) * sum(linear)
+        derived, _ = transposition_of(call, linear, given, forced)
+        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
+        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
+        avals = [aval_of(a) if lin else None for a, lin in zip(args, linear, strict=True)]
+        found = iter(_bind(derived, TransposedRule(rule, avals, given), [*operands, *cts]))
+        return [next(found) if lin else None for lin in linear]
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        call: ClosedJaxpr,
+        rule: BatchRule,
+    ) -> tuple[Any, Any]:
+        size = batch_size(args, dims)
+        flags = [d is not None for d in dims]
+        values = [a if d is None else to_front(a, d, size) for a, d in zip(args, dims, strict=True)]
+        outs, out_flags = rule(size, values, flags)
+        return outs, [0 if f else None for f in out_flags]
+
+    def lower(self, context: Builder, *values: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
+        return context.inline_jaxpr(call, values)
+
+    def depends(
+        self, flags: Sequence[bool], *, call: ClosedJaxpr, rule: BatchRule
+    ) -> Sequence[bool]:
+        found: list[bool] = dependence_of(call, tuple(flags))
+        return found
+
+    def check(self, checks: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
+        checked, error = checks.checked(call)
+        if checked is call:
+            return self.bind(*args, call=call, rule=rule)
+        count = error.num_leaves
+        outs = _bind(checked, CheckedRule(rule, count, partial(checks.with_leaves, error)), args)
+        checks.found(error, outs[:count])
+        return outs[count:]
+
+
+custom_vmap_call_p: Final = CustomVmapCall()
+dce_rules[CustomVmapCall.name] = dce_inside
+
+
+def _differentiable(call: ClosedJaxpr) -> Flags:
+    """Which results have tangents. The rule may let a result depend on what `call` does not."""
+    return tuple([a.tangent().dtype != dtypes.float0 for a in call.out_avals])
+
+
+def _bind(call: ClosedJaxpr, rule: BatchRule, operands: Sequence[Any]) -> list[Any]:
+    jaxpr, captured = opened(call)
+    if captured:
+        rule = FurtherCaptured(rule, len(captured))
+    outs: list[Any] = custom_vmap_call_p.bind(*captured, *operands, call=jaxpr, rule=rule)
+    return outs
+
+
+class custom_vmap(HasMemory, Generic[P, R]):
+    """A function that says itself what it is under `vmap`.
+
+    Elsewhere it is the function as it stands, which is traced once for each kind of arguments.
+    Derivatives of it are taken as of any function, and under `vmap` those of the rule.
+
+    Args:
+        fun: a function of trees of arrays, called by position or by keyword.
+
+    Raises:
+        AttributeError: when called: no rule was given with `def_vmap`.
+        TypeError: when called: a keyword argument belongs to no position.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.custom_batching import custom_vmap
+        >>> @custom_vmap
+        ... def product(a, b):
+        ...     return a @ b
+        >>> @product.def_vmap
+        ... def rule(axis_size, in_batched, a, b):
+        ...     a_batched, b_batched = in_batched
+        ...     if a_batched and not b_batched:  # one product instead of many
+        ...         return a.reshape(-1, a.shape[-1]) @ b, True
+        ...     raise NotImplementedError
+        >>> dt.vmap(product, in_axes=(0, None))(jnp.ones((5, 3)), jnp.ones(3)).shape
+        (5,)
+    """
+
+    def __init__(self, fun: Callable[P, R]) -> None:
+        check_callable(fun, "custom_vmap")
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+        update_wrapper(self, fun)
+        self._memory = Memory()
+
+    def def_vmap(self, vmap_rule: F) -> F:
+        """Give the rule; usable as a decorator.
+
+        Args:
+            vmap_rule: called as ``rule(axis_size, in_batched, *args)``, where `in_batched` is a
+                list with a tree of bools for each argument: whether the array there has the
+                batch dimension, which is then its first. It returns the result, and a tree of
+                bools that says the same of each array of the result.
+
+        Returns:
+            The rule.
+        """
+        check_callable(vmap_rule, "def_vmap")
+        self.vmap_rule = vmap_rule
+        self._memory.clear()
+        return vmap_rule
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.vmap_rule is None:
+            raise AttributeError(
+                f"the custom_vmap function {name_of(self.fun)} ({location_of(self.fun)}) has no "
+                f"rule yet; give one with @{name_of(self.fun)}.def_vmap"
+            )
+        positional = self._positional(args, kwargs)
+        given, tree = pytree.flatten(positional)
+        names = leaf_names(self.fun, positional)
+        leaves = [operand(x, name_of(self.fun), n) for x, n in zip(given, names, strict=True)]
+        key = (tree, tuple([aval_of(x) for x in leaves]), config.trace_key())
+        found: tuple[Body, UserRule] | None = self._memory.get(key)
+        if found is None:
+            flat = FlatFunction(self.fun, tree)
+            info = DebugInfo("custom_vmap", name_of(self.fun), location_of(self.fun), names)
+            closed, captured = close(stage(flat, key[1], info))
+            body = Body(closed, captured, flat.out_tree)
+            found = body, UserRule(self.fun, self.vmap_rule, tree, body)
+            if not any(isinstance(value, Tracer) for value in body.captured):
+                self._memory[key] = found
+        body, rule = found
+        outs = custom_vmap_call_p.bind(*body.captured, *leaves, call=body.closed, rule=rule)
+        result: R = pytree.unflatten(body.out_tree, outs)
+        return result
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            signature = inspect.signature(self.fun)
+        except (TypeError, ValueError):
+            if not kwargs:
+                return args
+            raise TypeError(
+                f"the custom_vmap function {name_of(self.fun)} has no signature that Python knows: "
+                f"call it by position, without {', '.join(kwargs)}"
+            ) from None
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name_of(self.fun)}{signature}: {error}") from None
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"the custom_vmap function {name_of(self.fun)}{signature}: its rule takes "
+                f"arguments by position, and {', '.join(bound.kwargs)} can be given only by keyword"
+            )
+        return bound.args
+
+
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
+    """A function that `vmap` applies to one element after the other, in a loop.
+
+    The program holds the function once, not vectorized: for functions that cannot be vectorized, or
+    would need too much memory if they were.
+
+    Args:
+        f: a function of trees of arrays, called by position or by keyword.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.custom_batching import sequential_vmap
+        >>> dt.vmap(sequential_vmap(lambda x: 2 * x))(jnp.arange(3)).tolist()
+        [0, 2, 4]
+    """
+    function = custom_vmap(f)
+
+    @function.def_vmap
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, tree = pytree.flatten(args)
+        flags = pytree.leaves(in_batched)
+
+        def one(elements: Sequence[Any]) -> Any:
+            element = iter(elements)
+            given = [next(element) if f else x for x, f in zip(leaves, flags, strict=True)]
+            return function(*pytree.unflatten(tree, given))  # type: ignore[call-arg]
+
+        out = sequential_map(one, [x for x, f in zip(leaves, flags, strict=True) if f])
+        return out, pytree.map(lambda _: True, out)
+
+    return function

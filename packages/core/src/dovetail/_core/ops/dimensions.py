@@ -1,0 +1,139 @@
+"""Checks of the shapes and dimensions that users pass."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dovetail._core.trace.tracer import Tracer
+
+Shape = tuple[int, ...]
+
+
+def integers(values: Any, function: str, argument: str) -> tuple[int, ...]:
+    """A sequence of integers as a tuple of Python ints.
+
+    Args:
+        values: sequence of integers (Python's, NumPy's, or concrete arrays of rank 0).
+        function: name of the user's function, for the message.
+        argument: name of its argument, for the message.
+
+    Raises:
+        TypeError: it is no sequence of integers.
+        ConcretizationTypeError: it holds a tracer (its subclass TracerIntegerConversionError).
+    """
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        if isinstance(values, Tracer):
+            # The conversion says which tracer it is, and what to write instead.
+            operator.index(values)
+        if isinstance(values, Iterable):
+            for value in values:
+                if isinstance(value, Tracer):
+                    operator.index(value)
+        raise TypeError(
+            f"lax.{function}: {argument} must be a sequence of integers, got {values!r}"
+        ) from None
+
+
+def integer(value: Any, function: str, argument: str) -> int:
+    """An integer as a Python int.
+
+    Raises:
+        TypeError: it is none (TracerIntegerConversionError if it is a tracer).
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, Tracer):
+            raise
+        raise TypeError(f"lax.{function}: {argument} must be an integer, got {value!r}") from None
+
+
+def canonical_shape(shape: Any, function: str, argument: str = "shape") -> Shape:
+    """A shape as a tuple of non-negative ints; one integer is taken for a shape of rank 1.
+
+    Raises:
+        TypeError: it is no sequence of integers, or one is negative.
+    """
+    if getattr(shape, "ndim", None) == 0 or (
+        hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    ):
+        shape = (shape,)
+    sizes = integers(shape, function, argument)
+    if any(n < 0 for n in sizes):
+        raise TypeError(
+            f"lax.{function}: the sizes in {argument} must not be negative, got {sizes}"
+        )
+    return sizes
+
+
+def canonical_dimension(dimension: Any, rank: int, function: str, argument: str = "axis") -> int:
+    """A dimension as an int from 0 to below `rank`; a negative one counts from the end.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: there is no such dimension.
+    """
+    d = integer(dimension, function, argument)
+    if -rank <= d < rank:
+        return d + rank if d < 0 else d
+    raise ValueError(f"lax.{function}: {argument} {d} is out of bounds for an array of rank {rank}")
+
+
+def canonical_dimensions(
+    dimensions: Any, rank: int, function: str, argument: str = "dimensions"
+) -> tuple[int, ...]:
+    """Different dimensions as a tuple of ints from 0 to below `rank`.
+
+    Raises:
+        TypeError: they are no sequence of integers.
+        ValueError: there is no such dimension, or one is named twice.
+    """
+    if type(dimensions) is tuple:
+        for d in dimensions:
+            if type(d) is not int or not 0 <= d < rank:
+                break
+        else:
+            if len(dimensions) < 2 or len(set(dimensions)) == len(dimensions):
+                return dimensions
+    found = tuple(
+        [
+            canonical_dimension(d, rank, function, argument)
+            for d in integers(dimensions, function, argument)
+        ]
+    )
+    if len(set(found)) != len(found):
+        raise ValueError(f"lax.{function}: a dimension is named twice in {argument} {dimensions}")
+    return found
+
+
+def refuse_sharding(sharding: Any, function: str, argument: str = "out_sharding") -> None:
+    """Raise for the sharding of a result, which is asked for in another way.
+
+    Raises:
+        TypeError: `sharding` is not None.
+    """
+    if sharding is not None:
+        raise TypeError(
+            f"lax.{function}: {argument} is not None: the sharding of a result is set with "
+            f"dovetail.device_put(lax.{function}(...), sharding), and under jit with "
+            f"lax.with_sharding_constraint(lax.{function}(...), sharding)"
+        )
+
+
+def without(shape: Sequence[int], axes: Sequence[int]) -> Shape:
+    """A shape without some of its dimensions."""
+    return tuple([n for i, n in enumerate(shape) if i not in axes])
+
+
+def replaced(shape: Shape, dimension: int, size: int) -> Shape:
+    """A shape with another size of one dimension."""
+    return (*shape[:dimension], size, *shape[dimension + 1 :])
+
+
+def inserted(shape: Shape, dimension: int, size: int) -> Shape:
+    """A shape with one more dimension, at `dimension`."""
+    return (*shape[:dimension], size, *shape[dimension:])

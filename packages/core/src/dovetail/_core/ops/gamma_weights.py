@@ -1,0 +1,218 @@
+"""Parts of the incomplete gamma and beta functions: exponents, the gamma function, expansions.
+
+They are formulas of float64 terms. With `exact` the exponents are carried as pairs, which results
+in float64 need; for narrower results plain float64 is enough.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.ops import special_references
+from dovetail._core.ops.error_functions import erf, scaled_erfc_series
+from dovetail._core.ops.exponential import log1p
+from dovetail._core.ops.pairs import Pair
+from dovetail._core.ops.terms import Term, by_kind
+
+#: From here on the logarithm of the gamma function is computed by Stirling's series.
+STIRLING: Final = 8
+
+#: log(2), the first part with 40 bits.
+LOG2: Final = (0.6931471805592082, 7.371002565167799e-13)
+_THIRD: Final = (1 / 3, 1.850371707708594e-17)
+
+
+def nearest_power(x: Term) -> tuple[Term, Term]:
+    """The exponent of the power of two by which `x` is nearest to one, and the power."""
+    integer = np.dtype(np.int64)
+    bits = x.apply("maximum", 2.0**-900).apply("minimum", 2.0**900).bits(integer)
+    above = bits - int(np.float64(math.sqrt(0.5)).view(np.int64))
+    exponent = above.apply("shift_right_arithmetic", 52)
+    power = (exponent + 1023).apply("shift_left", 52).bits(np.float64)
+    return exponent.convert(np.float64), power
+
+
+def excess(a: Term, x: Any, distance: Any = None) -> Any:
+    """``x - a - a * log(x / a)``, not negative, exact to rounding also where it is small.
+
+    With s = 2**n a near x, and z = (x - s) / (x + s), log(x / a) is n log(2) + 2 atanh(z), and the
+    first term of the series of atanh is taken together with x - a.
+
+    Args:
+        a: positive numbers.
+        x: positive numbers, a term or a pair.
+        distance: ``x - a``, where the term `x` is not exact.
+
+    Returns:
+        Of the type of `x`.
+    """
+    exact = isinstance(x, Pair)
+    exponent, power = nearest_power((x.high if exact else x) / a)
+    scaled, inverse = a * power, 1.0 / power
+    from_scaled = x - scaled
+    distance = from_scaled if distance is None else distance.where(exponent == 0.0, from_scaled)
+    z = distance / (x + scaled)
+    square = z * z
+    head = square.high if exact else square
+    rest = head * head.polynomial([1 / (2 * k + 5) for k in range(13 if exact else 9)])
+    if exact:
+        shift = Pair(exponent * LOG2[0], exponent * LOG2[1]) * a
+        cube = square * z
+        # Not 1 / 3 + rest: XLA takes (1 / 3 + rest) - 1 / 3 for rest, and what is lost for zero.
+        curve = (cube * _THIRD + cube.high * rest) * (a + a)
+        return x - x.scaled(inverse) - shift + distance.scaled(inverse) * z - curve
+    bend = (rest + 1 / 3) * square * z * (a + a)
+    return x - x * inverse - exponent * math.log(2) * a + distance * inverse * z - bend
+
+
+@functools.cache
+def _reciprocal_series(terms: int) -> list[float]:
+    """Coefficients of 1 / gamma(1 + t). Source: DLMF 5.7.2."""
+    zetas = [0.0, 0.57721566490153286] + [
+        1 + special_references.zeta(float(k), 2.0) for k in range(2, terms + 1)
+    ]
+    found = [1.0]
+    for n in range(1, terms):
+        total = sum((-1) ** (k + 1) * zetas[k] * found[n - k] for k in range(1, n + 1))
+        found.append(total / n)
+    return found
+
+
+def reciprocal_gamma(a: Term, largest: int = STIRLING) -> tuple[Term, Term]:
+    """Numerator and denominator of ``1 / gamma(1 + a)`` for 0 <= a <= `largest`."""
+    whole = a.nearest()
+    fraction = a - whole
+    product = a.constant(1.0)
+    for k in range(1, largest + 1):
+        product = (product * (fraction + k)).where(whole >= k, product)
+    return fraction.polynomial(_reciprocal_series(20)), product
+
+
+def log_gamma1(a: Term) -> Term:
+    """The logarithm of gamma(1 + a) for 0 < a <= 1, exact to rounding also near zero and one.
+
+    By a series around 2. Source: DLMF 5.7.3.
+    """
+    small = a < 0.5
+    t = a.where(small, a - 1.0)
+    series = t * t.polynomial(special_references.log_gamma_series(28))
+    return (series - a.call(log1p)).where(small, series)
+
+
+def stirling_correction(a: Term) -> Term:
+    """log(gamma(a)) - (a - 1/2) log(a) + a - log(2 pi) / 2 for a >= 8. Source: DLMF 5.11.1."""
+    inverse = 1.0 / a
+    return inverse * (inverse * inverse).polynomial(_stirling_series())
+
+
+def stirling_slope(a: Term, b: Term) -> Term:
+    """The difference of `stirling_correction` at a and b, divided by that of b and a."""
+    x, y = 1.0 / a, 1.0 / b
+    # Sums of x**i y**j with i + j = 2 k, each of which (x**n - y**n) / (x - y) is.
+    total, sums, power = a.constant(0.0), a.constant(1.0), x
+    square = y * y
+    for coefficient in _stirling_series():
+        total = total + sums * coefficient
+        sums = sums * square + power * (x + y)
+        power = power * x * x
+    return -(total * x * y)
+
+
+def _stirling_series() -> list[float]:
+    return [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(), 1)]
+
+
+def log_minus_digamma(a: Term) -> Term:
+    """log(a) - digamma(a) for a >= 8. Source: DLMF 5.11.2."""
+    terms = [b / (2 * k) for k, b in enumerate(_bernoulli(), 1)]
+    inverse = 1.0 / a
+    square = inverse * inverse
+    return inverse * 0.5 + square * square.polynomial(terms)
+
+
+def _bernoulli() -> list[float]:
+    return [float(b) for b in special_references.bernoulli(9)]
+
+
+def power_weight(a: Term, x: Any, power: Term | None = None) -> Term:
+    """``x**a * exp(-x) / gamma(a)`` for a below 8, with another `power` of x if that is given."""
+    power = a if power is None else power
+    head = x.high if isinstance(x, Pair) else x
+    root = (head * -0.5).exp()
+    numerator, denominator = reciprocal_gamma(a)
+    # Two roots, because exp(-x) may vanish where the result does not.
+    result = head.apply("power", power) * root * numerator * root * (a / denominator)
+    if isinstance(x, Pair):
+        result = result + result * (x.low * (power / head - 1.0))
+    return result
+
+
+def scaled_excess(a: Term, x: Any, distance: Term | None = None) -> Any:
+    """`excess`, of large numbers too: they are made smaller, and results as much so.
+
+    That changes no exponential: these numbers are equal, or their excess is large.
+    """
+    head = x.high if isinstance(x, Pair) else x
+    scale = a.constant(2.0**-200).where((a > 1e280) | (head > 1e280), 1.0)
+    if isinstance(x, Pair):
+        return excess(a * scale, x.scaled(scale))
+    return excess(a * scale, x * scale, None if distance is None else distance * scale)
+
+
+def gamma_kernel(a: Term, x: Any) -> Term:
+    """``exp(x - a) * (a / x)**a`` inverted, where a is not below 8; for a pair `x` exact."""
+    kinds = (a >= STIRLING).convert(np.int32)
+    return by_kind(kinds, [None, lambda: (-scaled_excess(a, x)).exp()], a.constant(0.0))
+
+
+def gamma_weight(a: Term, x: Term, kernel: Term, power: Term | None = None) -> Term:
+    """``x**a * exp(-x) / gamma(a)``.
+
+    Args:
+        a: positive numbers.
+        x: positive numbers.
+        kernel: `gamma_kernel` of them.
+        power: the power of `x` to take instead of `a` where `a` is below 8.
+    """
+    kinds = (a >= STIRLING).convert(np.int32)
+    large = lambda: stirling_weight(a) * kernel  # noqa: E731
+    return by_kind(kinds, [lambda: power_weight(a, x, power), large], a.constant(0.0))
+
+
+def stirling_weight(a: Term) -> Term:
+    """``(a / e)**a / gamma(a)`` for a >= 8."""
+    return (a / (2 * math.pi)).sqrt() * (-stirling_correction(a)).exp()
+
+
+class NormalTail:
+    """How far numbers are from the mean of a distribution that is close to the normal one.
+
+    Args:
+        exponent: by how much the logarithm of the density is below that at the mean.
+        kernel: ``exp(-exponent)``.
+        shape: the inverse of the variance of a number whose mean is one.
+        above: where the number is above the mean.
+    """
+
+    def __init__(self, exponent: Term, kernel: Term, shape: Term, above: Term) -> None:
+        self.exponent = exponent
+        self.kernel = kernel
+        self.shape = shape
+        distance = (exponent * 2.0 / shape).sqrt()
+        #: The square root of ``2 * exponent / shape``, negative below the mean.
+        self.distance = distance.where(above, -distance)
+
+    def probability(self, correction: Term) -> Term:
+        """``erfc(sqrt(exponent)) / 2 + kernel * correction``: nearly a tail of the normal one.
+
+        exp(x**2) erfc(x) has an expansion for x >= 0, which loses digits near zero.
+        """
+        x = self.exponent.sqrt()
+        t = (x - 3.75) / (x + 3.75)
+        far = t.polynomial(scaled_erfc_series()) / (x + x + 1.0) * 0.5
+        near = (1.0 - x.call(erf)) * 0.5 + self.kernel * correction
+        return near.where(x < 0.5, self.kernel * (far + correction))

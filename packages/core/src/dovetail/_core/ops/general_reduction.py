@@ -1,0 +1,344 @@
+"""Reductions with a function that the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import pytree
+from dovetail._core.basis import structural
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
+from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
+from dovetail._core.ir.walk import eval_jaxpr
+from dovetail._core.ops.dimensions import canonical_dimensions, refuse_sharding, without
+from dovetail._core.ops.joining import concatenate_p
+from dovetail._core.ops.reduction import (
+    highest,
+    lowest,
+    merged,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
+from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.batch import batch_flat
+from dovetail._core.transform.flattening import location_of, name_of
+from dovetail._core.transform.interning import interned
+from dovetail._core.transform.jvp import jvp_flat
+from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+Axes = tuple[int, ...]
+
+
+class Reduce(Primitive):
+    """Reduces several arrays together with an associative function of scalars.
+
+    Half of the operands are arrays, the others the scalars that the reductions start with.
+    """
+
+    name = "reduce"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
+        count = len(avals) // 2
+        arrays, starts = avals[:count], avals[count:]
+        for x, start in zip(arrays, starts, strict=True):
+            if x.shape != arrays[0].shape or start.ndim or start.dtype != x.dtype:
+                raise TypeError(
+                    "reduce requires operands of one shape, and for each a scalar of its dtype to "
+                    f"start with, got {', '.join(a.short_name() for a in avals)}"
+                )
+        return [reduced_aval("reduce", x, dimensions).strengthen() for x in arrays]
+
+    def reference(self, *args: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
+        count = len(args) // 2
+        arrays = [np.asarray(a) for a in args[:count]]
+        kept = tuple(i for i in range(arrays[0].ndim) if i not in dimensions)
+        lines = [
+            a.transpose(*kept, *dimensions).reshape(*without(a.shape, dimensions), -1)
+            for a in arrays
+        ]
+        results = [
+            np.broadcast_to(start, line.shape[:-1]).astype(line.dtype)
+            for start, line in zip(args[count:], lines, strict=True)
+        ]
+        for i in range(lines[0].shape[-1]):
+            results = evaluated(jaxpr, [*results, *[line[..., i] for line in lines]])
+        return results
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        if all(type(t) is Zero for t in tangents):
+            outs = self.bind(*primals, **params)
+            return outs, [Zero.of(o) for o in outs]
+        return jvp_flat(lambda *args: _in_pairs(args, **params), primals, tangents)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        jaxpr: ClosedJaxpr,
+        dimensions: Axes,
+    ) -> tuple[Any, Any]:
+        count = len(args) // 2
+        size = batch_size(args, dims)
+        if any(d is not None for d in dims[count:]):
+            return batch_flat(
+                lambda *a: _in_pairs(a, jaxpr=jaxpr, dimensions=dimensions), args, dims, size
+            )
+        arrays = [to_front(x, d, size) for x, d in zip(args[:count], dims[:count], strict=True)]
+        shifted = tuple([i + 1 for i in dimensions])
+        return self.bind(*arrays, *args[count:], jaxpr=jaxpr, dimensions=shifted), [0] * count
+
+    def lower(self, context: Builder, *values: Any, jaxpr: ClosedJaxpr, dimensions: Axes) -> Any:
+        count = len(values) // 2
+        return context.reduce(
+            values[:count],
+            values[count:],
+            dimensions,
+            context.avals_out,
+            lambda *scalars: context.inline_jaxpr(jaxpr, scalars),
+        )
+
+
+reduce_p: Final = Reduce()
+
+
+def evaluated(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a jaxpr by the references of its primitives."""
+    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, args, strict=True))
+
+    def read(atom: Any) -> Any:
+        return np.asarray(atom.val, atom.aval.dtype) if type(atom) is Literal else env[atom]
+
+    for eqn in closed.jaxpr.eqns:
+        out = eqn.primitive.reference(*map(read, eqn.invars), **eqn.params)
+        outs = out if eqn.primitive.multiple_results else [out]
+        env.update(zip(eqn.outvars, outs, strict=True))
+    shape = np.shape(args[0])
+    return [np.broadcast_to(read(v), shape) for v in closed.jaxpr.outvars]
+
+
+def elementwise(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The function of scalars that a jaxpr is, on the elements of arrays of one shape."""
+    shape = shape_of(args[0])
+    if not shape:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    flat = [structural.reshape(x, (aval_of(x).size,)) for x in args]
+    size = aval_of(args[0]).size
+    outs, dims = batch_flat(
+        lambda *scalars: eval_jaxpr(closed.jaxpr, closed.consts, *scalars),
+        flat,
+        [0] * len(flat),
+        size,
+    )
+    return [
+        structural.reshape(to_front(o, d, size), shape) for o, d in zip(outs, dims, strict=True)
+    ]
+
+
+def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> list[Any]:
+    """The reduction by combining neighbours: as other primitives, which can be transformed."""
+    count = len(args) // 2
+    kept = without(shape_of(args[0]), dimensions)
+    starts = [structural.broadcast_in_dim(start, kept, ()) for start in args[count:]]
+    xs = [merged(x, dimensions) for x in args[:count]]
+    last = len(kept)
+    if not shape_of(xs[0])[last]:
+        return starts
+    while (size := shape_of(xs[0])[last]) > 1:
+        pairs = size // 2
+        sides = [slice_dimension(x, side, 2 * pairs, last, 2) for side in (0, 1) for x in xs]
+        combined = elementwise(jaxpr, sides)
+        if size % 2:
+            combined = [
+                concatenate_p.bind(c, slice_dimension(x, size - 1, size, last), dimension=last)
+                for c, x in zip(combined, xs, strict=True)
+            ]
+        xs = combined
+    return elementwise(jaxpr, [*starts, *[structural.reshape(x, kept) for x in xs]])
+
+
+# Primitives that reduce as one equation does, and what they start with.
+_MONOIDS: Final[dict[str, tuple[Primitive, Callable[[Any], Any]]]] = {
+    "add": (reduce_sum_p, lambda dtype: 0),
+    "mul": (reduce_prod_p, lambda dtype: 1),
+    "max": (reduce_max_p, lowest),
+    "min": (reduce_min_p, highest),
+    "and": (reduce_and_p, lambda dtype: np.invert(np.zeros((), dtype))[()]),
+    "or": (reduce_or_p, lambda dtype: 0),
+    "xor": (reduce_xor_p, lambda dtype: 0),
+}
+
+
+def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> str:
+    """The name of the primitive that a function of two scalars is, if it reduces with it.
+
+    Args:
+        closed: the function.
+        start: what reductions start with: its value must be known, and neutral.
+        dtype: of what is reduced.
+
+    Returns:
+        A name of `_MONOIDS`, or an empty string.
+    """
+    jaxpr = closed.jaxpr
+    if len(jaxpr.eqns) != 1 or len(jaxpr.outvars) != 1:
+        return ""
+    (eqn,) = jaxpr.eqns
+    name = eqn.primitive.name
+    same = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars))
+    if name not in _MONOIDS or not same or jaxpr.outvars[0] is not eqn.outvars[0]:
+        return ""
+    if isinstance(start, Tracer) or start.ndim:
+        return ""
+    if dtype_kind(dtype) == "b" and name in ("add", "mul"):
+        return ""
+    value = np.asarray(start.val if type(start) is Literal else start)
+    return name if value == _MONOIDS[name][1](dtype) else ""
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Any,
+    out_sharding: Any = None,
+) -> Any:
+    """Combine all elements along some dimensions with a function.
+
+    Args:
+        operands: an array, or a tree of arrays of one shape that are reduced together.
+        init_values: a scalar, or a tree of scalars like `operands`, with which the function changes
+            nothing: it may be combined with elements any number of times.
+        computation: from two scalars (or two trees of them, like `operands`) to one. It has to be
+            associative; elements are combined in any grouping.
+        dimensions: the dimensions to reduce; negative ones count from the end.
+        out_sharding: None.
+
+    Returns:
+        Arrays without these dimensions, as a tree like `operands`.
+
+    Raises:
+        TypeError: dtypes, shapes or trees do not go together, `computation` returns something else
+            than scalars of the dtypes it is given, or it uses traced values from outside.
+        ValueError: a dimension is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce(np.array([3, 1, 2]), 0, lax.max, (0,)).tolist()
+        3
+    """
+    refuse_sharding(out_sharding, "reduce")
+    leaves, tree = pytree.flatten(operands)
+    starts, start_tree = pytree.flatten(init_values)
+    if start_tree != tree or not leaves:
+        raise TypeError(
+            f"lax.reduce: operands and init_values must be trees of one structure, got {tree} and "
+            f"{start_tree}"
+        )
+    arrays = [as_operand(x, "lax.reduce", "operands") for x in leaves]
+    starts = [as_operand(s, "lax.reduce", "init_values") for s in starts]
+    axes = canonical_dimensions(dimensions, len(shape_of(arrays[0])), "reduce")
+    avals = [make_aval((), aval_of(x).dtype) for x in arrays]
+    closed = combination(computation, tree, avals, "reduce")
+    name = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else ""
+    if name:
+        known = _MONOIDS[name][0]
+        sharding = {"out_sharding": None} if known is reduce_sum_p else {}
+        return pytree.unflatten(tree, [known.bind(arrays[0], axes=axes, **sharding)])
+    scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]
+    outs = reduce_p.bind(*arrays, *scalars, dimensions=axes, jaxpr=closed)
+    return pytree.unflatten(tree, outs)
+
+
+def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
+    """What a reduction starts with; a scalar of Python takes the dtype of the array.
+
+    Args:
+        scalar: an operand.
+        dtype: dtype of the array.
+        function: name of the user's function, for messages.
+
+    Raises:
+        TypeError: it is no scalar, or has another dtype.
+    """
+    if aval_of(scalar).ndim:
+        raise TypeError(
+            f"lax.{function}: init_values must be scalars, got an array of shape {scalar.shape}"
+        )
+    if scalar.dtype == dtype:
+        return literal(scalar.val, dtype) if type(scalar) is Literal else scalar
+    order = "biufc"
+    weak = aval_of(scalar).weak_type
+    if not weak or order.index(dtype_kind(scalar.dtype)) > order.index(dtype_kind(dtype) or "b"):
+        raise TypeError(
+            f"lax.{function}: an init value of dtype {dtype_name(scalar.dtype)} was given for an "
+            f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
+        )
+    if type(scalar) is Literal:
+        return literal(scalar.val, dtype)
+    return convert_element_type(scalar, dtype)
+
+
+def combination(computation: Any, tree: Any, avals: Sequence[Any], function: str) -> ClosedJaxpr:
+    """The jaxpr of the user's function of two trees of scalars.
+
+    Args:
+        computation: the user's function.
+        tree: structure of each of its arguments, and of its result.
+        avals: of the scalars in one tree.
+        function: name of the user's function that is called with it, for messages.
+
+    Raises:
+        TypeError: its result is something else than a tree of scalars like its arguments, or it
+            uses traced values from outside.
+    """
+    name = name_of(computation)
+    count = len(avals)
+
+    def combined(*scalars: Any) -> list[Any]:
+        first = pytree.unflatten(tree, scalars[:count])
+        second = pytree.unflatten(tree, scalars[count:])
+        outs, out_tree = pytree.flatten(computation(first, second))
+        if out_tree != tree:
+            raise TypeError(
+                f"lax.{function}: the result of {name} must be a tree like operands, {tree}, got "
+                f"{out_tree}"
+            )
+        values = [as_operand(o, f"lax.{function}", f"result of {name}") for o in outs]
+        for value, aval in zip(values, avals, strict=True):
+            if shape_of(value) or aval_of(value).dtype != aval.dtype:
+                raise TypeError(
+                    f"lax.{function}: {name} must return scalars of the dtypes it is given: "
+                    f"{aval.short_name()}, got {aval_of(value).short_name()}"
+                )
+        return values
+
+    closed = stage(combined, [*avals, *avals], DebugInfo(function, name, location_of(computation)))
+    if any(isinstance(c, Tracer) for c in closed.consts):
+        raise TypeError(
+            f"lax.{function}: {name} uses a traced value from outside, which it cannot: make it "
+            "one of the operands, broadcast to their shape"
+        )
+    return interned(closed)

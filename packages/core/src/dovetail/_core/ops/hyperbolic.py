@@ -1,0 +1,254 @@
+"""Hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import mul
+from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.structural import broadcast_to
+from dovetail._core.ir.avals import aval_of, shape_of
+from dovetail._core.ops import references
+from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.comparison import gt_p
+from dovetail._core.ops.complex import complex_p, imag, real
+from dovetail._core.ops.exponential import exp, log1p, scaled_sinh
+from dovetail._core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction, Function
+from dovetail._core.ops.parts import equal, nan_beside, where, with_sign
+from dovetail._core.ops.powers import one_minus_square_p, rsqrt, square_p
+from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.trigonometric import atanh_parts, cosh_parts, sinh_parts, tanh_parts
+
+
+class Sinh(Function):
+    """The hyperbolic sine."""
+
+    name, hlo, numpy = "sinh", "chlo.sinh", references.wide(np.sinh)
+    formula_dtypes = FLOATS | COMPLEX
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return cosh(x)
+
+    def formula(self, x: Any) -> Any:
+        if aval_of(x).dtype.kind == "c":
+            return complex_p.bind(*sinh_parts(real(x), imag(x)))
+        return scaled_sinh(x, literal_like(1, x))
+
+
+class Cosh(Function):
+    """The hyperbolic cosine."""
+
+    name, hlo, numpy = "cosh", "chlo.cosh", references.wide(np.cosh)
+    formula_dtypes = FLOATS | COMPLEX
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return sinh(x)
+
+    def formula(self, x: Any) -> Any:
+        if aval_of(x).dtype.kind == "c":
+            return complex_p.bind(*cosh_parts(real(x), imag(x)))
+        # Of where exp(x) overflows, 1 is taken away, which is exact, and made up for at the end.
+        size = abs_p.bind(x)
+        limit = math.floor(math.log(float(np.finfo(aval_of(x).dtype).max)))
+        far = gt_p.bind(size, literal_like(limit, x))
+        e = exp(select_n_p.bind(far, size, sub_p.bind(size, literal_like(1, x))))
+        half = mul(literal_like(0.5, x), add_p.bind(e, div_p.bind(literal_like(1, x), e)))
+        scales = [broadcast_to(literal_like(scale, x), shape_of(x)) for scale in (1, math.e)]
+        return mul(half, select_n_p.bind(far, *scales))
+
+
+class Tanh(ElementaryFunction):
+    """The hyperbolic tangent."""
+
+    name, hlo, numpy = "tanh", "tanh", references.wide(np.tanh)
+    formula_dtypes = COMPLEX
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        return mul(t, one_minus_square_p.bind(y))
+
+    def formula(self, x: Any) -> Any:
+        return complex_p.bind(*tanh_parts(real(x), imag(x)))
+
+
+class Asinh(Function):
+    """The inverse of the hyperbolic sine."""
+
+    name, hlo, numpy = "asinh", "chlo.asinh", references.wide(np.arcsinh)
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        return rsqrt(add_p.bind(square_p.bind(x), literal_like(1, x)))
+
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The parts have the signs of those of x, also where these are zero."""
+        b = imag(x)
+        size = with_sign(nan_beside(real(y), x), real(x))
+        return complex_p.bind(size, where(equal(b, 0), b, imag(y)))
+
+
+class Acosh(Function):
+    """The inverse of the hyperbolic cosine."""
+
+    name, hlo, numpy = "acosh", "chlo.acosh", references.wide(np.arccosh)
+
+    def derivative(self, x: Any, y: Any, **params: Any) -> Any:
+        # Not 1 / sqrt(x**2 - 1), which is on the wrong branch where the real part is negative.
+        one = literal_like(1, x)
+        return mul(rsqrt(sub_p.bind(x, one)), rsqrt(add_p.bind(x, one)))
+
+    def corrected(self, x: Any, y: Any) -> Any:
+        """The imaginary part has the sign of that of x, also where this is zero."""
+        right = where(equal(real(x), 0), math.pi / 2, imag(y))
+        return complex_p.bind(nan_beside(real(y), x), with_sign(right, imag(x)))
+
+
+class Atanh(Function):
+    """The inverse of the hyperbolic tangent."""
+
+    name, hlo, numpy = "atanh", "chlo.atanh", references.wide(np.arctanh)
+    formula_dtypes = COMPLEX | {np.dtype(np.float64)}
+
+    def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
+        return div_p.bind(t, one_minus_square_p.bind(x))
+
+    def formula(self, x: Any) -> Any:
+        """log1p(2 a / (1 - a)) / 2 with a = abs(x), and the sign of x."""
+        if aval_of(x).dtype.kind == "c":
+            return complex_p.bind(*atanh_parts(real(x), imag(x)))
+        size = abs_p.bind(x)
+        quotient = div_p.bind(mul(literal_like(2, x), size), sub_p.bind(literal_like(1, x), size))
+        return mul(sign_p.bind(x), mul(literal_like(0.5, x), log1p(quotient)))
+
+
+sinh_p: Final = Sinh()
+cosh_p: Final = Cosh()
+tanh_p: Final = Tanh()
+asinh_p: Final = Asinh()
+acosh_p: Final = Acosh()
+atanh_p: Final = Atanh()
+
+
+# Users' functions
+
+
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine of each element.
+
+    Args:
+        x: floating point or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.sinh(0.0))
+        0.0
+    """
+    return sinh_p.bind(operand(x, "lax.sinh"))
+
+
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine of each element.
+
+    Args:
+        x: floating point or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.cosh(0.0))
+        1.0
+    """
+    return cosh_p.bind(operand(x, "lax.cosh"))
+
+
+def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
+    """The hyperbolic tangent of each element.
+
+    Args:
+        x: floating point or complex numbers.
+        accuracy: how exact the result has to be; None for the backend's default.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.tanh(0.0))
+        0.0
+    """
+    return tanh_p.bind(operand(x, "lax.tanh"), accuracy=accuracy)
+
+
+def asinh(x: Any) -> Any:
+    """The inverse of the hyperbolic sine of each element.
+
+    Args:
+        x: floating point or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.asinh(0.0))
+        0.0
+    """
+    return asinh_p.bind(operand(x, "lax.asinh"))
+
+
+def acosh(x: Any) -> Any:
+    """The inverse of the hyperbolic cosine of each element.
+
+    Args:
+        x: floating point or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`; NaN for real numbers below 1.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.acosh(1.0))
+        0.0
+    """
+    return acosh_p.bind(operand(x, "lax.acosh"))
+
+
+def atanh(x: Any) -> Any:
+    """The inverse of the hyperbolic tangent of each element.
+
+    Args:
+        x: floating point or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`; infinite at -1 and 1, NaN for real numbers beyond.
+
+    Raises:
+        TypeError: `x` is bool or of an integer dtype.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.atanh(0.0))
+        0.0
+    """
+    return atanh_p.bind(operand(x, "lax.atanh"))

@@ -1,0 +1,720 @@
+"""Reading slices at positions known at run time: the `gather` primitive.
+
+A gather has an operand and an array of start indices. The last dimension of the latter holds index
+vectors; its others are batch dimensions, and so are dimensions of the result. Each index vector
+says where one slice of the operand begins.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import (
+    Linear,
+    batch_size,
+    full,
+    is_linear,
+    move_dimension,
+)
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ops.dimensions import integers
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+Shape = tuple[int, ...]
+
+#: One object, so that parameters which hold it are equal: a NaN does not equal another.
+NAN: Final = float("nan")
+
+_INT32: Final = np.dtype(np.int32)
+_INT64: Final = np.dtype(np.int64)
+_BOOL: Final = np.dtype(bool)
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to indices that are out of bounds.
+
+    CLIP moves a slice to the nearest place where it fits. FILL_OR_DROP gives a fill value in place
+    of a slice of which any part is out of bounds, and leaves out the updates of such a slice.
+    PROMISE_IN_BOUNDS is the user's promise that there are none: reading one is clipped, and
+    updating one is left out, but derivatives and other backends may do otherwise.
+    """
+
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+
+    @staticmethod
+    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode that a user's argument names.
+
+        Args:
+            mode: a mode; ``"clip"``, ``"fill"``, ``"drop"`` or ``"promise_in_bounds"``; None for
+                ``"fill"``, which is what updates do by default.
+
+        Raises:
+            ValueError: it names none.
+
+        Example:
+            >>> from dovetail import lax
+            >>> lax.GatherScatterMode.from_any("drop")
+            <GatherScatterMode.FILL_OR_DROP: 2>
+        """
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        try:
+            return _MODES[mode]
+        except (KeyError, TypeError):
+            raise ValueError(
+                f"unknown mode {mode!r} for indices out of bounds: it must be one of "
+                "'fill' (reading), 'drop' (updating), 'clip', 'promise_in_bounds', or None"
+            ) from None
+
+
+_MODES: Final[dict[str | None, GatherScatterMode]] = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+}
+
+
+# A tuple, because parameters are hashed for every equation, and tuples are hashed without running
+# Python.
+class GatherDimensionNumbers(NamedTuple):
+    """Which dimension is which in a gather.
+
+    Attributes:
+        offset_dims: dimensions of the result that run over a slice, ascending.
+        collapsed_slice_dims: dimensions of the operand in which slices have size 1 and which the
+            result lacks, ascending.
+        start_index_map: for each component of an index vector the dimension of the operand that it
+            is for.
+        operand_batching_dims: dimensions of the operand that go along with one of the start indices
+            each, ascending; slices have size 1 in them and the result lacks them.
+        start_indices_batching_dims: these dimensions of the start indices, in the same order.
+
+    Reference: https://openxla.org/stablehlo/spec#gather
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+# What gather and scatter share.
+
+
+def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
+    """Dimension numbers after a new dimension has been put in at `at`."""
+    return tuple([d + (d >= at) for d in dims])
+
+
+def kept_dims(rank: int, *left_out: Sequence[int]) -> tuple[int, ...]:
+    """The dimensions of an operand that are in none of the given lists."""
+    gone = {d for dims in left_out for d in dims}
+    return tuple([d for d in range(rank) if d not in gone])
+
+
+def batch_positions(rank: int, window_dims: Sequence[int]) -> tuple[int, ...]:
+    """The dimensions of a gather's result (or of updates) that come from the indices."""
+    return kept_dims(rank, window_dims)
+
+
+def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
+    """Dimension numbers of that kind, whose fields are tuples of Python integers."""
+    if not isinstance(numbers, kind):
+        raise TypeError(
+            f"lax.{function}: dimension_numbers must be a lax.{kind.__name__}, got "
+            f"{type(numbers).__name__}"
+        )
+    fields = [
+        integers(values, function, f"dimension_numbers.{name}")
+        for name, values in zip(numbers._fields, numbers, strict=True)
+    ]
+    return kind(*fields)
+
+
+def check_indices(name: str, indices: Any) -> None:
+    """Raise TypeError unless `indices` is an array of index vectors."""
+    if dtype_kind(indices.dtype) not in ("i", "u"):
+        raise TypeError(f"{name}: indices must be integers, got dtype {dtype_name(indices.dtype)}")
+    if not indices.ndim:
+        raise TypeError(
+            f"{name}: indices must have at least one dimension, the last of which holds index "
+            "vectors; got a scalar"
+        )
+
+
+def check_numbers(
+    name: str,
+    operand: Any,
+    indices: Any,
+    window_dims: tuple[int, ...],
+    removed: tuple[int, ...],
+    index_map: tuple[int, ...],
+    operand_batching: tuple[int, ...],
+    indices_batching: tuple[int, ...],
+    out_rank: int,
+) -> None:
+    """Raise TypeError unless dimension numbers fit the operand and the indices."""
+
+    def dims_of(what: str, dims: tuple[int, ...], rank: int, of: str, ascending: bool) -> None:
+        if not all(0 <= d < rank for d in dims):
+            raise TypeError(
+                f"{name}: {what} {dims} must be dimensions of {of}, which has {rank} of them"
+            )
+        if len(set(dims)) != len(dims):
+            raise TypeError(f"{name}: {what} {dims} must not name a dimension twice")
+        if ascending and any(a >= b for a, b in pairwise(dims)):
+            raise TypeError(f"{name}: {what} {dims} must be ascending")
+
+    rank = operand.ndim
+    read = name == "gather"
+    removed_name = "collapsed_slice_dims" if read else "inserted_window_dims"
+    window_name = "offset_dims" if read else "update_window_dims"
+    map_name = "start_index_map" if read else "scatter_dims_to_operand_dims"
+    batching_name = "start_indices_batching_dims" if read else "scatter_indices_batching_dims"
+    dims_of(window_name, window_dims, out_rank, "the result" if read else "the updates", True)
+    dims_of(removed_name, removed, rank, "the operand", True)
+    dims_of("operand_batching_dims", operand_batching, rank, "the operand", True)
+    dims_of(map_name, index_map, rank, "the operand", False)
+    dims_of(batching_name, indices_batching, indices.ndim - 1, "the indices but the last", False)
+    if set(removed) & set(operand_batching) or set(index_map) & set(operand_batching):
+        raise TypeError(
+            f"{name}: operand_batching_dims {operand_batching} must not be in {removed_name} "
+            f"{removed} or {map_name} {index_map}"
+        )
+    if len(index_map) != indices.shape[-1]:
+        raise TypeError(
+            f"{name}: {map_name} {index_map} must name one dimension for each of the "
+            f"{indices.shape[-1]} components of an index vector (indices have shape "
+            f"{indices.shape})"
+        )
+    if len(window_dims) + len(removed) + len(operand_batching) != rank:
+        raise TypeError(
+            f"{name}: {window_name} {window_dims}, {removed_name} {removed} and "
+            f"operand_batching_dims {operand_batching} must together be as many as the operand of "
+            f"shape {operand.shape} has dimensions"
+        )
+    if len(operand_batching) != len(indices_batching) or any(
+        operand.shape[a] != indices.shape[b]
+        for a, b in zip(operand_batching, indices_batching, strict=False)
+    ):
+        raise TypeError(
+            f"{name}: operand_batching_dims {operand_batching} and {batching_name} "
+            f"{indices_batching} must pair dimensions of equal sizes, of operand {operand.shape} "
+            f"and indices {indices.shape}"
+        )
+
+
+def signed_indices(
+    context: Builder, indices: Any, aval: ShapedArray, sizes: Sequence[int]
+) -> tuple[Any, ShapedArray]:
+    """Indices in a signed dtype that can also hold the sizes that they are compared with.
+
+    Unsigned ones too large for it become its largest number, which is out of bounds as well.
+    """
+    dtype = aval.dtype
+    wide = max(sizes, default=0) > np.iinfo(np.int32).max
+    target = _INT64 if wide or dtype.itemsize == 8 else _INT32
+    if dtype == target:
+        return indices, aval
+    out = aval.update(dtype=target, weak_type=False)
+    if dtype_kind(dtype) == "u" and dtype.itemsize == target.itemsize:
+        largest = context.constant(np.asarray(np.iinfo(target).max, dtype), aval)
+        indices = context.min(indices, largest, aval)
+    return context.convert(indices, aval, out), out
+
+
+def index_limits(
+    context: Builder, aval: ShapedArray, sizes: Sequence[int], windows: Sequence[int]
+) -> Any:
+    """For each component of each index vector the largest value that is in bounds."""
+    limits = np.asarray([n - w for n, w in zip(sizes, windows, strict=True)], aval.dtype)
+    if len(set(limits.tolist())) == 1:
+        return context.constant(limits[0], aval)
+    vector = context.constant(limits, make_aval(limits.shape, aval.dtype))
+    return context.broadcast_in_dim(vector, aval, (aval.ndim - 1,))
+
+
+def window_corner(
+    index: Any, index_map: Sequence[int], shape: Sequence[int], window: Sequence[int], clip: bool
+) -> tuple[list[int], bool]:
+    """In plain Python: where the slice of one index vector begins, and whether it is in bounds."""
+    corner = [0] * len(shape)
+    for component, dim in zip(np.asarray(index).tolist(), index_map, strict=True):
+        corner[dim] = component
+    inside = all(0 <= c <= n - w for c, n, w in zip(corner, shape, window, strict=True))
+    if clip:
+        corner = [max(0, min(c, n - w)) for c, n, w in zip(corner, shape, window, strict=True)]
+    return corner, inside or clip
+
+
+def default_fill(dtype: Any) -> Any:
+    """What stands for a slice that is out of bounds, of some dtype.
+
+    NaN, the smallest signed or the largest unsigned integer, True; the random key whose bits are
+    all set.
+    """
+    kind = dtype_kind(dtype)
+    if kind in ("f", "c"):
+        return NAN
+    if kind == "i":
+        return int(dtypes.iinfo(dtype).min)
+    if kind == "u":
+        return int(dtypes.iinfo(dtype).max)
+    if kind == "b":
+        return True
+    return int(dtypes.iinfo(dtype.physical(())[1]).max)
+
+
+def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
+    """A fill value as a Python scalar, which can be part of a program's key.
+
+    Raises:
+        TypeError: it is no scalar, or is complex and the dtype is not.
+        OverflowError: an integer dtype cannot hold an integer.
+    """
+    if fill_value is None:
+        return default_fill(dtype)
+    if not isinstance(fill_value, (bool, int, float, complex)):
+        if isinstance(fill_value, np.generic) or (
+            isinstance(fill_value, np.ndarray) and not fill_value.ndim
+        ):
+            fill_value = fill_value.item()
+        else:
+            raise TypeError(
+                f"{function}: fill_value must be a Python or NumPy scalar known while tracing, got "
+                f"{type(fill_value).__name__}; write fill_value.item() if it is a concrete array"
+            )
+    if isinstance(fill_value, complex) and dtype_kind(dtype) != "c":
+        raise TypeError(
+            f"{function}: fill_value {fill_value} is complex, and the operand is of dtype "
+            f"{dtype_name(dtype)}; write fill_value.real"
+        )
+    if type(fill_value) is int and dtype_kind(dtype) in ("i", "u"):
+        dtypes.check_fits(fill_value, dtype, function)
+    return NAN if fill_value != fill_value else fill_value
+
+
+class Gather(Linear):
+    """Slices of the operand, one for each index vector."""
+
+    name = "gather"
+
+    def abstract(
+        self,
+        operand: Any,
+        indices: Any,
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        fill_value: Any,
+        indices_are_sorted: bool,
+        mode: GatherScatterMode,
+        slice_sizes: Shape,
+        unique_indices: bool,
+    ) -> Any:
+        check_indices("gather", indices)
+        numbers = dimension_numbers
+        out_rank = indices.ndim - 1 + len(numbers.offset_dims)
+        check_numbers(
+            "gather",
+            operand,
+            indices,
+            numbers.offset_dims,
+            numbers.collapsed_slice_dims,
+            numbers.start_index_map,
+            numbers.operand_batching_dims,
+            numbers.start_indices_batching_dims,
+            out_rank,
+        )
+        if len(slice_sizes) != operand.ndim:
+            raise TypeError(
+                f"gather: slice_sizes {slice_sizes} must have one entry for each of the "
+                f"{operand.ndim} dimensions of the operand of shape {operand.shape}"
+            )
+        for dim, (size, most) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
+            if not 0 <= size <= most:
+                raise TypeError(
+                    f"gather: slice_sizes {slice_sizes} has {size} for dimension {dim}, where the "
+                    f"operand of shape {operand.shape} has size {most}"
+                )
+        removed = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+        if any(slice_sizes[d] != min(1, operand.shape[d]) for d in removed):
+            raise TypeError(
+                f"gather: slice_sizes {slice_sizes} must be 1 in collapsed_slice_dims "
+                f"{numbers.collapsed_slice_dims} and operand_batching_dims "
+                f"{numbers.operand_batching_dims}"
+            )
+        return make_aval(
+            gather_shape(indices.shape, numbers, slice_sizes), operand.dtype, operand.weak_type
+        )
+
+    def reference(self, operand: Any, indices: Any, **params: Any) -> Any:
+        operand, indices = np.asarray(operand), np.asarray(indices)
+        numbers = params["dimension_numbers"]
+        sizes = params["slice_sizes"]
+        fill = params["mode"] is GatherScatterMode.FILL_OR_DROP
+        removed = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+        out = np.empty(gather_shape(indices.shape, numbers, sizes), operand.dtype)
+        positions = batch_positions(out.ndim, numbers.offset_dims)
+        for batch in np.ndindex(indices.shape[:-1]):
+            corner, inside = window_corner(
+                indices[batch], numbers.start_index_map, operand.shape, sizes, not fill
+            )
+            for dim, of in zip(
+                numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+            ):
+                corner[dim] = batch[of]
+            place: list[Any] = [slice(None)] * out.ndim
+            for position, number in zip(positions, batch, strict=True):
+                place[position] = number
+            if inside:
+                window = tuple(slice(c, c + n) for c, n in zip(corner, sizes, strict=True))
+                out[tuple(place)] = np.squeeze(operand[window], removed)
+            else:
+                out[tuple(place)] = params["fill_value"]
+        return out
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        out = self.bind(*primals, **params)
+        t = tangents[0]
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        if params["mode"] is GatherScatterMode.FILL_OR_DROP:
+            params["fill_value"] = 0
+        return out, self.bind(t, primals[1], **params)
+
+    def transpose(
+        self,
+        ct: Any,
+        operand: Any,
+        indices: Any,
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        fill_value: Any,
+        indices_are_sorted: bool,
+        mode: GatherScatterMode,
+        slice_sizes: Shape,
+        unique_indices: bool,
+    ) -> Sequence[Any]:
+        if not is_linear(operand):
+            return (None, None)
+        from dovetail._core.ops.scatter import (  # deferred: scatter is built on this module
+            scatter_add_updates,
+            scatter_numbers,
+        )
+
+        zeros = full(operand.shape, 0, operand.dtype)
+        summed = scatter_add_updates(
+            zeros,
+            indices,
+            ct,
+            scatter_numbers(dimension_numbers),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+        )
+        return (summed, None)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        fill_value: Any,
+        indices_are_sorted: bool,
+        mode: GatherScatterMode,
+        slice_sizes: Shape,
+        unique_indices: bool,
+    ) -> tuple[Any, Any]:
+        operand, indices = args
+        at, indices_at = dims
+        n = dimension_numbers
+        batch = len(shape_of(indices)) - 1
+        if indices_at is None:
+            # The batch is one more dimension of every slice.
+            assert at is not None
+            size = shape_of(operand)[at]
+            kept = kept_dims(len(slice_sizes), n.collapsed_slice_dims, n.operand_batching_dims)
+            before = sum(d < at for d in kept)
+            out_rank = batch + len(n.offset_dims)
+            position = n.offset_dims[before] if before < len(n.offset_dims) else out_rank
+            offset_dims = (
+                *n.offset_dims[:before],
+                position,
+                *[d + 1 for d in n.offset_dims[before:]],
+            )
+            numbers = GatherDimensionNumbers(
+                offset_dims,
+                shifted(n.collapsed_slice_dims, at),
+                shifted(n.start_index_map, at),
+                shifted(n.operand_batching_dims, at),
+                n.start_indices_batching_dims,
+            )
+            sizes = (*slice_sizes[:at], size, *slice_sizes[at:])
+        else:
+            size = batch_size(args, dims)
+            if indices_at == batch:
+                # The last dimension has to remain the one of index vectors.
+                indices, indices_at = move_dimension(indices, indices_at, 0), 0
+            out_rank = batch - 1 + len(n.offset_dims)
+            positions = batch_positions(out_rank, n.offset_dims)
+            position = positions[indices_at] if indices_at < len(positions) else out_rank
+            offset_dims = shifted(n.offset_dims, position)
+            indices_are_sorted = False
+            if at is None:
+                # Elements of the batch may read the same slices.
+                unique_indices = False
+                numbers = n._replace(
+                    offset_dims=offset_dims,
+                    start_indices_batching_dims=shifted(n.start_indices_batching_dims, indices_at),
+                )
+                sizes = slice_sizes
+            else:
+                operand_batching, indices_batching = with_batching(
+                    n.operand_batching_dims, n.start_indices_batching_dims, at, indices_at
+                )
+                numbers = GatherDimensionNumbers(
+                    offset_dims,
+                    shifted(n.collapsed_slice_dims, at),
+                    shifted(n.start_index_map, at),
+                    operand_batching,
+                    indices_batching,
+                )
+                # In an empty batch there is no slice of size 1 to take.
+                sizes = (*slice_sizes[:at], min(size, 1), *slice_sizes[at:])
+        out = gather_slices(
+            operand,
+            indices,
+            numbers,
+            sizes,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+        return out, position
+
+    def lower(
+        self,
+        context: Builder,
+        operand: Any,
+        indices: Any,
+        *,
+        dimension_numbers: GatherDimensionNumbers,
+        fill_value: Any,
+        indices_are_sorted: bool,
+        mode: GatherScatterMode,
+        slice_sizes: Shape,
+        unique_indices: bool,
+    ) -> Any:
+        numbers = dimension_numbers
+        operand_aval, aval = context.avals_in
+        (out,) = context.avals_out
+        sizes = [operand_aval.shape[d] for d in numbers.start_index_map]
+        windows = [slice_sizes[d] for d in numbers.start_index_map]
+        indices, aval = signed_indices(context, indices, aval, sizes)
+        extra = context.physical_dimensions(out)
+        result = context.op(
+            "stablehlo.gather",
+            [operand, indices],
+            out,
+            {
+                "dimension_numbers": context.gather_dimension_numbers(
+                    offset_dims=(
+                        *numbers.offset_dims,
+                        *range(out.ndim, out.ndim + len(extra)),
+                    ),
+                    collapsed_slice_dims=numbers.collapsed_slice_dims,
+                    start_index_map=numbers.start_index_map,
+                    index_vector_dim=aval.ndim - 1,
+                    operand_batching_dims=numbers.operand_batching_dims,
+                    start_indices_batching_dims=numbers.start_indices_batching_dims,
+                ),
+                "slice_sizes": context.i64_array((*slice_sizes, *extra)),
+                "indices_are_sorted": indices_are_sorted,
+            },
+        )
+        if mode is not GatherScatterMode.FILL_OR_DROP or not sizes:
+            return result
+        mask = inside_mask(context, indices, aval, sizes, windows)
+        positions = batch_positions(out.ndim, numbers.offset_dims)
+        wide = context.broadcast_in_dim(mask, make_aval(out.shape, _BOOL), positions)
+        fill = context.constant(fill_value, out)
+        return context.select(wide, result, fill, out)
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        operand, indices = args
+        axes = params["dimension_numbers"].start_index_map
+        windows = [params["slice_sizes"][axis] for axis in axes]
+        checks.in_bounds(shape_of(operand), indices, axes, windows)
+        return self.bind(*args, **params)
+
+
+gather_p: Final = Gather()
+
+
+def gather_shape(indices: Shape, numbers: GatherDimensionNumbers, slice_sizes: Shape) -> Shape:
+    """The shape of the result of a gather."""
+    window = [
+        slice_sizes[d]
+        for d in kept_dims(
+            len(slice_sizes), numbers.collapsed_slice_dims, numbers.operand_batching_dims
+        )
+    ]
+    offsets = iter(window)
+    batch = iter(indices[:-1])
+    rank = len(indices) - 1 + len(window)
+    return tuple([next(offsets if d in numbers.offset_dims else batch) for d in range(rank)])
+
+
+def with_batching(
+    operand_dims: tuple[int, ...], indices_dims: tuple[int, ...], at: int, indices_at: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Paired batching dimensions of operand and indices, after one more pair has been put in."""
+    pairs = [
+        *zip(shifted(operand_dims, at), shifted(indices_dims, indices_at), strict=True),
+        (at, indices_at),
+    ]
+    pairs.sort()
+    return tuple([a for a, _ in pairs]), tuple([b for _, b in pairs])
+
+
+def inside_mask(
+    context: Builder,
+    indices: Any,
+    aval: ShapedArray,
+    sizes: Sequence[int],
+    windows: Sequence[int],
+) -> Any:
+    """For each index vector, of signed integers, whether its slice is in bounds."""
+    bools = make_aval(aval.shape, _BOOL)
+    low = context.compare(indices, context.constant(0, aval), "GE", aval)
+    high = context.compare(indices, index_limits(context, aval, sizes, windows), "LE", aval)
+    both = context.and_(low, high, bools)
+    out = make_aval(aval.shape[:-1], _BOOL)
+    if aval.shape[-1] == 1:
+        return context.reshape(both, out)
+    scalar = make_aval((), _BOOL)
+    (mask,) = context.reduce(
+        [both],
+        [context.constant(True, scalar)],
+        (aval.ndim - 1,),
+        [out],
+        lambda a, b: [context.and_(a, b, scalar)],
+    )
+    return mask
+
+
+def gather_slices(
+    operand: Any,
+    indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Shape,
+    *,
+    mode: GatherScatterMode,
+    fill_value: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """`gather` on canonical arguments, for rules; `fill_value` is None unless it is used."""
+    return gather_p.bind(
+        operand,
+        indices,
+        dimension_numbers=dimension_numbers,
+        fill_value=fill_value,
+        indices_are_sorted=indices_are_sorted,
+        mode=mode,
+        slice_sizes=slice_sizes,
+        unique_indices=unique_indices,
+    )
+
+
+# Functions for users
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Slices of an array at positions known at run time.
+
+    This is StableHLO's gather; ``x[indices]`` of `dovetail.numpy` is written with it and is easier
+    to use.
+
+    Args:
+        operand: array to read.
+        start_indices: integers of shape ``(*batch, n)``: the last dimension holds the index
+            vectors.
+        dimension_numbers: which dimension is which.
+        slice_sizes: size of a slice in each dimension of `operand`.
+        unique_indices: a promise that no element is read twice; the gradient may be faster.
+        indices_are_sorted: a promise that the index vectors are in ascending order.
+        mode: what happens out of bounds: ``"fill"``, ``"clip"`` or ``"promise_in_bounds"``; see
+            `GatherScatterMode`. By default ``"fill"`` where a `fill_value` is given, otherwise
+            ``"promise_in_bounds"``: nothing is checked.
+        fill_value: what a slice is filled with that is not wholly in bounds, in the mode
+            ``"fill"``. By default NaN, the smallest signed or the largest unsigned integer, or
+            True.
+
+    Returns:
+        Array of the dtype of `operand`, with the dimensions `batch` and, at ``offset_dims``, those
+        of a slice.
+
+    Raises:
+        TypeError: the dimension numbers, sizes and shapes do not go together.
+        ValueError: `mode` names no mode.
+
+    Reference: https://openxla.org/stablehlo/spec#gather
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+        >>> print(lax.gather(np.arange(5) * 10, np.array([[3], [1]]), numbers, (1,)))
+        [30 10]
+    """
+    operand = as_operand(operand, "gather", "operand")
+    indices = as_operand(start_indices, "gather", "start_indices")
+    if mode is None and fill_value is None:
+        parsed = GatherScatterMode.PROMISE_IN_BOUNDS
+    else:
+        parsed = GatherScatterMode.from_any(mode)
+    fill = None
+    if parsed is GatherScatterMode.FILL_OR_DROP:
+        fill = canonical_fill(fill_value, aval_of(operand).dtype, "gather")
+    return gather_slices(
+        operand,
+        indices,
+        canonical_numbers(dimension_numbers, GatherDimensionNumbers, "gather"),
+        integers(slice_sizes, "gather", "slice_sizes"),
+        mode=parsed,
+        fill_value=fill,
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+    )

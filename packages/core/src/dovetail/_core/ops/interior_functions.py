@@ -1,0 +1,54 @@
+"""Functions that have a formula inside of their domain, and given values at its edges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import Elementwise
+from dovetail._core.ir.avals import ShapedArray
+from dovetail._core.ops.terms import Term
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+_DOUBLE: Final = np.dtype(np.float64)
+
+
+class InteriorFunction(Elementwise):
+    """A function of floating point numbers that is computed in float64.
+
+    The formula is given ones in place of operands that are not inside.
+    """
+
+    kinds = "f"
+
+    def inside(self, *operands: Term) -> Term:
+        """Where the formula holds."""
+        self._missing("lower")
+
+    def formula(self, *operands: Term, exact: bool) -> Term:
+        """The function inside; `exact` if the result is float64 and not rounded further."""
+        self._missing("lower")
+
+    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+        """Where other operands are, and the result there; the last one that applies counts.
+
+        It is NaN where none does.
+        """
+        self._missing("lower")
+
+    def emit(self, context: Builder, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        terms = [Term(context, v, out).convert(_DOUBLE) for v in values]
+        inside = self.inside(*terms)
+        safe = [t.where(inside, self.interior_point) for t in terms]
+        result = self.formula(*safe, exact=out.dtype == _DOUBLE).where(inside, math.nan)
+        for condition, value in self.edges(*terms):
+            result = result.where(~condition, value)
+        return result.convert(out.dtype).value
+
+    #: A number that, in place of every operand, is inside.
+    interior_point = 1.0

@@ -1,0 +1,268 @@
+"""The Cholesky factorisation, and its update by a matrix of rank one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import broadcast_in_dim, full
+from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ops.arithmetic import abs as absolute
+from dovetail._core.ops.arithmetic import add, div, mul, sub
+from dovetail._core.ops.comparison import eq, gt
+from dovetail._core.ops.complex import real
+from dovetail._core.ops.extrema import max as larger
+from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
+from dovetail._core.ops.linalg.matrices import (
+    adjoint,
+    batch_all,
+    check_batch,
+    check_factored,
+    check_floats,
+    check_matrices,
+    hermitian,
+    is_complex,
+    nan_of,
+    on_diagonal,
+    product,
+    transposed,
+    triangle,
+    where,
+)
+from dovetail._core.ops.linalg.triangular import solve_triangular
+from dovetail._core.ops.powers import sqrt
+from dovetail._core.ops.reduction import reduce_and
+from dovetail._core.ops.selection import select
+from dovetail._core.ops.shape import add_dimensions, squeeze_dimensions
+from dovetail._core.trace.primitive import Primitive
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class Cholesky(Primitive):
+    """The lower triangular matrix of which the product with its adjoint is a positive matrix.
+
+    Only the lower triangle is read. Where a matrix is not positive definite the lower triangle of
+    the result is NaN.
+    """
+
+    name = "cholesky"
+
+    def abstract(self, x: Any) -> Any:
+        check_factored(self.name, x)
+        check_matrices(self.name, x, "x", square=True)
+        return make_aval(x.shape, x.dtype)
+
+    def reference(self, x: Any) -> Any:
+        x = np.asarray(x)
+        out = np.zeros_like(x)
+        for index in np.ndindex(x.shape[:-2]):
+            try:
+                out[index] = np.linalg.cholesky(x[index])
+            except np.linalg.LinAlgError:
+                out[index] = np.tril(np.full_like(x[index], nan_of(x.dtype)))
+        return out
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        root = self.bind(*primals)
+        return root, changed_root(root, hermitian(tangents[0]))
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
+        return batch_all(self, args, dims)
+
+    def lower(self, context: Builder, x: Any) -> Any:
+        (aval,) = context.avals_out
+        if not aval.size:
+            return context.constant(0, aval)
+        if is_complex(aval):
+            (x,) = context.lower_function(_real_on_the_diagonal, [aval])(x)
+        root = context.op("cholesky", [x], aval, {"lower": True})
+        return context.lower_function(_positive_only, [aval])(root)
+
+
+cholesky_p: Final = Cholesky()
+
+
+def changed_root(root: Any, change: Any) -> Any:
+    """The derivative of the Cholesky factor `root`, where its Hermitian product has `change`.
+
+    Source: Murray, "Differentiation of the Cholesky decomposition", 2016, equation 8.
+    """
+    inner = solve_triangular(root, change)
+    inner = solve_triangular(root, inner, left_side=False, transpose_a=True, conjugate_a=True)
+    size = shape_of(root)[-1]
+    half = where(on_diagonal(size, size), mul(inner, 0.5), triangle(inner))
+    return product(root, half)
+
+
+def _real_on_the_diagonal(x: Any) -> Any:
+    """A matrix of which XLA, too, does not read the imaginary parts of the diagonal."""
+    shape = shape_of(x)
+    mask = broadcast_in_dim(on_diagonal(*shape[-2:]), shape, (len(shape) - 2, len(shape) - 1))
+    return select(mask, convert_element_type(real(x), aval_of(x).dtype), x)
+
+
+def _positive_only(root: Any) -> Any:
+    """The lower triangle of what is computed, NaN where a pivot was not positive."""
+    shape = shape_of(root)
+    parts = real(root) if is_complex(root) else root
+    mask = broadcast_in_dim(on_diagonal(*shape[-2:]), shape, (len(shape) - 2, len(shape) - 1))
+    dtype = aval_of(root).dtype
+    positive = gt(select(mask, parts, full(shape, 1, aval_of(parts).dtype)), 0)
+    good = reduce_and(positive, (len(shape) - 2, len(shape) - 1))
+    good = broadcast_in_dim(good, shape, tuple(range(len(shape) - 2)))
+    return triangle(select(good, root, full(shape, nan_of(dtype), dtype)))
+
+
+class CholeskyUpdate(Primitive):
+    """The Cholesky factor of a matrix to which the product of a vector with itself is added.
+
+    The factor is upper triangular here; the other triangle is not read, and zero in the result.
+    """
+
+    name = "cholesky_update"
+
+    def abstract(self, r: Any, w: Any) -> Any:
+        check_floats(self.name, r, w, kinds="f")
+        check_matrices(self.name, r, "r_matrix", square=True)
+        check_batch(self.name, r.shape[:-2], w, "w_vector", 1)
+        if w.shape[-1] != r.shape[-1]:
+            raise ValueError(
+                "cholesky_update: w_vector must be as long as the rows of r_matrix, got the shapes "
+                f"{r.shape} of r_matrix and {w.shape} of w_vector"
+            )
+        return make_aval(r.shape, r.dtype)
+
+    def reference(self, r: Any, w: Any) -> Any:
+        dtype = np.asarray(r).dtype
+        r, w = np.triu(np.asarray(r, np.float64)), np.array(w, np.float64)
+        for k in range(r.shape[-1]):
+            pivot, value, row = r[..., k, k], w[..., k], r[..., k, :].copy()
+            length = np.where(value == 0, 1, np.hypot(pivot, value))
+            c = np.where(value == 0, 1, pivot / length)[..., None]
+            s = (value / length)[..., None]
+            r[..., k, :], w = c * row + s * w, c * w - s * row
+        return r.astype(dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (r, w), (s, t) = primals, tangents
+        out = self.bind(r, w)
+        # The factor of r^T r + w w^T, transposed, is that of the Cholesky factorisation.
+        rank = len(shape_of(r))
+        column, change = (add_dimensions(v, (rank - 1,)) for v in (w, t))
+        half = add(
+            product(transposed(triangle(s, lower=False)), triangle(r, lower=False)),
+            product(change, transposed(column)),
+        )
+        return out, transposed(changed_root(transposed(out), add(half, transposed(half))))
+
+    def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
+        return batch_all(self, args, dims)
+
+    def lower(self, context: Builder, r: Any, w: Any) -> Any:
+        (out,) = context.avals_out
+        work = np.dtype(np.float32) if out.dtype.itemsize < 4 else out.dtype
+        rank = out.ndim
+
+        def first(r: Any, w: Any) -> tuple[Any, Any]:
+            return convert_element_type(r, work), convert_element_type(w, work)
+
+        def rotate(k: Any, r: Any, w: Any) -> tuple[Any, Any]:
+            """Make element k of w zero by a rotation of w and row k of r."""
+            row = squeeze_dimensions(element_at(r, k, rank - 2), (rank - 2,))
+            pivot, value = element_at(row, k, rank - 2), element_at(w, k, rank - 2)
+            largest = larger(absolute(pivot), absolute(value))
+            x, y = div(pivot, largest), div(value, largest)
+            length = sqrt(add(mul(x, x), mul(y, y)))
+            nothing = eq(value, 0)
+            c = select(nothing, full(shape_of(value), 1, work), div(x, length))
+            s = select(nothing, full(shape_of(value), 0, work), div(y, length))
+            turned = add(mul(c, row), mul(s, w))
+            turned = add_dimensions(turned, (rank - 2,))
+            return with_element(r, turned, k, rank - 2), sub(mul(c, w), mul(s, row))
+
+        return lower_loop(
+            context,
+            [r, w],
+            first=first,
+            step=rotate,
+            last=lambda r, w: convert_element_type(triangle(r, lower=False), out.dtype),
+            count=out.shape[-1],
+        )
+
+
+cholesky_update_p: Final = CholeskyUpdate()
+
+
+# Functions for users
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The Cholesky factorisation of positive definite matrices: ``x = l @ l^H``.
+
+    Args:
+        x: Hermitian (if real, symmetric) matrices of shape ``(..., n, n)``. Integers and booleans
+            are converted to floating point.
+        symmetrize_input: whether to take the mean of `x` and its adjoint first. Without that, the
+            upper triangle is not read.
+
+    Returns:
+        The lower triangular matrices ``l``, of the shape of `x`. The lower triangle of each that
+        belongs to a matrix which is not positive definite is NaN.
+
+    Raises:
+        TypeError: `x` is no stack of matrices, or its dtype is another.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])).tolist()
+        [[2.0, 0.0], [1.0, 2.0]]
+    """
+    x = as_operand(x, "lax.linalg.cholesky", "x")
+    aval = aval_of(x)
+    if dtype_kind(aval.dtype) in "biu" and aval.ndim:
+        x = convert_element_type(x, dtypes.canonicalize_dtype(np.float64))
+    check_matrices("cholesky", aval, "x", square=True)
+    if symmetrize_input:
+        x = mul(add(x, adjoint(x)), 0.5)
+    return cholesky_p.bind(x)
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """Update a Cholesky factorisation: from ``r`` to the factor of ``r^T @ r + w @ w^T``.
+
+    It takes as many operations as the matrix has elements, times a constant, where factoring anew
+    takes as many as it has elements times its size.
+
+    Args:
+        r_matrix: upper triangular matrices of shape ``(..., n, n)``, real. The lower triangle is
+            not read.
+        w_vector: vectors of shape ``(..., n)``, of the same dtype.
+
+    Returns:
+        Upper triangular matrices of the shape of `r_matrix`.
+
+    Raises:
+        TypeError: the dtypes differ or are not floating point; or the numbers of dimensions or the
+            batch dimensions do not go together.
+        ValueError: the sizes do not go together.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> r = lax.linalg.cholesky_update(2 * np.eye(2), np.array([0.0, 1.5]))
+        >>> r.tolist()
+        [[2.0, 0.0], [0.0, 2.5]]
+    """
+    return cholesky_update_p.bind(
+        as_operand(r_matrix, "lax.linalg.cholesky_update", "r_matrix"),
+        as_operand(w_vector, "lax.linalg.cholesky_update", "w_vector"),
+    )

@@ -1,0 +1,146 @@
+"""What the decompositions of matrices into values and vectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.structural import full, reduce_sum
+from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
+from dovetail._core.ops.arithmetic import mul
+from dovetail._core.ops.dimensions import integers
+from dovetail._core.ops.linalg.matrices import nan_of, on_diagonal, where
+from dovetail._core.ops.shape import add_dimensions
+from dovetail._core.ops.slicing import slice_dimension
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+#: What to do where only a library for the CPU can do something.
+ON_THE_CPU: Final = (
+    "run that part of the program on the CPU, with dovetail.default_device or dovetail.device_put"
+)
+
+Subset = tuple[int, int] | None
+NDArray = np.ndarray[Any, Any]
+
+
+def subset_range(subset: Subset, size: int) -> tuple[int, int]:
+    """Which of so many values are asked for: the first, and the one after the last."""
+    return (0, size) if subset is None else subset
+
+
+def check_subset(name: str, subset: Subset, size: int) -> None:
+    """Refuse a range that is not among so many values.
+
+    Raises:
+        ValueError: it is not.
+    """
+    start, stop = subset_range(subset, size)
+    if not 0 <= start <= stop <= size:
+        raise ValueError(
+            f"{name}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, the "
+            f"number of values, got {subset}"
+        )
+
+
+def canonical_subset(subset: Any, size: int, function: str) -> Subset:
+    """The range of values that a user asks for; None for all of them.
+
+    Raises:
+        TypeError: it is no sequence of integers.
+        ValueError: it is no pair.
+    """
+    if subset is None:
+        return None
+    found = integers(subset, function, "subset_by_index")
+    if len(found) != 2:
+        raise ValueError(
+            f"lax.{function}: subset_by_index must be a pair (start, end), got {subset!r}"
+        )
+    return None if found == (0, size) else (found[0], found[1])
+
+
+def real_part_dtype(dtype: Any) -> Any:
+    """The dtype of the parts of complex numbers; of real ones, their own."""
+    return np.dtype(np.finfo(dtype).dtype)
+
+
+def complex_of(dtype: Any) -> Any:
+    """The dtype of complex numbers with parts of a dtype; of complex ones, their own."""
+    return np.dtype(np.result_type(dtype, np.complex64))
+
+
+def columns(x: Any, start: int, stop: int) -> Any:
+    """Some columns of matrices, or elements of vectors."""
+    return slice_dimension(x, start, stop, len(shape_of(x)) - 1)
+
+
+def zeros_of(x: Any) -> Any:
+    """Zeros of the shape and dtype of an array."""
+    return full(shape_of(x), 0, aval_of(x).dtype)
+
+
+def diagonal(x: Any) -> Any:
+    """The main diagonals of matrices with at least as many rows as columns."""
+    shape = shape_of(x)
+    return reduce_sum(where(on_diagonal(*shape[-2:]), x, zeros_of(x)), (len(shape) - 2,))
+
+
+def row(x: Any) -> Any:
+    """Vectors as matrices of one row."""
+    return add_dimensions(x, (len(shape_of(x)) - 1,))
+
+
+def column(x: Any) -> Any:
+    """Vectors as matrices of one column."""
+    return add_dimensions(x, (len(shape_of(x)),))
+
+
+def scaled_columns(x: Any, factors: Any) -> Any:
+    """Matrices with their columns multiplied by real or complex factors."""
+    return mul(x, convert_element_type(row(factors), aval_of(x).dtype))
+
+
+def each_matrix(
+    function: Callable[[NDArray], Sequence[Any]], x: Any, outs: Sequence[ShapedArray]
+) -> list[NDArray]:
+    """Results of a function of one NumPy matrix, for a stack of them, in 64 bits for each part.
+
+    Args:
+        function: from a matrix to arrays. Where it raises `LinAlgError`, and for matrices with NaN
+            or infinities, results are NaN.
+        x: the stack.
+        outs: avals of the results.
+    """
+    x = np.asarray(x)
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    results = [np.full(out.shape, nan_of(out.dtype), out.dtype) for out in outs]
+    for index in np.ndindex(x.shape[:-2]):
+        if not np.isfinite(wide[index]).all():
+            continue
+        try:
+            found = function(wide[index])
+        except np.linalg.LinAlgError:
+            continue
+        for result, part in zip(results, found, strict=True):
+            result[index] = part
+    return results
+
+
+def cannot_compute(context: Builder, name: str, asked: Any, advice: str) -> MissingRuleError:
+    """The error for what the platform of a program cannot compute.
+
+    Args:
+        context: the builder.
+        name: of the primitive.
+        asked: the implementation or algorithm that the user asked for, or None.
+        advice: what is missing, and what to do instead.
+    """
+    platforms = " and ".join(map(repr, context.platforms))
+    what = name if asked is None else f"{name} by {asked.name}"
+    return MissingRuleError(f"{what} cannot be computed on platform {platforms}: {advice}")

@@ -1,0 +1,337 @@
+"""The polar decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
+from dovetail._core.ir.avals import aval_of, make_aval, shape_of
+from dovetail._core.ops.arithmetic import abs as absolute
+from dovetail._core.ops.arithmetic import add, div, mul, sub
+from dovetail._core.ops.bitwise import bitwise_and, bitwise_not, bitwise_or
+from dovetail._core.ops.comparison import eq, le, lt
+from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.dimensions import integers
+from dovetail._core.ops.joining import concatenate_p
+from dovetail._core.ops.linalg.cholesky import cholesky_p
+from dovetail._core.ops.linalg.eigen import eigh_p
+from dovetail._core.ops.linalg.eigen_matrices import (
+    column,
+    columns,
+    each_matrix,
+    real_part_dtype,
+    row,
+    scaled_columns,
+    zeros_of,
+)
+from dovetail._core.ops.linalg.loops import element_at, lower_while
+from dovetail._core.ops.linalg.matrices import (
+    INT32,
+    adjoint,
+    batch_all,
+    check_factored,
+    check_matrices,
+    identity,
+    part,
+    product,
+)
+from dovetail._core.ops.linalg.qr import qr_p
+from dovetail._core.ops.linalg.triangular import solve_triangular
+from dovetail._core.ops.powers import rsqrt, sqrt
+from dovetail._core.ops.reduction import reduce_max, reduce_or, reduce_sum
+from dovetail._core.ops.selection import select
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+BOOL: Final = np.dtype(bool)
+#: So many are enough for any matrix.
+MOST_ITERATIONS: Final = 10
+#: Iterations with a larger weight need a QR factorisation to be exact.
+LARGE_WEIGHT: Final = 100
+
+
+class Qdwh(Primitive):
+    """The polar decomposition ``x = u @ h``, how many iterations it took, and whether they
+    converged.
+
+    The columns of ``u`` are orthonormal, but for those of singular values that are zero, and ``h``
+    is positive semidefinite.
+    """
+
+    name = "qdwh"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(
+        self, x: Any, *, is_hermitian: bool, max_iterations: int, eps: float | None
+    ) -> Any:
+        check_factored(self.name, x)
+        check_matrices(self.name, x, "x", square=is_hermitian)
+        *batch, rows, size = x.shape
+        if rows < size:
+            raise ValueError(
+                f"qdwh: x must have at least as many rows as columns, got the shape {x.shape}; "
+                "decompose its adjoint"
+            )
+        return [
+            make_aval(x.shape, x.dtype),
+            make_aval((*batch, size, size), x.dtype),
+            make_aval(tuple(batch), INT32),
+            make_aval(tuple(batch), BOOL),
+        ]
+
+    def reference(self, x: Any, **params: Any) -> Any:
+        u, h, steps, converged = self.abstract(aval_of(np.asarray(x)), **params)
+
+        def decomposed(matrix: Any) -> Any:
+            left, s, vh = np.linalg.svd(matrix, full_matrices=False)
+            return left @ vh, (vh.conj().T * s) @ vh
+
+        # How many iterations there are is up to the rounding.
+        return [
+            *each_matrix(decomposed, x, [u, h]),
+            np.zeros(steps.shape, INT32),
+            np.ones(converged.shape, BOOL),
+        ]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        u, h, *rest = outs = self.bind(x, **params)
+        if type(t) is Zero:
+            return outs, [Zero.of(o) for o in outs]
+        # From dx = du @ h + u @ dh, where u^H @ du = turned is skew:
+        # turned @ h + h @ turned = u^H @ dx - dx^H @ u.
+        v, w = eigh_p.bind(
+            h, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None
+        )
+        image = product(adjoint(u), t)
+        skew = product(adjoint(v), product(sub(image, adjoint(image)), v))
+        turned = mul(skew, _inverse(add(row(w), column(w)), aval_of(skew).dtype))
+        turned = product(v, product(turned, adjoint(v)))
+        # What the columns of u do not span: also of square matrices, where a part of them is zero.
+        others = product(sub(t, product(u, image)), v)
+        others = product(scaled_columns(others, _inverse(w, aval_of(w).dtype)), adjoint(v))
+        du = add(product(u, turned), others)
+        return outs, [du, sub(image, product(turned, h)), *[Zero.of(o) for o in rest]]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return batch_all(self, args, dims, **params)
+
+    def lower(
+        self,
+        context: Builder,
+        x: Any,
+        *,
+        is_hermitian: bool,
+        max_iterations: int,
+        eps: float | None,
+    ) -> Any:
+        (aval,), outs = context.avals_in, context.avals_out
+        if not aval.size:
+            return [context.constant(out.dtype == BOOL, out) for out in outs]
+        *batch, _, _ = aval.shape
+        rank = aval.ndim
+        dtype = real_part_dtype(aval.dtype)
+        eps = float(np.finfo(dtype).eps) if eps is None else eps
+        weights = _weights(eps)
+        by_qr = min(sum(c > LARGE_WEIGHT for _, _, c in weights), max_iterations)
+        table = np.array(weights, dtype)
+        enough = (5 * eps) ** (1 / 3)
+
+        def first(x: Any) -> list[Any]:
+            u = mul(x, convert_element_type(_spread(_scale(x), aval.shape), aval.dtype))
+            for a, b, c in weights[:by_qr]:
+                u = _step_by_qr(u, a, b, c)
+            counts = full(tuple(batch), by_qr, INT32)
+            return [full((), by_qr, INT32), x, u, counts, full(tuple(batch), False, BOOL)]
+
+        def proceed(number: Any, x: Any, u: Any, counts: Any, done: Any) -> Any:
+            left = reduce_or(bitwise_not(done), tuple(range(rank - 2)))
+            return bitwise_and(left, lt(number, max_iterations))
+
+        def step(number: Any, x: Any, u: Any, counts: Any, done: Any) -> list[Any]:
+            here = element_at(table, number, 0)
+            a, b, c = (reshape(columns(here, i, i + 1), ()) for i in range(3))
+            new = _step_by_cholesky(u, a, b, c)
+            change = absolute(sub(new, u))
+            change = sqrt(reduce_sum(mul(change, change), (rank - 2, rank - 1)))
+            # A matrix of the batch that has converged waits for the others.
+            u = select(_spread(done, aval.shape), u, new)
+            counts = add(counts, convert_element_type(bitwise_not(done), INT32))
+            return [add(number, 1), x, u, counts, bitwise_or(done, le(change, enough))]
+
+        def last(number: Any, x: Any, u: Any, counts: Any, done: Any) -> list[Any]:
+            # One step of Newton and Schulz: the error that is left is cubed.
+            u = sub(mul(u, 1.5), mul(product(u, product(adjoint(u), u)), 0.5))
+            if is_hermitian:
+                u = mul(add(u, adjoint(u)), 0.5)
+            h = product(adjoint(u), x)
+            return [u, mul(add(h, adjoint(h)), 0.5), counts, done]
+
+        return lower_while(context, [x], first=first, proceed=proceed, step=step, last=last)
+
+
+qdwh_p: Final = Qdwh()
+
+
+def _inverse(x: Any, dtype: Any) -> Any:
+    """Reciprocals; zero where there are none, so that nothing comes from directions in which the
+    matrix is zero."""
+    nothing = eq(x, 0)
+    one = full(shape_of(x), 1, aval_of(x).dtype)
+    inverse = select(nothing, zeros_of(x), div(one, select(nothing, one, x)))
+    return convert_element_type(inverse, dtype)
+
+
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """One value for each matrix, repeated for its elements."""
+    return broadcast_in_dim(x, shape, tuple(range(len(shape_of(x)))))
+
+
+def _scale(x: Any) -> Any:
+    """Factors that make singular values at most one; 1 for zeros."""
+    rank = len(shape_of(x))
+    sizes = absolute(x)
+    one_norm = reduce_max(reduce_sum(sizes, (rank - 2,)), (rank - 2,))
+    max_norm = reduce_max(reduce_sum(sizes, (rank - 1,)), (rank - 2,))
+    ones = full(shape_of(one_norm), 1, aval_of(one_norm).dtype)
+    return select(eq(one_norm, 0), ones, mul(rsqrt(one_norm), rsqrt(max_norm)))
+
+
+def _weights(smallest: float) -> list[tuple[float, float, float]]:
+    """The weights a, b, c of iterations ``u (a + b u^H u) (1 + c u^H u)^-1``, which take singular
+    values from `smallest` to one as fast as can be. The last ones go for all further iterations.
+
+    Source: Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
+    decomposition", 2010.
+    """
+    found: list[tuple[float, float, float]] = []
+    low = smallest
+    while low < 1 - 1e-14 and len(found) < 30:
+        d = (4 * (1 - low**2) / low**4) ** (1 / 3)
+        root = (1 + d) ** 0.5
+        a = root + 0.5 * (8 - 4 * d + 8 * (2 - low**2) / (low**2 * root)) ** 0.5
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        found.append((a, b, c))
+        low = min(low * (a + b * low**2) / (1 + c * low**2), 1.0)
+    return [*found, (3.0, 1.0, 3.0)]
+
+
+def _ones(u: Any) -> Any:
+    """An identity matrix for each matrix, as large as it has columns."""
+    *batch, _, size = shape_of(u)
+    rank = len(batch) + 2
+    ones = identity(size, size, aval_of(u).dtype)
+    return broadcast_in_dim(ones, (*batch, size, size), (rank - 2, rank - 1))
+
+
+def _step_by_qr(u: Any, a: float, b: float, c: float) -> Any:
+    rows, size = shape_of(u)[-2:]
+    stacked = concatenate_p.bind(mul(u, c**0.5), _ones(u), dimension=len(shape_of(u)) - 2)
+    q, _ = qr_p.bind(stacked, full_matrices=False, pivoting=False, use_magma=None)
+    upper, under = part(q, rows=rows), part(q, rows=slice(rows, rows + size))
+    moved = mul(product(upper, adjoint(under)), (a - b / c) / c**0.5)
+    return add(mul(u, b / c), moved)
+
+
+def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
+    dtype = aval_of(u).dtype
+    ratio = div(b, c)
+    outer, inner, weight = (convert_element_type(w, dtype) for w in (ratio, sub(a, ratio), c))
+    root = cholesky_p.bind(add(_ones(u), mul(product(adjoint(u), u), weight)))
+    solved = solve_triangular(root, adjoint(u))
+    solved = solve_triangular(root, solved, transpose_a=True, conjugate_a=True)
+    return add(mul(u, outer), mul(adjoint(solved), inner))
+
+
+# Functions for users
+
+
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[Any, Any] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The polar decomposition of matrices, by Halley's iteration with dynamic weights.
+
+    ``x = u @ h``, where ``u`` has orthonormal columns and ``h`` is Hermitian and positive
+    semidefinite. It consists of products and factorisations, so that accelerators are good at it.
+
+    Args:
+        x: matrices of shape ``(..., m, n)`` with ``m >= n``, floating point or complex.
+        is_hermitian: whether `x` is Hermitian; ``u`` is then made so too.
+        max_iterations: after how many iterations to stop; None for 10, which is always enough.
+        eps: the precision to reach, at which singular values relative to the largest also count as
+            zero; None for that of the dtype.
+        dynamic_shape: numbers of rows and columns, which may be traced: what is beyond them counts
+            as zero.
+
+    Returns:
+        ``u`` of the shape of `x`, ``h`` of shape ``(..., n, n)``, and for each matrix the number of
+        iterations (int32) and whether they converged. Singular values that are zero are so in ``u``
+        too; of ones that are nearly zero it is not known what becomes in ``u``. Derivatives are
+        those of the limit.
+
+    Raises:
+        TypeError: the dtype is none of float32, float64, complex64 and complex128, `x` is no
+            matrix, or an argument is of another type.
+        ValueError: there are fewer rows than columns, or an argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> u, h, _, converged = lax.linalg.qdwh(np.array([[0.0, -2.0], [2.0, 0.0]]))
+        >>> np.round(np.asarray(u)).tolist(), np.round(np.asarray(h)).tolist(), bool(converged)
+        ([[0.0, -1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]], True)
+    """
+    x = as_operand(x, "lax.linalg.qdwh")
+    check_matrices("qdwh", aval_of(x), "x", square=bool(is_hermitian))
+    most = MOST_ITERATIONS
+    if max_iterations is not None:
+        (most,) = integers((max_iterations,), "linalg.qdwh", "max_iterations")
+        if most < 0:
+            raise ValueError(f"lax.linalg.qdwh: max_iterations must not be negative, got {most}")
+    if eps is not None:
+        eps = float(eps)
+        if not 0 < eps < 1:
+            raise ValueError(f"lax.linalg.qdwh: eps must be between 0 and 1, got {eps}")
+    if dynamic_shape is not None:
+        x = _cut(x, dynamic_shape)
+    u, h, steps, converged = qdwh_p.bind(
+        x, is_hermitian=bool(is_hermitian), max_iterations=most, eps=eps
+    )
+    return u, h, steps, converged
+
+
+def _cut(x: Any, sizes: Any) -> Any:
+    """`x` with zeros beyond some numbers of rows and columns."""
+    shape = shape_of(x)
+    rank = len(shape)
+    if not isinstance(sizes, tuple | list) or len(sizes) != 2:
+        raise TypeError(f"lax.linalg.qdwh: dynamic_shape must be a pair of integers, got {sizes!r}")
+    for size, dimension in zip(sizes, (rank - 2, rank - 1), strict=True):
+        limit = as_operand(size, "lax.linalg.qdwh", "dynamic_shape")
+        if shape_of(limit) or dtype_kind(aval_of(limit).dtype) not in ("i", "u"):
+            raise TypeError(
+                "lax.linalg.qdwh: dynamic_shape must be a pair of integers, got "
+                f"{aval_of(limit).short_name()} in it"
+            )
+        inside = lt(iota_like(INT32, shape, dimension), convert_element_type(limit, INT32))
+        x = select(inside, x, zeros_of(x))
+    return x

@@ -1,0 +1,415 @@
+"""The QR factorisation, with and without exchanging columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import broadcast_to, full, move_dimension
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ops.arithmetic import abs as absolute
+from dovetail._core.ops.arithmetic import add, div, mul, neg, sub
+from dovetail._core.ops.bitwise import bitwise_and, bitwise_not
+from dovetail._core.ops.comparison import eq, ge, gt, lt
+from dovetail._core.ops.complex import complex as complex_number
+from dovetail._core.ops.complex import imag, real
+from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.extrema import max as larger
+from dovetail._core.ops.linalg.householder import householder_product_p
+from dovetail._core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
+from dovetail._core.ops.linalg.matrices import (
+    INT32,
+    adjoint,
+    batch_all,
+    check_factored,
+    check_matrices,
+    conjugate,
+    is_complex,
+    on_diagonal,
+    part,
+    product,
+    rows_in_order,
+    transposed,
+    triangle,
+    where,
+)
+from dovetail._core.ops.linalg.triangular import solve_triangular
+from dovetail._core.ops.powers import sqrt
+from dovetail._core.ops.reduction import argmax, reduce_max, reduce_sum
+from dovetail._core.ops.selection import select
+from dovetail._core.ops.shape import add_dimensions, squeeze_dimensions
+from dovetail._core.ops.slicing import pad_with
+from dovetail._core.ops.sorting import take_along
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+NDArray = np.ndarray[Any, Any]
+
+
+class Reflecting(Primitive):
+    """Makes matrices triangular by reflections, whose vectors take the place of the zeros."""
+
+    multiple_results = True
+    no_derivative = "it is a step of qr, which has one"
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return batch_all(self, args, dims, **params)
+
+
+def _packed_avals(name: str, a: ShapedArray) -> list[ShapedArray]:
+    check_factored(name, a)
+    check_matrices(name, a, "a")
+    return [make_aval(a.shape, a.dtype), make_aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype)]
+
+
+class Geqrf(Reflecting):
+    """QR factorisation: triangle and vectors in one matrix, and the factors of the reflections."""
+
+    name = "geqrf"
+
+    def abstract(self, a: Any) -> Any:
+        return _packed_avals(self.name, a)
+
+    def reference(self, a: Any) -> Any:
+        packed, taus, _ = _reference(a, pivoting=False)
+        return [packed, taus]
+
+    def lower(self, context: Builder, a: Any) -> Any:
+        (aval,) = context.avals_in
+        size = min(aval.shape[-2:])
+
+        def first(a: Any) -> tuple[Any, Any]:
+            return a, full((*aval.shape[:-2], size), 0, aval.dtype)
+
+        return lower_loop(
+            context,
+            [a],
+            first=first,
+            step=_reflect,
+            last=lambda *found: found,
+            count=size,
+        )
+
+
+geqrf_p: Final = Geqrf()
+
+
+class Geqp3(Reflecting):
+    """QR factorisation in which the longest of the remaining columns is taken next.
+
+    Results are those of `geqrf` and the order of the columns.
+    """
+
+    name = "geqp3"
+
+    def abstract(self, a: Any) -> Any:
+        outs = _packed_avals(self.name, a)
+        return [*outs, make_aval((*a.shape[:-2], a.shape[-1]), INT32)]
+
+    def reference(self, a: Any) -> Any:
+        return _reference(a, pivoting=True)
+
+    def lower(self, context: Builder, a: Any) -> Any:
+        (aval,) = context.avals_in
+        *batch, rows, columns = aval.shape
+        size, rank = min(rows, columns), aval.ndim
+        vectors = (*batch, columns)
+
+        def first(a: Any) -> tuple[Any, Any, Any]:
+            order = iota_like(INT32, vectors, rank - 2)
+            return a, full((*batch, size), 0, aval.dtype), order
+
+        def step(k: Any, a: Any, taus: Any, order: Any) -> tuple[Any, Any, Any]:
+            length = _lengths(k, a)
+            numbers = iota_like(INT32, vectors, rank - 2)
+            length = select(ge(numbers, k), length, full(vectors, -1, aval_of(length).dtype))
+            best = add_dimensions(argmax(length, rank - 2, INT32), (rank - 2,))
+            positions = exchanged(numbers, numbers, k, best, best, k)
+            a = transposed(rows_in_order(transposed(a), positions))
+            return *_reflect(k, a, taus), take_along(order, positions, rank - 2)
+
+        return lower_loop(
+            context, [a], first=first, step=step, last=lambda *found: found, count=size
+        )
+
+
+geqp3_p: Final = Geqp3()
+
+
+def _reference(a: Any, pivoting: bool) -> list[NDArray]:
+    a = np.asarray(a)
+    wide = np.complex128 if dtype_kind(a.dtype) == "c" else np.float64
+    *batch, rows, columns = a.shape
+    packed = np.zeros(a.shape, wide)
+    taus = np.zeros((*batch, min(rows, columns)), wide)
+    order = np.zeros((*batch, columns), np.int32)
+    order[...] = np.arange(columns)
+    for index in np.ndindex(*batch) if a.size else ():
+        matrix = a[index].astype(wide)
+        if pivoting:
+            order[index] = _longest_first(matrix)
+        raw, taus[index] = np.linalg.qr(matrix[:, order[index]], mode="raw")
+        packed[index] = raw.T
+    return [packed.astype(a.dtype), taus.astype(a.dtype), order]
+
+
+def _longest_first(matrix: NDArray) -> NDArray:
+    """Columns in the order in which each is the longest, less its part along those before it."""
+    rest, order = matrix.copy(), np.arange(matrix.shape[1])
+    for k in range(min(matrix.shape)):
+        best = k + int(np.argmax(np.linalg.norm(rest[:, k:], axis=0)))
+        rest[:, [k, best]], order[[k, best]] = rest[:, [best, k]], order[[best, k]]
+        length = np.linalg.norm(rest[:, k])
+        direction = rest[:, k] / (length or 1)
+        rest -= np.outer(direction, direction.conj() @ rest)
+    return order
+
+
+def _squares(x: Any) -> Any:
+    """The squares of absolute values."""
+    if not is_complex(x):
+        return mul(x, x)
+    x, y = real(x), imag(x)
+    return add(mul(x, x), mul(y, y))
+
+
+def _largest(x: Any, dimensions: tuple[int, ...]) -> Any:
+    """What to divide by before squaring, in place of these dimensions: of size one, not zero."""
+    size = larger(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
+    found = add_dimensions(reduce_max(size, dimensions), dimensions)
+    return select(eq(found, 0), _filled(found, 1), found)
+
+
+def _filled(x: Any, value: float) -> Any:
+    return full(shape_of(x), value, aval_of(x).dtype)
+
+
+def _scaled(x: Any, scale: Any) -> Any:
+    if not is_complex(x):
+        return div(x, scale)
+    return complex_number(div(real(x), scale), div(imag(x), scale))
+
+
+def _lengths(k: Any, a: Any) -> Any:
+    """Squares of the lengths of columns from row `k` on, up to a factor."""
+    rank = len(shape_of(a))
+    squares = _squares(_scaled(a, _largest(a, (rank - 2, rank - 1))))
+    squares = _kept(squares, ge(iota_like(INT32, shape_of(a), rank - 2), k))
+    return reduce_sum(squares, (rank - 2,))
+
+
+def _kept(x: Any, mask: Any) -> Any:
+    return select(mask, x, _filled(x, 0))
+
+
+def reflection(column: Any, k: Any) -> tuple[Any, Any, Any]:
+    """The reflection that makes a column, of shape ``(..., n, 1)``, zero below row `k`.
+
+    Returns:
+        Its vector, which is zero above row `k` and one there; its factor; and the column with the
+        element that becomes of row `k`, and the vector below it.
+
+    Source: LAPACK's larfg.
+    """
+    rank, dtype = len(shape_of(column)), aval_of(column).dtype
+    numbers = iota_like(INT32, shape_of(column), rank - 2)
+    scale = _largest(_kept(column, ge(numbers, k)), (rank - 2, rank - 1))
+    below = _scaled(_kept(column, gt(numbers, k)), scale)
+    head = _scaled(element_at(column, k, rank - 2), scale)
+    rest = add_dimensions(reduce_sum(_squares(below), (rank - 2, rank - 1)), (rank - 2, rank - 1))
+    length = sqrt(add(_squares(head), rest))
+    first = real(head) if is_complex(head) else head
+    nothing = eq(rest, 0)
+    if is_complex(head):
+        nothing = bitwise_and(nothing, eq(imag(head), 0))
+    # The sign with which nothing cancels in the difference to the first element.
+    beta = select(lt(first, 0), length, neg(length))
+    beta, diagonal = select(nothing, _filled(first, 1), beta), select(nothing, first, beta)
+    diagonal, beta = (convert_element_type(v, dtype) for v in (mul(diagonal, scale), beta))
+    tau = _kept(div(sub(beta, head), beta), bitwise_not(nothing))
+    below = div(below, select(nothing, _filled(head, 1), sub(head, beta)))
+    v = select(eq(numbers, k), _filled(below, 1), below)
+    corner = select(eq(numbers, k), broadcast_to(diagonal, shape_of(column)), column)
+    return v, tau, select(gt(numbers, k), below, corner)
+
+
+def reflected(a: Any, v: Any, tau: Any, k: Any) -> Any:
+    """Matrices with their columns after `k` reflected, by the adjoint of a reflection."""
+    inner = product(adjoint(v), a)
+    after = gt(iota_like(INT32, shape_of(inner), len(shape_of(a)) - 1), k)
+    return sub(a, mul(mul(conjugate(tau), v), _kept(inner, after)))
+
+
+def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
+    """Make column `k` zero below the diagonal, by a reflection of all columns from there on."""
+    rank = len(shape_of(a))
+    v, tau, column = reflection(element_at(a, k, rank - 1), k)
+    a = with_element(reflected(a, v, tau, k), column, k, rank - 1)
+    return a, with_element(taus, squeeze_dimensions(tau, (rank - 1,)), k, rank - 2)
+
+
+class Qr(Primitive):
+    """Factors ``x = q @ r``, or ``x[:, p] = q @ r``, of which the one is orthogonal (unitary) and
+    the other upper triangular."""
+
+    name = "qr"
+    multiple_results = True
+
+    def abstract(
+        self, x: Any, *, full_matrices: bool, pivoting: bool, use_magma: bool | None = None
+    ) -> Any:
+        check_factored(self.name, x)
+        check_matrices(self.name, x, "x")
+        *batch, rows, columns = x.shape
+        inner = rows if full_matrices else min(rows, columns)
+        outs = [
+            make_aval((*batch, rows, inner), x.dtype),
+            make_aval((*batch, inner, columns), x.dtype),
+        ]
+        return [*outs, make_aval((*batch, columns), INT32)] if pivoting else outs
+
+    def reference(
+        self, x: Any, *, full_matrices: bool, pivoting: bool, use_magma: bool | None = None
+    ) -> Any:
+        packed, taus, order = _reference(x, pivoting)
+        rows, columns = packed.shape[-2:]
+        inner = rows if full_matrices else min(rows, columns)
+        padded = np.concatenate([packed, np.zeros((*packed.shape[:-1], rows), packed.dtype)], -1)
+        q = householder_product_p.reference(padded[..., :inner], taus)
+        r = np.triu(packed)[..., :inner, :]
+        return [q, r, order] if pivoting else [q, r]
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        full_matrices: bool,
+        pivoting: bool,
+        use_magma: bool | None = None,
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        rows, columns = shape_of(x)[-2:]
+        if full_matrices and rows > columns:
+            raise NotImplementedError(
+                f"qr of matrices with more rows than columns, as in the shape {shape_of(x)}, has "
+                "no derivative with full_matrices=True: the columns of q beyond the first "
+                f"{columns} are not determined by the matrix. Use full_matrices=False"
+            )
+        outs = self.bind(x, full_matrices=full_matrices, pivoting=pivoting, use_magma=use_magma)
+        q, r, *order = outs
+        if order:
+            t = transposed(rows_in_order(transposed(t), order[0]))
+        return outs, [*_changed_factors(q, r, t), *map(Zero.of, order)]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        outs = self.bind(move_dimension(args[0], dims[0] or 0, 0), **params)
+        return outs, [0] * len(outs)
+
+    def lower(
+        self,
+        context: Builder,
+        x: Any,
+        *,
+        full_matrices: bool,
+        pivoting: bool,
+        use_magma: bool | None = None,
+    ) -> Any:
+        def factor(x: Any) -> Any:
+            packed, taus, *order = (geqp3_p if pivoting else geqrf_p).bind(x)
+            rows, columns = shape_of(x)[-2:]
+            inner = rows if full_matrices else min(rows, columns)
+            wide = part(packed, columns=min(inner, columns))
+            if inner > columns:
+                config = (*((0, 0, 0) for _ in shape_of(x)[1:]), (0, inner - columns, 0))
+                wide = pad_with(wide, literal(0, aval_of(x).dtype), config)
+            q = householder_product_p.bind(wide, taus)
+            return q, triangle(part(packed, rows=inner), lower=False), *order
+
+        return context.lower_function(factor, context.avals_in)(x)
+
+
+qr_p: Final = Qr()
+
+
+def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
+    """The derivatives of both factors, where their product has `change`.
+
+    ``q^H @ dq`` is skew-Hermitian, so that its strict lower triangle, that of
+    ``q^H @ dx @ r^-1``, says what it is. Columns beyond a square follow from it.
+    Source: Walter and others, "Structured higher-order algorithmic differentiation in the forward
+    and reverse mode with application in optimum experimental design", 2012, section 3.
+    """
+    size = shape_of(q)[-1]
+    solved = solve_triangular(
+        part(r, columns=size), part(change, columns=size), left_side=False, lower=False
+    )
+    inner = product(adjoint(q), solved)
+    strict = triangle(inner, offset=-1)
+    skew = sub(strict, adjoint(strict))
+    if is_complex(q):
+        # The diagonal of r stays real.
+        turning = sub(inner, convert_element_type(real(inner), aval_of(q).dtype))
+        skew = where(on_diagonal(size, size), turning, skew)
+    dq = add(sub(solved, product(q, inner)), product(q, skew))
+    dr = triangle(sub(product(adjoint(q), change), product(skew, r)), lower=False)
+    return dq, dr
+
+
+# Functions for users
+
+
+def qr(
+    x: Any,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Any, ...]:
+    """The QR factorisation of matrices: ``x = q @ r``, with ``q^H @ q`` the identity.
+
+    It is computed by Householder reflections, as in LAPACK. So the diagonal of ``r`` is real, and
+    its elements may be negative.
+
+    Args:
+        x: matrices of shape ``(..., m, n)``, of dtype float32, float64, complex64 or complex128.
+        pivoting: whether to exchange columns, so that the diagonal of ``r`` decreases.
+        full_matrices: whether ``q`` is square; otherwise it has min(m, n) columns.
+        use_magma: which library computes the factorisation on a GPU; has no meaning elsewhere.
+
+    Returns:
+        ``q`` of shape ``(..., m, k)`` and upper triangular ``r`` of shape ``(..., k, n)``, where k
+        is m or min(m, n); with `pivoting` also the order of the columns, int32 of shape
+        ``(..., n)``: ``x[:, order] = q @ r``.
+
+        They can be differentiated if the first min(m, n) columns (after exchanging) are linearly
+        independent, and not with `full_matrices` and m > n.
+
+    Raises:
+        TypeError: `x` is no stack of matrices, or its dtype is another.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> q, r = lax.linalg.qr(np.array([[0.0, 2.0], [-3.0, 1.0]]))
+        >>> r.tolist()
+        [[-3.0, 1.0], [0.0, 2.0]]
+    """
+    x = as_operand(x, "lax.linalg.qr", "x")
+    return tuple(
+        qr_p.bind(
+            x, full_matrices=bool(full_matrices), pivoting=bool(pivoting), use_magma=use_magma
+        )
+    )

@@ -1,0 +1,116 @@
+"""Names of values, and values in other memories: what policies of `checkpoint` speak about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import pytree
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import is_linear
+from dovetail._core.ops.barriers import stage_p
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import ArrayClass
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class _Same(Primitive):
+    """The operand; its tangent stays as it is."""
+
+    accepts_zeros = True
+
+    def abstract(self, x: Any, **params: Any) -> Any:
+        return x
+
+    def reference(self, x: Any, **params: Any) -> Any:
+        return np.array(x)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), tangents[0]
+
+    def transpose(self, cotangent: Any, x: Any, **params: Any) -> Sequence[Any]:
+        return (cotangent if is_linear(x) else None,)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+
+class Name(_Same):
+    """The operand, with a name."""
+
+    name = "name"
+
+    def evaluate(self, x: Any, *, name: str) -> Any:
+        """The array itself."""
+        return as_array(x)
+
+    def lower(self, context: Builder, x: Any, *, name: str) -> Any:
+        return x
+
+
+name_p: Final = Name()
+
+
+class Offload(_Same):
+    """The operand in another memory of the device; a backend says how it is brought there."""
+
+    name = "offload"
+
+    def lower(self, context: Builder, x: Any, *, src: str, dst: str) -> Any:
+        raise NotImplementedError(
+            f"a policy of checkpoint keeps a value in the memory {dst!r} instead of {src!r}, which "
+            f"the backend {' and '.join(context.platforms)} cannot do; keep it where it is "
+            "(checkpoint_policies.save_only_these_names, dots_with_no_batch_dims_saveable), or "
+            "compute it again"
+        )
+
+
+offload_p: Final = Offload()
+
+
+def as_array(x: Any) -> Any:
+    """A value as an array: scalars and arrays of the host become arrays of a device."""
+    return x if isinstance(x, ArrayClass) else stage_p.bind(x)
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """The same value, with a name that policies of `checkpoint` know.
+
+    Tangents have no name: only what a function computes, and what is kept of it, is named.
+
+    Args:
+        x: an array, or a tree of arrays.
+        name: the name.
+
+    Returns:
+        A tree of arrays like `x`.
+
+    Raises:
+        TypeError: `name` is no string, or a leaf is no array.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.ad_checkpoint import checkpoint_name
+        >>> save_y = dt.checkpoint_policies.save_only_these_names("y")
+        >>> f = dt.checkpoint(lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "y")), policy=save_y)
+        >>> round(float(dt.grad(f)(1.0)), 4)
+        0.36
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name takes a string as name, got {name!r:.80}")
+    pairs, tree = pytree.flatten_with_path(x)
+    return tree.unflatten(
+        [
+            name_p.bind(operand(leaf, "checkpoint_name", f"x{pytree.keystr(path)}"), name=name)
+            for path, leaf in pairs
+        ]
+    )

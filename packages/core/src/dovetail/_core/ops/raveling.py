@@ -1,0 +1,110 @@
+"""Trees of arrays as one vector, and back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import full
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ops.control.bodies import operands_of
+from dovetail._core.ops.joining import concatenate_p, split
+from dovetail._core.ops.shape import reshape
+
+
+@dataclass(frozen=True, slots=True)
+class Unravel:
+    """From a vector to a tree. Those of trees of the same structure, shapes and dtypes are equal,
+    so that one can be a static argument of `jit`.
+
+    Attributes:
+        tree: the structure.
+        avals: of its leaves.
+        dtype: of the vector.
+    """
+
+    tree: Any
+    avals: tuple[Any, ...]
+    dtype: Any
+
+    def __call__(self, vector: Any) -> Any:
+        x = operand(vector, "the function that ravel_pytree returned", "vector")
+        aval = aval_of(x)
+        sizes = [math.prod(a.shape) for a in self.avals]
+        if math.prod(aval.shape) != sum(sizes):
+            raise ValueError(
+                f"the function that ravel_pytree returned takes a vector of {sum(sizes)} elements, "
+                f"got {aval.short_name()}"
+            )
+        # Of one dtype, the tree may take another: that of a gradient, or of a wider computation.
+        mixed = any(a.dtype != self.dtype for a in self.avals)
+        if mixed and aval.dtype != self.dtype:
+            raise TypeError(
+                f"the function that ravel_pytree returned takes a vector of {self.dtype}, because "
+                f"the dtypes of the tree differ, got {aval.dtype}; convert it with .astype"
+            )
+        parts = split(reshape(x, (sum(sizes),)), sizes) if sizes else []
+        shaped = [reshape(part, a.shape) for part, a in zip(parts, self.avals, strict=True)]
+        if mixed:
+            shaped = [
+                convert_element_type(part, a.dtype)
+                for part, a in zip(shaped, self.avals, strict=True)
+            ]
+        return pytree.unflatten(self.tree, shaped)
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
+    """A tree of arrays as one vector.
+
+    Args:
+        pytree: a tree of arrays and scalars. Where their dtypes differ, the vector has the one that
+            all are promoted to.
+
+    Returns:
+        The vector, of the leaves' elements one after the other, and a function from such a vector
+        to a tree like the given one, each leaf in its shape and dtype. If all leaves have one
+        dtype, the function takes vectors of any, and gives them back in it. Two such functions are
+        equal if the trees have the same structure, shapes and dtypes.
+
+    Raises:
+        NonArrayArgumentError: a leaf is no array.
+        TypeError: a leaf holds no numbers, as an array of keys does.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.flatten_util import ravel_pytree
+        >>> vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.array([[2.0, 3.0]])})
+        >>> vector.tolist()
+        [1.0, 2.0, 3.0]
+        >>> unravel(2 * vector)["b"].tolist()
+        [[4.0, 6.0]]
+    """
+    leaves, tree, names = operands_of(pytree, "ravel_pytree", "pytree")
+    avals = [aval_of(x) for x in leaves]
+    for aval, name in zip(avals, names, strict=True):
+        if dtypes.is_extended(aval.dtype) or aval.dtype == dtypes.float0:
+            raise TypeError(
+                f"ravel_pytree: {name} is {aval.short_name()}, and only numbers and booleans stand "
+                "together in a vector; leave it out of the tree"
+            )
+    if not leaves:
+        dtype = dtypes.canonicalize_dtype(np.float64)
+        return full((0,), 0, dtype), Unravel(tree, (), dtype)
+    # Not of the avals: no leaf is rounded, a Python number among narrow floats neither.
+    dtype = dtypes.result_type(*(a.dtype for a in avals))
+    parts = [
+        reshape(
+            x if a.dtype == dtype else convert_element_type(x, dtype),
+            (math.prod(a.shape),),
+        )
+        for x, a in zip(leaves, avals, strict=True)
+    ]
+    vector = parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=0)
+    strong = tuple([make_aval(a.shape, a.dtype) for a in avals])
+    return vector, Unravel(tree, strong, dtype)

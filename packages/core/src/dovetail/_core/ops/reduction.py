@@ -1,0 +1,653 @@
+"""Reductions: products, extremes, logical reductions, and the positions of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.basis import structural
+from dovetail._core.basis.elementwise import (
+    add_tangents,
+    convert_element_type,
+    dtype_kind,
+    dtype_name,
+    mul,
+)
+from dovetail._core.basis.families import NoGradient
+from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import reduced_aval
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ops.arithmetic import div_p
+from dovetail._core.ops.comparison import eq_p
+from dovetail._core.ops.dimensions import (
+    canonical_dimension,
+    canonical_dimensions,
+    refuse_sharding,
+    without,
+)
+from dovetail._core.ops.slicing import pad_with, slice_dimension
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+Axes = tuple[int, ...]
+
+FLOAT32: Final = np.dtype(np.float32)
+
+KINDS: Final = {
+    "b": "bool",
+    "i": "signed integers",
+    "u": "unsigned integers",
+    "f": "floating point",
+    "c": "complex",
+}
+
+
+def lowest(dtype: Any) -> Any:
+    """The value below all others, which `reduce_max` gives for no elements."""
+    return _extreme(dtype, -1)
+
+
+def highest(dtype: Any) -> Any:
+    """The value above all others, which `reduce_min` gives for no elements."""
+    return _extreme(dtype, 1)
+
+
+def _extreme(dtype: Any, sign: int) -> Any:
+    kind = dtype_kind(dtype)
+    if kind == "b":
+        return np.bool_(sign > 0)
+    if kind in "iu":
+        info = dtypes.iinfo(dtype)
+        return np.asarray(info.max if sign > 0 else info.min, dtype)[()]
+    if kind == "c":
+        return np.asarray(complex(sign * np.inf, sign * np.inf), dtype)[()]
+    extreme = np.asarray(sign * np.inf).astype(dtype)
+    if not np.isinf(extreme.astype(np.float64)):
+        # Some 8-bit floats have no infinity.
+        info = dtypes.finfo(dtype)
+        extreme = np.asarray(info.max if sign > 0 else info.min, dtype)
+    return extreme[()]
+
+
+class Reduction(Primitive):
+    """Combines all elements along some dimensions, in any order.
+
+    A member gives `kinds`, the dtype kinds that it takes, `numpy`, a function of an array and axes,
+    `identity`, the value that it gives for no elements, and `combine`.
+    """
+
+    accepts_zeros = True
+    kinds: ClassVar[str] = "iufc"
+    numpy: ClassVar[Any]
+
+    def identity(self, dtype: Any) -> Any:
+        """The result for no elements."""
+        raise TypeError(f"the reduction {self.name} does not say what it gives for no elements")
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        """StableHLO that combines two scalars."""
+        raise TypeError(f"the reduction {self.name} does not say how it combines two elements")
+
+    def abstract(self, x: Any, *, axes: Axes) -> Any:
+        kind = dtype_kind(x.dtype)
+        if kind not in self.kinds or not kind:
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
+                f"{', '.join(KINDS[k] for k in self.kinds)}"
+            )
+        return reduced_aval(self.name, x, axes)
+
+    def reference(self, x: Any, *, axes: Axes) -> Any:
+        x = np.asarray(x)
+        if not axes:
+            return x.copy()
+        wide = x.astype(np.float64) if dtype_kind(x.dtype) == "f" else x
+        initial = self.identity(x.dtype)
+        out = type(self).numpy(wide, axis=axes, initial=initial.astype(wide.dtype))
+        return np.asarray(out).astype(x.dtype)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, axes: Axes
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        shifted = tuple([i + (i >= d) for i in axes])
+        return self.bind(x, axes=shifted), d - sum([i < d for i in shifted])
+
+    def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
+        (out,) = context.avals_out
+        scalar = make_aval((), out.dtype)
+        (result,) = context.reduce(
+            [x],
+            [context.constant(self.identity(out.dtype), scalar)],
+            axes,
+            [out],
+            lambda a, b: [self.combine(context, a, b, scalar)],
+        )
+        return result
+
+
+def merged(x: Any, axes: Axes) -> Any:
+    """`x` with the dimensions `axes` merged into one, the last."""
+    shape = shape_of(x)
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    turned = structural.transpose(x, (*kept, *axes))
+    return structural.reshape(turned, (*without(shape, axes), prod([shape[a] for a in axes])))
+
+
+class ReduceProd(Reduction):
+    """The product."""
+
+    name = "reduce_prod"
+    numpy = np.prod
+
+    def identity(self, dtype: Any) -> Any:
+        return np.asarray(1, dtype)[()]
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        return context.mul(x, y, scalar)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: Axes
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axes=axes)
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        if not axes or not aval_of(x).size:
+            return out, t if not axes else Zero.of(out)
+        # Products of halves, and of halves of these, whose tangents follow from the product rule:
+        # no division, so that zeros among the factors do no harm, in derivatives of any order.
+        x, t = merged(x, axes), merged(t, axes)
+        dtype, last = aval_of(x).dtype, len(shape_of(x)) - 1
+        while (size := shape_of(x)[last]) > 1:
+            half = (size + 1) // 2
+            padding = ((0, 0, 0),) * last + ((0, 2 * half - size, 0),)
+            x = pad_with(x, literal(1, dtype), padding)
+            t = pad_with(t, literal(0, dtype), padding)
+            x, y = slice_dimension(x, 0, half, last), slice_dimension(x, half, 2 * half, last)
+            t, s = slice_dimension(t, 0, half, last), slice_dimension(t, half, 2 * half, last)
+            x, t = mul(x, y), add_tangents(mul(t, y), mul(x, s))
+        return out, structural.reshape(t, shape_of(out))
+
+    def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
+        (aval,), (out,) = context.avals_in, context.avals_out
+        if dtype_kind(out.dtype) == "f" and out.dtype.itemsize < 4:
+            # Rounding every partial product to 16 bits would lose what the inputs have.
+            wide_in, wide = aval.update(dtype=FLOAT32), out.update(dtype=FLOAT32)
+            scalar = make_aval((), FLOAT32)
+            (result,) = context.reduce(
+                [context.convert(x, aval, wide_in)],
+                [context.constant(1.0, scalar)],
+                axes,
+                [wide],
+                lambda a, b: [context.mul(a, b, scalar)],
+            )
+            return context.convert(result, wide, out)
+        return super().lower(context, x, axes=axes)
+
+
+reduce_prod_p: Final = ReduceProd()
+
+
+class Extreme(Reduction):
+    """The largest or the smallest element; NaN where there is one. Ties share the derivative."""
+
+    kinds = "biufc"
+    direction: ClassVar[str]
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        if dtype_kind(scalar.dtype) == "c":
+            return context.select(before(context, x, y, scalar, self.direction), x, y, scalar)
+        return (context.max if self.direction == "GT" else context.min)(x, y, scalar)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: Axes
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axes=axes)
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        if not axes:
+            return out, t
+        if not aval_of(x).size:
+            return out, Zero.of(out)
+        shape, dtype = shape_of(x), aval_of(x).dtype
+        kept = tuple([i for i in range(len(shape)) if i not in axes])
+        chosen = eq_p.bind(x, structural.broadcast_in_dim(out, shape, kept))
+        weight = convert_element_type(chosen, dtype)
+        total = structural.reduce_sum(mul(t, weight), axes)
+        return out, div_p.bind(total, structural.reduce_sum(weight, axes))
+
+
+class ReduceMax(Extreme):
+    """The largest element."""
+
+    name, direction, numpy = "reduce_max", "GT", np.max
+
+    def identity(self, dtype: Any) -> Any:
+        return lowest(dtype)
+
+
+class ReduceMin(Extreme):
+    """The smallest element."""
+
+    name, direction, numpy = "reduce_min", "LT", np.min
+
+    def identity(self, dtype: Any) -> Any:
+        return highest(dtype)
+
+
+reduce_max_p: Final = ReduceMax()
+reduce_min_p: Final = ReduceMin()
+
+
+def before(context: Builder, x: Any, y: Any, scalar: ShapedArray, direction: str) -> Any:
+    """Whether `x` comes before `y`, NaN first of all and then by the comparison `direction`.
+
+    Complex numbers are compared by their real parts, and by their imaginary ones where these are
+    equal.
+    """
+    truth = scalar.update(dtype=np.dtype(bool))
+    kind = dtype_kind(scalar.dtype)
+    if kind == "c":
+        part = scalar.update(dtype=np.dtype(f"float{scalar.dtype.itemsize * 4}"))
+        a, b = context.real(x, part), context.real(y, part)
+        c, d = context.imag(x, part), context.imag(y, part)
+        tie = context.and_(
+            context.compare(a, b, "EQ", part), context.compare(c, d, direction, part), truth
+        )
+        first = context.or_(context.compare(a, b, direction, part), tie, truth)
+        # A number does not come before a NaN whose other part is a number.
+        first = context.and_(first, context.compare(y, y, "EQ", scalar), truth)
+    else:
+        first = context.compare(x, y, direction, scalar)
+    if kind not in "fc":
+        return first
+    return context.or_(first, context.compare(x, x, "NE", scalar), truth)
+
+
+class LogicalReduction(NoGradient, Reduction):
+    """A bit operation on all elements."""
+
+    kinds = "biu"
+
+    def identity(self, dtype: Any) -> Any:
+        return np.asarray(0, dtype)[()]
+
+    def reference(self, x: Any, *, axes: Axes) -> Any:
+        x = np.asarray(x)
+        for axis in sorted(axes, reverse=True):
+            x = type(self).numpy.reduce(x, axis=axis, initial=self.identity(x.dtype))
+        return x
+
+
+class ReduceAnd(LogicalReduction):
+    """The bits that are set in all elements."""
+
+    name, numpy = "reduce_and", np.bitwise_and
+
+    def identity(self, dtype: Any) -> Any:
+        return np.invert(np.zeros((), dtype))[()]
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        return context.and_(x, y, scalar)
+
+
+class ReduceOr(LogicalReduction):
+    """The bits that are set in any element."""
+
+    name, numpy = "reduce_or", np.bitwise_or
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        return context.or_(x, y, scalar)
+
+
+class ReduceXor(LogicalReduction):
+    """The bits that are set in an odd number of elements."""
+
+    name, numpy = "reduce_xor", np.bitwise_xor
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        return context.xor(x, y, scalar)
+
+
+reduce_and_p: Final = ReduceAnd()
+reduce_or_p: Final = ReduceOr()
+reduce_xor_p: Final = ReduceXor()
+
+
+class ArgExtreme(NoGradient):
+    """The position of an extreme: the first NaN where there is one, else the first of equal
+    elements."""
+
+    direction: ClassVar[str]
+
+    def abstract(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
+        if dtype_kind(index_dtype) not in ("i", "u"):
+            raise TypeError(
+                f"{self.name}: index_dtype must be an integer dtype, got {dtype_name(index_dtype)}"
+            )
+        if not dtype_kind(x.dtype):
+            raise TypeError(f"{self.name} does not accept dtype {dtype_name(x.dtype)}")
+        (axis,) = axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"{self.name}: an operand of shape {x.shape} has no axis {axis}")
+        if not x.shape[axis]:
+            raise ValueError(
+                f"{self.name} of an empty sequence: axis {axis} of an operand of shape {x.shape} "
+                "has size 0, so there is no position to return"
+            )
+        return make_aval(without(x.shape, axes), index_dtype)
+
+    def reference(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
+        find = np.argmax if self.direction == "GT" else np.argmin
+        return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, axes: Axes, index_dtype: Any
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        (axis,) = axes
+        axis += axis >= d
+        return self.bind(x, axes=(axis,), index_dtype=index_dtype), d - (axis < d)
+
+    def lower(self, context: Builder, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
+        (aval,), (out,) = context.avals_in, context.avals_out
+        (axis,) = axes
+        value, index = make_aval((), aval.dtype), make_aval((), index_dtype)
+        truth = make_aval((), np.dtype(bool))
+
+        def body(x: Any, i: Any, y: Any, j: Any) -> list[Any]:
+            first = before(context, x, y, value, self.direction)
+            reverse = before(context, y, x, value, self.direction)
+            # Equal elements, and NaNs, are those of which both or neither come before the other.
+            same = context.compare(first, reverse, "EQ", truth)
+            lower = context.min(i, j, index)
+            picked = context.select(first, i, j, index)
+            return [
+                context.select(first, x, y, value),
+                context.select(same, lower, picked, index),
+            ]
+
+        identity = lowest(aval.dtype) if self.direction == "GT" else highest(aval.dtype)
+        positions = context.iota(aval.update(dtype=index_dtype, weak_type=False), axis)
+        _, found = context.reduce(
+            [x, positions],
+            [context.constant(identity, value), context.constant(0, index)],
+            axes,
+            [out.update(dtype=aval.dtype), out],
+            body,
+        )
+        return found
+
+
+class ArgMax(ArgExtreme):
+    """The position of the largest element."""
+
+    name, direction = "argmax", "GT"
+
+
+class ArgMin(ArgExtreme):
+    """The position of the smallest element."""
+
+    name, direction = "argmin", "LT"
+
+
+argmax_p: Final = ArgMax()
+argmin_p: Final = ArgMin()
+
+
+# Functions for users.
+
+
+def _reduced(primitive: Primitive, x: Any, axes: Any) -> Any:
+    name = primitive.name
+    x = as_operand(x, f"lax.{name}", "operand")
+    return primitive.bind(x, axes=canonical_dimensions(axes, len(shape_of(x)), name, "axes"))
+
+
+def reduce_sum(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+    """The sum over some dimensions.
+
+    Args:
+        operand: array of integers, floating point or complex numbers; 16-bit floats are added
+            in 32 bits.
+        axes: the dimensions to reduce; negative ones count from the end.
+        out_sharding: None.
+
+    Returns:
+        An array without these dimensions, of the same dtype; 0 for no elements.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_sum(np.array([1, 2]), (0,)).tolist()
+        3
+    """
+    refuse_sharding(out_sharding, "reduce_sum")
+    x = as_operand(operand, "lax.reduce_sum", "operand")
+    aval = aval_of(x)
+    if dtype_kind(aval.dtype) in ("", "b"):
+        raise TypeError(
+            f"reduce_sum does not accept dtype {dtype_name(aval.dtype)}; it takes integers, "
+            "floating point and complex numbers: convert with lax.convert_element_type first"
+        )
+    dims = canonical_dimensions(axes, aval.ndim, "reduce_sum", "axes")
+    return structural.reduce_sum_p.bind(x, axes=dims, out_sharding=None)
+
+
+def reduce_prod(operand: Any, axes: Any) -> Any:
+    """The product over some dimensions.
+
+    Args:
+        operand: array of integers, floating point or complex numbers; 16-bit floats are multiplied
+            in 32 bits.
+        axes: the dimensions to reduce; negative ones count from the end.
+
+    Returns:
+        An array without these dimensions, of the same dtype; 1 for no elements.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_prod(np.array([2, 3]), (0,)).tolist()
+        6
+    """
+    return _reduced(reduce_prod_p, operand, axes)
+
+
+def reduce_max(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+    """The largest element over some dimensions.
+
+    Args:
+        operand: array of any dtype; complex numbers are ordered by their real parts first.
+        axes: the dimensions to reduce; negative ones count from the end.
+        out_sharding: None.
+
+    Returns:
+        An array without these dimensions, of the same dtype;
+        NaN where there is one, the lowest value of the dtype for no elements.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_max(np.array([1, 3, 2]), (0,)).tolist()
+        3
+    """
+    refuse_sharding(out_sharding, "reduce_max")
+    return _reduced(reduce_max_p, operand, axes)
+
+
+def reduce_min(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+    """The smallest element over some dimensions.
+
+    Args:
+        operand: array of any dtype; complex numbers are ordered by their real parts first.
+        axes: the dimensions to reduce; negative ones count from the end.
+        out_sharding: None.
+
+    Returns:
+        An array without these dimensions, of the same dtype;
+        NaN where there is one, the highest value of the dtype for no elements.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_min(np.array([3, 1, 2]), (0,)).tolist()
+        1
+    """
+    refuse_sharding(out_sharding, "reduce_min")
+    return _reduced(reduce_min_p, operand, axes)
+
+
+def reduce_and(operand: Any, axes: Any) -> Any:
+    """The bits that are set in all elements over some dimensions.
+
+    Args:
+        operand: array of bool or integers.
+        axes: the dimensions to reduce; negative ones count from the end.
+
+    Returns:
+        An array without these dimensions, of the same dtype.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_and(np.array([True, False]), (0,)).tolist()
+        False
+    """
+    return _reduced(reduce_and_p, operand, axes)
+
+
+def reduce_or(operand: Any, axes: Any) -> Any:
+    """The bits that are set in any element over some dimensions.
+
+    Args:
+        operand: array of bool or integers.
+        axes: the dimensions to reduce; negative ones count from the end.
+
+    Returns:
+        An array without these dimensions, of the same dtype.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_or(np.array([True, False]), (0,)).tolist()
+        True
+    """
+    return _reduced(reduce_or_p, operand, axes)
+
+
+def reduce_xor(operand: Any, axes: Any) -> Any:
+    """The bits that are set in an odd number of elements over some dimensions.
+
+    Args:
+        operand: array of bool or integers.
+        axes: the dimensions to reduce; negative ones count from the end.
+
+    Returns:
+        An array without these dimensions, of the same dtype.
+
+    Raises:
+        TypeError: the dtype is of another kind.
+        ValueError: an axis is out of bounds or named twice.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.reduce_xor(np.array([True, True]), (0,)).tolist()
+        False
+    """
+    return _reduced(reduce_xor_p, operand, axes)
+
+
+def _position(primitive: Primitive, operand: Any, axis: Any, index_dtype: Any) -> Any:
+    name = primitive.name
+    x = as_operand(operand, f"lax.{name}", "operand")
+    axis = canonical_dimension(axis, len(shape_of(x)), name)
+    dtype = dtypes.check_user_dtype(index_dtype, f"lax.{name}")
+    return primitive.bind(x, axes=(axis,), index_dtype=dtype)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The position of the largest element along a dimension.
+
+    Args:
+        operand: array of any number dtype, or bool.
+        axis: the dimension; negative ones count from the end.
+        index_dtype: integer dtype of the result.
+
+    Returns:
+        An array without that dimension: the position of the first NaN where there is one,
+        otherwise the first of equal elements.
+
+    Raises:
+        TypeError: `index_dtype` is no integer dtype.
+        ValueError: there is no such axis, or no element along it.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.argmax(np.array([1, 3, 3]), 0, "int32").tolist()
+        1
+    """
+    return _position(argmax_p, operand, axis, index_dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The position of the smallest element along a dimension.
+
+    Args:
+        operand: array of any number dtype, or bool.
+        axis: the dimension; negative ones count from the end.
+        index_dtype: integer dtype of the result.
+
+    Returns:
+        An array without that dimension: the position of the first NaN where there is one,
+        otherwise the first of equal elements.
+
+    Raises:
+        TypeError: `index_dtype` is no integer dtype.
+        ValueError: there is no such axis, or no element along it.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.argmin(np.array([3, 1, 1]), 0, "int32").tolist()
+        1
+    """
+    return _position(argmin_p, operand, axis, index_dtype)

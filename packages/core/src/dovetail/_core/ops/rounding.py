@@ -1,0 +1,152 @@
+"""Rounding, and the neighbours of floating point numbers."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.basis.elementwise import Elementwise
+from dovetail._core.basis.families import Discrete
+from dovetail._core.basis.operands import operand
+from dovetail._core.ir.avals import ShapedArray
+from dovetail._core.ops import references
+from dovetail._core.ops.operands import operands
+
+
+class RoundingMethod(enum.IntEnum):
+    """What becomes of numbers halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class Floor(Discrete):
+    """The largest integer that is not greater."""
+
+    name, hlo, numpy, kinds = "floor", "floor", references.wide(np.floor), "f"
+
+
+class Ceil(Discrete):
+    """The smallest integer that is not less."""
+
+    name, hlo, numpy, kinds = "ceil", "ceil", references.wide(np.ceil), "f"
+
+
+class Round(Discrete):
+    """The nearest integer."""
+
+    name, kinds = "round", "f"
+
+    @staticmethod
+    def numpy(x: Any, *, rounding_method: RoundingMethod) -> Any:
+        """The nearest integer."""
+        if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+            return references.wide(np.rint)(x)
+        return references.wide(references.half_away)(x)
+
+    def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
+        even = params["rounding_method"] == RoundingMethod.TO_NEAREST_EVEN
+        return context.op("round_nearest_even" if even else "round_nearest_afz", values, out)
+
+
+class NextAfter(Elementwise):
+    """The neighbour of the first operand in the direction of the second."""
+
+    name, hlo, numpy, kinds = "nextafter", "chlo.next_after", np.nextafter, "f"
+    no_derivative = "it moves by one unit in the last place, which depends on the argument in steps"
+
+
+floor_p: Final = Floor()
+ceil_p: Final = Ceil()
+round_p: Final = Round()
+nextafter_p: Final = NextAfter()
+
+
+# Users' functions
+
+
+def floor(x: Any) -> Any:
+    """The largest integer not greater than each element, as a floating point number.
+
+    Args:
+        x: floating point numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not floating point.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.floor(-1.5))
+        -2.0
+    """
+    return floor_p.bind(operand(x, "lax.floor"))
+
+
+def ceil(x: Any) -> Any:
+    """The smallest integer not less than each element, as a floating point number.
+
+    Args:
+        x: floating point numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not floating point.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.ceil(1.25))
+        2.0
+    """
+    return ceil_p.bind(operand(x, "lax.ceil"))
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The integer nearest to each element, as a floating point number.
+
+    Unlike NumPy's, it rounds halves away from zero unless told otherwise.
+
+    Args:
+        x: floating point numbers.
+        rounding_method: what becomes of halves.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not floating point.
+        ValueError: there is no such method.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.round(2.5)), float(lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+        (3.0, 2.0)
+    """
+    return round_p.bind(operand(x, "lax.round"), rounding_method=RoundingMethod(rounding_method))
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The number next to `x1` in the direction of `x2`; `x2` itself where they are equal.
+
+    Args:
+        x1: floating point numbers.
+        x2: of the same dtype; the same shape, or a scalar, or sizes of one that are repeated.
+
+    Returns:
+        An array of the dtype of the operands.
+
+    Raises:
+        TypeError: dtypes differ or are not floating point, or shapes do not go together.
+
+    Example:
+        >>> from dovetail import lax
+        >>> float(lax.nextafter(1.0, 0.0)) < 1.0
+        True
+    """
+    return nextafter_p.bind(*operands("nextafter", x1, x2))

@@ -1,0 +1,391 @@
+"""Sorting, and the largest elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.basis import structural
+from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import batch_size, to_front
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.dimensions import canonical_dimension, integer, replaced
+from dovetail._core.ops.indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    gather_slices,
+)
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+INT32: Final = np.dtype(np.int32)
+INT64: Final = np.dtype(np.int64)
+
+
+def position_dtype(size: int) -> Any:
+    """The integer dtype for positions along a dimension of that size."""
+    return INT32 if size <= 2**31 - 1 else INT64
+
+
+def take_along(x: Any, indices: Any, dimension: int) -> Any:
+    """``out[..., i, ...] = x[..., indices[..., i, ...], ...]``, for indices that are all different.
+
+    They must be in bounds.
+    """
+    shape = shape_of(x)
+    if not aval_of(x).size:
+        return structural.full(shape_of(indices), 0, aval_of(x).dtype)
+    others = tuple([i for i in range(len(shape)) if i != dimension])
+    vectors = structural.reshape(indices, (*shape_of(indices), 1))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(dimension,),
+        start_index_map=(dimension,),
+        operand_batching_dims=others,
+        start_indices_batching_dims=others,
+    )
+    return gather_slices(
+        x,
+        vectors,
+        numbers,
+        (1,) * len(shape),
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        unique_indices=True,
+    )
+
+
+class Sort(Primitive):
+    """Sorts several arrays together, in the lexicographic order of the first `num_keys` of them.
+
+    -0.0 and 0.0 are equal, and so are all NaNs, which come last. Complex numbers are ordered by
+    their real parts, then by their imaginary ones; of those with a NaN, which come last as well,
+    the ones with a real part that is a number are first.
+    """
+
+    name = "sort"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, *avals: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+        if not avals:
+            raise TypeError("sort needs at least one operand")
+        shape = avals[0].shape
+        if any(a.shape != shape for a in avals):
+            raise TypeError(
+                f"sort requires operands of one shape, got {', '.join(str(a.shape) for a in avals)}"
+            )
+        if not 1 <= num_keys <= len(avals):
+            raise ValueError(
+                f"sort: num_keys must be from 1 to the number of operands, {len(avals)}, got "
+                f"{num_keys}"
+            )
+        if not 0 <= dimension < len(shape):
+            raise ValueError(f"sort: operands of shape {shape} have no dimension {dimension}")
+        for aval in avals[:num_keys]:
+            if not dtype_kind(aval.dtype):
+                raise TypeError(f"sort cannot order values of dtype {dtype_name(aval.dtype)}")
+        return list(avals)
+
+    def reference(self, *args: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+        arrays = [np.asarray(a) for a in args]
+        keys = [
+            a.astype(np.float64) if dtype_kind(a.dtype) == "f" else a for a in arrays[:num_keys]
+        ]
+        # NumPy takes the most significant key last.
+        order = np.lexsort(keys[::-1], axis=dimension)
+        return [np.take_along_axis(a, order, dimension) for a in arrays]
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        dimension: int,
+        is_stable: bool,
+        num_keys: int,
+    ) -> tuple[Any, Any]:
+        params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
+        if all(type(t) is Zero for t in tangents):
+            outs = self.bind(*primals, **params)
+            return outs, [Zero.of(o) for o in outs]
+        shape = shape_of(primals[0])
+        positions = iota_like(position_dtype(shape[dimension]), shape, dimension)
+        *outs, order = self.bind(*primals, positions, **params)
+        return outs, [
+            Zero.of(o) if type(t) is Zero else take_along(t, order, dimension)
+            for t, o in zip(tangents, outs, strict=True)
+        ]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, dimension: int, **params: Any
+    ) -> tuple[Any, Any]:
+        d = dims[0]
+        if d is None or any(e != d for e in dims):
+            size = batch_size(args, dims)
+            args, d = [to_front(x, e, size) for x, e in zip(args, dims, strict=True)], 0
+        outs = self.bind(*args, dimension=dimension + (dimension >= d), **params)
+        return outs, [d] * len(outs)
+
+    def lower(
+        self, context: Builder, *values: Any, dimension: int, is_stable: bool, num_keys: int
+    ) -> Any:
+        avals = context.avals_in
+        if any(context.physical_dimensions(a) for a in avals):
+            # Elements that are several numbers, random keys, follow the order of the others.
+            def function(*args: Any) -> tuple[Any, ...]:
+                shape = shape_of(args[0])
+                positions = iota_like(position_dtype(shape[dimension]), shape, dimension)
+                *_, order = self.bind(
+                    *args[:num_keys],
+                    positions,
+                    dimension=dimension,
+                    is_stable=is_stable,
+                    num_keys=num_keys,
+                )
+                return tuple([take_along(x, order, dimension) for x in args])
+
+            return context.lower_function(function, avals)(*values)
+        scalars = [make_aval((), a.dtype) for a in avals[:num_keys]]
+
+        def comparator(*pairs: Any) -> Any:
+            return before(context, list(zip(pairs[::2], pairs[1::2], strict=True)), scalars)
+
+        return context.sort(values, context.avals_out, dimension, is_stable, comparator)
+
+
+sort_p: Final = Sort()
+
+
+def before(
+    context: Builder, pairs: Sequence[tuple[Any, Any]], scalars: Sequence[ShapedArray]
+) -> Any:
+    """Whether the left ones of some pairs come before the right ones, in lexicographic order."""
+    truth = make_aval((), np.dtype(bool))
+    result = None
+    keys = [
+        part
+        for (x, y), scalar in zip(pairs, scalars, strict=False)
+        for part in _parts(context, x, y, scalar)
+    ]
+    for x, y, scalar in reversed(keys):
+        less = _less(context, x, y, scalar)
+        if result is not None:
+            more = _less(context, y, x, scalar)
+            tied = context.and_(context.not_(more, truth), result, truth)
+            less = context.or_(less, tied, truth)
+        result = less
+    return result
+
+
+def _parts(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[Any, Any, Any]]:
+    if dtype_kind(scalar.dtype) != "c":
+        return [(x, y, scalar)]
+    part = make_aval((), np.dtype(f"float{scalar.dtype.itemsize * 4}"))
+    truth = make_aval((), np.dtype(bool))
+    parts = [
+        (context.real(x, part), context.real(y, part)),
+        (context.imag(x, part), context.imag(y, part)),
+    ]
+    # Whether a part is NaN counts first: a number without one is before all that have one.
+    missing = [[context.compare(v, v, "NE", part) for v in pair] for pair in parts]
+    return [*[(a, b, truth) for a, b in missing], *[(a, b, part) for a, b in parts]]
+
+
+def _less(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+    less = context.compare(x, y, "LT", scalar)
+    if dtype_kind(scalar.dtype) != "f":
+        return less
+    truth = make_aval((), np.dtype(bool))
+    number = context.compare(x, x, "EQ", scalar)
+    last = context.and_(number, context.compare(y, y, "NE", scalar), truth)
+    return context.or_(less, last, truth)
+
+
+class TopK(Primitive):
+    """The `k` largest elements along an axis, the largest first, and their positions.
+
+    Of equal elements those that come first are taken. NaNs with a positive sign are above all
+    numbers, those with a negative one below, and -0.0 is below 0.0.
+    """
+
+    name = "top_k"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, x: Any, *, k: int, axis: int) -> Any:
+        if dtype_kind(x.dtype) in ("", "c"):
+            raise TypeError(
+                f"top_k does not accept dtype {dtype_name(x.dtype)}; it takes bool, integers and "
+                "floating point"
+            )
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"top_k: an operand of shape {x.shape} has no axis {axis}")
+        if not 0 <= k <= x.shape[axis]:
+            raise ValueError(
+                f"top_k: k must be from 0 to the size of axis {axis} of an operand of shape "
+                f"{x.shape}, got {k}"
+            )
+        shape = replaced(x.shape, axis, k)
+        return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INT32)]
+
+    def reference(self, x: Any, *, k: int, axis: int) -> Any:
+        x = np.moveaxis(np.asarray(x), axis, -1)
+        ranks = x.astype(np.int8) if x.dtype == bool else x
+        if dtype_kind(x.dtype) == "f":
+            bits = np.ascontiguousarray(x).view(f"int{x.dtype.itemsize * 8}")
+            ranks = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+        # The complement turns the order of integers around without overflow.
+        order = np.argsort(~ranks, axis=-1, kind="stable")[..., :k]
+        values = np.take_along_axis(x, order, -1)
+        return [np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis).astype(np.int32)]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int
+    ) -> tuple[Any, Any]:
+        values, order = self.bind(*primals, k=k, axis=axis)
+        (t,) = tangents
+        tangent = Zero.of(values) if type(t) is Zero else take_along(t, order, axis)
+        return [values, order], [tangent, Zero.of(order)]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], *, k: int, axis: int
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        return self.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
+
+    def lower(self, context: Builder, x: Any, *, k: int, axis: int) -> Any:
+        (aval,), outs = context.avals_in, context.avals_out
+        work = aval if aval.dtype != np.bool_ else aval.update(dtype=np.dtype(np.uint8))
+        x = context.convert(x, aval, work)
+        last = aval.ndim - 1
+        if axis == last:
+            values, order = self._find(context, x, [outs[0].update(dtype=work.dtype), outs[1]], k)
+        else:
+            there = (*[i for i in range(aval.ndim) if i != axis], axis)
+            back = tuple([there.index(i) for i in range(aval.ndim)])
+            turned = work.update(shape=tuple([aval.shape[i] for i in there]))
+            small = replaced(turned.shape, last, k)
+            found = self._find(
+                context,
+                context.transpose(x, turned, there),
+                [work.update(shape=small), outs[1].update(shape=small)],
+                k,
+            )
+            values, order = (
+                context.transpose(v, o, back)
+                for v, o in zip(found, [outs[0].update(dtype=work.dtype), outs[1]], strict=True)
+            )
+        return [context.convert(values, outs[0].update(dtype=work.dtype), outs[0]), order]
+
+    @staticmethod
+    def _find(context: Builder, x: Any, outs: Sequence[ShapedArray], k: int) -> list[Any]:
+        return context.ops("chlo.top_k", [x], outs, {"k": k})
+
+
+top_k_p: Final = TopK()
+
+
+# Functions for users.
+
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sort an array, or several together.
+
+    Args:
+        operand: an array, or a sequence of arrays of one shape.
+        dimension: the dimension to sort along; negative ones count from the end.
+        is_stable: whether equal elements keep their order.
+        num_keys: how many of the arrays decide the order; the first is the most significant.
+
+    Returns:
+        A sorted array, or a tuple of the arrays in the order that sorts the keys. NaNs come last,
+        and -0.0 equals 0.0. Complex numbers are ordered by their real parts, then by their
+        imaginary ones.
+
+    Raises:
+        TypeError: there is no operand, or shapes differ.
+        ValueError: there is no such dimension, or `num_keys` is not among the operands.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> lax.sort(np.array([3, 1, 2])).tolist()
+        [1, 2, 3]
+    """
+    several = isinstance(operand, tuple | list)
+    values = [as_operand(x, "lax.sort", "operand") for x in (operand if several else [operand])]
+    if not values:
+        raise TypeError("lax.sort needs at least one operand, got an empty sequence")
+    dimension = canonical_dimension(dimension, len(shape_of(values[0])), "sort", "dimension")
+    keys = integer(num_keys, "sort", "num_keys")
+    outs = sort_p.bind(*values, dimension=dimension, is_stable=bool(is_stable), num_keys=keys)
+    return tuple(outs) if several else outs[0]
+
+
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
+    """Sort an array of keys, and put an array of values in the same order.
+
+    Args:
+        keys: an array.
+        values: an array of the same shape.
+        dimension: the dimension to sort along; negative ones count from the end.
+        is_stable: whether values of equal keys keep their order.
+
+    Returns:
+        The keys and the values, sorted.
+
+    Raises:
+        TypeError: the shapes differ.
+        ValueError: there is no such dimension.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> keys, values = lax.sort_key_val(np.array([3, 1, 2]), np.array([0, 1, 2]))
+        >>> values.tolist()
+        [1, 2, 0]
+    """
+    found, ordered = sort((keys, values), dimension, is_stable)
+    return found, ordered
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """The largest elements along a dimension, and their positions.
+
+    Args:
+        operand: array of bool, integers or floating point.
+        k: how many, at most the size of the dimension.
+        axis: the dimension; negative ones count from the end.
+        is_stable: whether of equal elements those that come first are taken, in their order. They
+            always are.
+
+    Returns:
+        The `k` largest elements, the largest first, and their positions as int32. NaN is the
+        largest.
+
+    Raises:
+        TypeError: the dtype is of another kind, or `k` is no integer.
+        ValueError: there is no such axis, or it has less than `k` elements.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> values, positions = lax.top_k(np.array([1, 4, 3]), 2)
+        >>> values.tolist(), positions.tolist()
+        ([4, 3], [1, 2])
+    """
+    x = as_operand(operand, "lax.top_k", "operand")
+    count = integer(k, "top_k", "k")
+    axis = canonical_dimension(axis, len(shape_of(x)), "top_k")
+    values, order = top_k_p.bind(x, k=count, axis=axis)
+    return values, order

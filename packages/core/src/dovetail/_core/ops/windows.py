@@ -1,0 +1,503 @@
+"""Reductions of the elements that a window sees, at each of its places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from dovetail._core.base import pytree
+from dovetail._core.basis import structural
+from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
+from dovetail._core.ops.comparison import ge_p, le_p
+from dovetail._core.ops.dimensions import canonical_shape, integers
+from dovetail._core.ops.general_reduction import (
+    combination,
+    elementwise,
+    evaluated,
+    known_monoid,
+    starting_value,
+)
+from dovetail._core.ops.padding import dilated_size, pads_of
+from dovetail._core.ops.reduction import KINDS, before, highest, lowest
+from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.window_geometry import Shape, Window, spread
+from dovetail._core.ops.window_selection import select_and_gather_add_p
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.batch import batch_flat
+from dovetail._core.transform.jvp import jvp_flat
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+FLOAT32: Final = np.dtype(np.float32)
+
+
+class ReduceWindow(Primitive):
+    """Reduces several arrays together with an associative function of scalars, window by window.
+
+    Half of the operands are arrays, the others the scalars that the reductions start with. These
+    stand also for padding, and for the holes between elements.
+    """
+
+    name = "reduce_window"
+    multiple_results = True
+    accepts_zeros = True
+
+    def abstract(self, *avals: Any, consts: tuple[Any, ...], jaxpr: Jaxpr, **window: Any) -> Any:
+        count = len(avals) // 2
+        arrays, starts = avals[:count], avals[count:]
+        for x, start in zip(arrays, starts, strict=True):
+            if x.shape != arrays[0].shape or start.ndim or start.dtype != x.dtype:
+                raise TypeError(
+                    "reduce_window requires operands of one shape, and for each a scalar of its "
+                    f"dtype to start with, got {', '.join(a.short_name() for a in avals)}"
+                )
+        slides = Window(**window)
+        slides.check(self.name, arrays[0].shape)
+        return [make_aval(slides.count(x.shape), x.dtype) for x in arrays]
+
+    def reference(self, *args: Any, consts: tuple[Any, ...], jaxpr: Jaxpr, **window: Any) -> Any:
+        count = len(args) // 2
+        slides = Window(**window)
+        closed = ClosedJaxpr(jaxpr, consts)
+        arrays = list(map(np.asarray, args[:count]))
+        shape = slides.count(arrays[0].shape)
+        results = [
+            np.broadcast_to(np.asarray(start, x.dtype), shape)
+            for x, start in zip(arrays, args[count:], strict=True)
+        ]
+        views = [slides.views(x, start) for x, start in zip(arrays, args[count:], strict=True)]
+        for elements in zip(*views, strict=True):
+            results = evaluated(closed, [*results, *elements])
+        return results
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        if all(type(t) is Zero for t in tangents):
+            outs = self.bind(*primals, **params)
+            return outs, [Zero.of(o) for o in outs]
+        return jvp_flat(lambda *args: _by_dimensions(args, **params), primals, tangents)
+
+    def batch(
+        self,
+        args: Sequence[Any],
+        dims: Sequence[int | None],
+        *,
+        consts: tuple[Any, ...],
+        jaxpr: Jaxpr,
+        **window: Any,
+    ) -> tuple[Any, Any]:
+        count = len(args) // 2
+        size = batch_size(args, dims)
+        if any(d is not None for d in dims[count:]):
+            return batch_flat(
+                lambda *a: _by_dimensions(a, consts=consts, jaxpr=jaxpr, **window),
+                args,
+                dims,
+                size,
+            )
+        arrays = [to_front(x, d, size) for x, d in zip(args[:count], dims[:count], strict=True)]
+        wider = Window(**window).inserted(0).params()
+        outs = self.bind(*arrays, *args[count:], consts=consts, jaxpr=jaxpr, **wider)
+        return outs, [0] * count
+
+    def lower(
+        self,
+        context: Builder,
+        *values: Any,
+        consts: tuple[Any, ...],
+        jaxpr: Jaxpr,
+        **window: Any,
+    ) -> Any:
+        count = len(values) // 2
+        closed = ClosedJaxpr(jaxpr, consts)
+        return context.reduce_window(
+            values[:count],
+            values[count:],
+            context.avals_out,
+            lambda *scalars: context.inline_jaxpr(closed, scalars),
+            **Window(**window).attributes(),
+        )
+
+
+reduce_window_p: Final = ReduceWindow()
+
+
+def _by_dimensions(
+    args: Sequence[Any], *, consts: tuple[Any, ...], jaxpr: Jaxpr, **window: Any
+) -> list[Any]:
+    """The reduction as other primitives, which can be transformed: one dimension after another."""
+    count = len(args) // 2
+    arrays, starts = args[:count], args[count:]
+    slides, closed = Window(**window), ClosedJaxpr(jaxpr, consts)
+    shape = slides.count(shape_of(arrays[0]))
+    results = [structural.broadcast_in_dim(start, shape, ()) for start in starts]
+    if 0 in shape:
+        return results
+    xs = [spread(x, start, slides) for x, start in zip(arrays, starts, strict=True)]
+    # The last dimension first: so elements are combined in their order.
+    for dimension in reversed(range(len(shape))):
+        xs = _along(xs, closed, slides, dimension, shape[dimension])
+    return elementwise(closed, [*results, *xs])
+
+
+def _along(
+    xs: list[Any], closed: ClosedJaxpr, window: Window, dimension: int, count: int
+) -> list[Any]:
+    """Elements that windows see along one dimension, combined."""
+    size, step = window.window_dimensions[dimension], window.window_strides[dimension]
+    distance = window.window_dilation[dimension]
+    length = (count - 1) * step + 1
+
+    def part(arrays: Sequence[Any], start: int, stride: int = 1) -> list[Any]:
+        return [
+            slice_dimension(x, start * distance, start * distance + length, dimension, stride)
+            for x in arrays
+        ]
+
+    doublings = size.bit_length() + size.bit_count() - 2
+    if size - 1 <= step * doublings:
+        results = part(xs, 0, step)
+        for place in range(1, size):
+            results = elementwise(closed, [*results, *part(xs, place, step)])
+        return results
+    # Runs of 1, 2, 4, ... elements, of which the window is made up.
+    results, covered, run = [], 0, 1
+    while True:
+        if size & run:
+            added = part(xs, covered)
+            results = elementwise(closed, [*results, *added]) if covered else added
+            covered += run
+        if covered == size:
+            return [slice_dimension(x, 0, length, dimension, step) for x in results]
+        have = shape_of(xs[0])[dimension] - run * distance
+        first = [slice_dimension(x, 0, have, dimension) for x in xs]
+        second = [slice_dimension(x, run * distance, have + run * distance, dimension) for x in xs]
+        xs = elementwise(closed, [*first, *second])
+        run *= 2
+
+
+class WindowReduction(Primitive):
+    """Combines the elements that a window sees, at each of its places.
+
+    A member gives `kinds`, the dtype kinds that it takes, `numpy`, a universal function of two
+    arguments, `identity`, what padding counts as, and `combine`.
+    """
+
+    accepts_zeros = True
+    kinds: ClassVar[str] = "iufc"
+    numpy: ClassVar[Any]
+
+    def identity(self, dtype: Any) -> Any:
+        """What padding, and a hole between elements, counts as."""
+        raise TypeError(f"{self.name} does not say what it starts with")
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        """StableHLO that combines two scalars."""
+        raise TypeError(f"{self.name} does not say how it combines two elements")
+
+    def abstract(self, x: Any, **window: Any) -> Any:
+        kind = dtype_kind(x.dtype)
+        if kind not in self.kinds or not kind:
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
+                f"{', '.join(KINDS[k] for k in self.kinds)}"
+            )
+        slides = Window(**window)
+        slides.check(self.name, x.shape)
+        return make_aval(slides.count(x.shape), x.dtype, x.weak_type)
+
+    def reference(self, x: Any, **window: Any) -> Any:
+        x, slides = np.asarray(x), Window(**window)
+        identity = self.identity(x.dtype)
+        wide = np.float64 if dtype_kind(x.dtype) == "f" else x.dtype
+        result = np.full(slides.count(x.shape), identity).astype(wide)
+        for elements in slides.views(x, identity):
+            result = type(self).numpy(result, elements.astype(wide))
+        return result.astype(x.dtype)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **window: Any
+    ) -> tuple[Any, Any]:
+        (x,), (d,) = args, dims
+        assert d is not None
+        return self.bind(x, **Window(**window).inserted(d).params()), d
+
+    def working_dtype(self, dtype: Any) -> Any:
+        """The dtype that elements are combined in."""
+        return dtype
+
+    def lower(self, context: Builder, x: Any, **window: Any) -> Any:
+        (aval,), (out,) = context.avals_in, context.avals_out
+        wide = out.update(dtype=self.working_dtype(out.dtype))
+        scalar = make_aval((), wide.dtype)
+        (result,) = context.reduce_window(
+            [context.convert(x, aval, aval.update(dtype=wide.dtype))],
+            [context.constant(self.identity(wide.dtype), scalar)],
+            [wide],
+            lambda a, b: [self.combine(context, a, b, scalar)],
+            **Window(**window).attributes(),
+        )
+        return context.convert(result, wide, out)
+
+
+class ReduceWindowSum(WindowReduction, Linear):
+    """The sum."""
+
+    name, numpy = "reduce_window_sum", np.add
+
+    def identity(self, dtype: Any) -> Any:
+        return np.asarray(0, dtype)[()]
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        return context.add(x, y, scalar)
+
+    def transpose(self, ct: Any, x: Any, **window: Any) -> Sequence[Any]:
+        if not is_linear(x):
+            return (None,)
+        if not x.size or not aval_of(ct).size:
+            return (structural.full(x.shape, 0, ct.dtype),)
+        # Windows of the same shape over the cotangent: strides and dilation change places.
+        slides = Window(**window)
+        padding = []
+        for i, (n, count) in enumerate(zip(x.shape, shape_of(ct), strict=True)):
+            before_first = slides.extent(i) - 1 - slides.padding[i][0]
+            needed = slides.extent(i) + (n - 1) * slides.base_dilation[i]
+            spread_out = dilated_size(count, slides.window_strides[i])
+            padding.append((before_first, needed - before_first - spread_out))
+        backwards = Window(
+            slides.window_dimensions,
+            slides.base_dilation,
+            tuple(padding),
+            slides.window_strides,
+            slides.window_dilation,
+        )
+        return (self.bind(ct, **backwards.params()),)
+
+    def working_dtype(self, dtype: Any) -> Any:
+        # Rounding every partial sum to 16 bits would lose what the elements have.
+        return FLOAT32 if dtype_kind(dtype) == "f" and dtype.itemsize < 4 else dtype
+
+
+class WindowExtreme(WindowReduction):
+    """The largest or the smallest element; the first of equal ones has the derivative."""
+
+    kinds = "biufc"
+    direction: ClassVar[str]
+
+    def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
+        if dtype_kind(scalar.dtype) == "c":
+            return context.select(before(context, x, y, scalar, self.direction), x, y, scalar)
+        return (context.max if self.direction == "GT" else context.min)(x, y, scalar)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **window: Any
+    ) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, **window)
+        if type(t) is Zero:
+            return out, Zero.of(out)
+        select_prim = ge_p if self.direction == "GT" else le_p
+        return out, select_and_gather_add_p.bind(t, x, select_prim=select_prim, **window)
+
+
+class ReduceWindowMax(WindowExtreme):
+    """The largest element; NaN where there is one."""
+
+    name, direction, numpy = "reduce_window_max", "GT", np.maximum
+
+    def identity(self, dtype: Any) -> Any:
+        return lowest(dtype)
+
+
+class ReduceWindowMin(WindowExtreme):
+    """The smallest element; NaN where there is one."""
+
+    name, direction, numpy = "reduce_window_min", "LT", np.minimum
+
+    def identity(self, dtype: Any) -> Any:
+        return highest(dtype)
+
+
+reduce_window_sum_p: Final = ReduceWindowSum()
+reduce_window_max_p: Final = ReduceWindowMax()
+reduce_window_min_p: Final = ReduceWindowMin()
+
+_KNOWN: Final[dict[str, Primitive]] = {
+    "add": reduce_window_sum_p,
+    "max": reduce_window_max_p,
+    "min": reduce_window_min_p,
+}
+
+
+# Functions for users.
+
+
+def _canonical(
+    function: str,
+    shape: Shape,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any,
+    window_dilation: Any,
+) -> Window:
+    ones = (1,) * len(shape)
+
+    def entries(values: Any, argument: str) -> Shape:
+        return ones if values is None else integers(values, function, argument)
+
+    window = Window(
+        entries(window_dimensions, "window_dimensions"),
+        entries(window_strides, "window_strides"),
+        ((0, 0),) * len(shape),
+        entries(base_dilation, "base_dilation"),
+        entries(window_dilation, "window_dilation"),
+    )
+    window.check(f"lax.{function}", shape)
+    pads = pads_of(
+        padding,
+        window.padded(shape),
+        [window.extent(i) for i in range(len(shape))],
+        window.window_strides,
+        function,
+    )
+    return replace(window, padding=pads)
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Any,
+    window_strides: Any = None,
+    padding: Any = "VALID",
+    base_dilation: Any = None,
+    window_dilation: Any = None,
+) -> Any:
+    """Combine the elements that a window sees with a function, wherever the window stands.
+
+    Sums and extremes (``lax.add`` from 0, ``lax.max`` and ``lax.min`` from the lowest and the
+    highest value of the dtype) become primitives of their own. The derivative of an extreme goes to
+    the first of equal elements, and to the first NaN where there is one.
+
+    Args:
+        operand: an array, or a tree of arrays of one shape that are reduced together.
+        init_value: a scalar, or a tree of scalars like `operand`, with which the function changes
+            nothing: it may be combined with elements any number of times, and padding counts as it.
+        computation: from two scalars (or two trees of them, like `operand`) to one. It has to be
+            associative; elements are combined in any grouping.
+        window_dimensions: the number of elements that the window sees, for each dimension.
+        window_strides: how far it moves from one place to the next; 1 by default.
+        padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or for each dimension the numbers of
+            places added before and after it; negative ones remove elements. ``"SAME"`` makes the
+            result at stride 1 as large as the operand.
+        base_dilation: the distance of neighbouring elements of the operand; 1 by default.
+        window_dilation: the distance of neighbouring elements that the window sees; 1 by default.
+
+    Returns:
+        An array with an element for each place of the window, or a tree of them like `operand`.
+        With base dilation ``d`` and window dilation ``e``, a dimension of size n has
+        ``(low + (n - 1) * d + 1 + high - (window - 1) * e - 1) // stride + 1`` places.
+
+    Raises:
+        TypeError: dtypes, shapes or trees do not go together, `computation` returns something else
+            than scalars of the dtypes it is given, or it uses traced values from outside; or there
+            are not as many window dimensions, strides or dilations as the operand has dimensions,
+            or one is not positive.
+        ValueError: `padding` has another name, or not a pair for each dimension.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> x = np.array([1.0, 5, 2, 3], np.float32)
+        >>> lax.reduce_window(x, -np.inf, lax.max, (2,), (2,)).tolist()
+        [5.0, 3.0]
+        >>> lax.reduce_window(x, 0.0, lax.add, (3,), padding="SAME").tolist()
+        [6.0, 8.0, 10.0, 5.0]
+    """
+    leaves, tree = pytree.flatten(operand)
+    starts, start_tree = pytree.flatten(init_value)
+    if start_tree != tree or not leaves:
+        raise TypeError(
+            "lax.reduce_window: operand and init_value must be trees of one structure, got "
+            f"{tree} and {start_tree}"
+        )
+    arrays = [as_operand(x, "lax.reduce_window", "operand") for x in leaves]
+    starts = [as_operand(s, "lax.reduce_window", "init_value") for s in starts]
+    avals = [make_aval((), aval_of(x).dtype) for x in arrays]
+    shape = shape_of(arrays[0])
+    params = _canonical(
+        "reduce_window",
+        shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    ).params()
+    closed = combination(computation, tree, avals, "reduce_window")
+    name = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else ""
+    if name in _KNOWN:
+        return pytree.unflatten(tree, [_KNOWN[name].bind(arrays[0], **params)])
+    scalars = [
+        starting_value(s, a.dtype, "reduce_window") for s, a in zip(starts, avals, strict=True)
+    ]
+    outs = reduce_window_p.bind(
+        *arrays, *scalars, consts=tuple(closed.consts), jaxpr=closed.jaxpr, **params
+    )
+    return pytree.unflatten(tree, outs)
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Any,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any = None,
+    window_dilation: Any = None,
+) -> Shape:
+    """The shape of a reduction by windows.
+
+    Args:
+        operand_shape: shape of the operand.
+        window_dimensions: the number of elements that the window sees, for each dimension.
+        window_strides: how far it moves from one place to the next; 1 for None.
+        padding: a name or pairs of integers, as `reduce_window` takes them.
+        base_dilation: the distance of neighbouring elements of the operand; 1 by default.
+        window_dilation: the distance of neighbouring elements that the window sees; 1 by default.
+
+    Returns:
+        How many places the window has along each dimension.
+
+    Raises:
+        TypeError: there are not as many window dimensions, strides or dilations as dimensions, or
+            one is not positive.
+        ValueError: `padding` has another name, or not a pair for each dimension.
+
+    Example:
+        >>> from dovetail import lax
+        >>> lax.reduce_window_shape_tuple((4, 6), (2, 3), (1, 2), "SAME")
+        (4, 3)
+    """
+    function = "reduce_window_shape_tuple"
+    shape = canonical_shape(operand_shape, function, "operand_shape")
+    window = _canonical(
+        function,
+        shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
+    return window.count(shape)

@@ -1,0 +1,151 @@
+"""Formulas of the Hurwitz zeta function and of its product with the gamma function.
+
+They are formulas of float64 terms. With `exact` they hold to what float64 results need; for
+narrower results fewer terms are enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from dovetail._core.ops import special_references
+from dovetail._core.ops.exponential import log1p
+from dovetail._core.ops.gamma_weights import (
+    LOG2,
+    excess,
+    nearest_power,
+    stirling_correction,
+)
+from dovetail._core.ops.pairs import Pair, sum_of
+from dovetail._core.ops.terms import Term, by_kind, repeat_downwards
+
+#: From here on the gamma function is computed by Stirling's series.
+_STIRLING: Final = 8
+
+#: Stands for an infinite number whose square is infinite.
+_HUGE: Final = 1e300
+
+#: The zeta function from s, q, and the exact `q` minus the given one.
+_Zeta = Callable[[Term, Term, Term], Term]
+
+
+def hurwitz_zeta(s: Term, q: Term, exact: bool) -> Term:
+    """The Hurwitz zeta function for 1 < s; for q < 0 where s is an integer and q is not."""
+
+    def zeta(s: Term, q: Term, rest: Term) -> Term:
+        return _joined(s, q, rest, _half_power(s, q), s.constant(1.0), exact)
+
+    return _reflected(zeta, s, q)
+
+
+def gamma_zeta(s: Term, q: Term, exact: bool) -> Term:
+    """The zeta function times gamma(s) for integers s >= 2, also where a factor overflows."""
+
+    def zeta(s: Term, q: Term, rest: Term) -> Term:
+        kinds = (s >= _STIRLING).convert(np.int32)
+        large = lambda: _root_of_weight(s, q, exact)  # noqa: E731
+        root = by_kind(kinds, [lambda: _half_power(s, q), large], s.constant(0.0))
+        gamma = s.constant(1.0)
+        for k in range(2, _STIRLING - 1):
+            gamma = (gamma * k).where(s > k, gamma)
+        bounded = s.apply("maximum", float(_STIRLING))
+        weight = (2 * math.pi / bounded).sqrt() * stirling_correction(bounded).exp()
+        return _joined(s, q, rest, root, weight.where(s >= _STIRLING, gamma), exact)
+
+    return _reflected(zeta, s, q)
+
+
+def _reflected(zeta: _Zeta, s: Term, q: Term) -> Term:
+    """A function like the zeta function, from what it is for q > 0.
+
+    The sum over all integers k of ``(k + q) ** -s`` has a period of one in q: the terms before
+    those of the zeta function are, but for their sign, those of another one.
+    """
+    negative = q < 0.0
+    # The distances of a negative q from the integers around it; they sum up to one.
+    below = sum_of(q, -q.apply("floor"))
+    above = q.apply("ceil") - q
+
+    def step(k: Term, *before: Term) -> Sequence[Term]:
+        """The bases are taken in turn, so that the program has one zeta function."""
+        first = k == 1.0
+        base = below.high.where(negative, q).where(first, above.where(k == 2.0, 1.0 - q))
+        return zeta(s, base.abs(), below.low.where(first & negative, 0.0)), *before[:-1]
+
+    count = (s.constant(2.0).where(negative, 0.0)).maximum() + 1.0
+    head, near, far = repeat_downwards(count, step, *[s.constant(0.0)] * 3, steps_in_a_turn=1)
+    half = s * 0.5
+    odd = half.apply("floor") < half
+    # What overflows does so to the side of the nearest integer.
+    difference = head - near
+    difference = difference.where(difference == difference, (above - below.high) * math.inf)
+    difference = difference.where(~(above == below.high), 0.0)
+    two = difference.where(odd, head + near)
+    three = two + far.where(odd, -far)
+    return three.where(three == three, two).where(negative, head)
+
+
+def _half_power(s: Term, q: Term) -> Term:
+    """``q ** (-s / 2)``: the power itself may vanish where the result does not."""
+    return q.apply("power", s * -0.5)
+
+
+def _root_of_weight(s: Term, q: Term, exact: bool) -> Term:
+    """``(s / (e q)) ** (s / 2)`` for s >= 8."""
+    # What is beyond these bounds is infinity or zero, and so it is at them.
+    s = s.apply("minimum", 1e250)
+    q = q.apply("maximum", s * 2.0**-300).apply("minimum", s * 2.0**300)
+    if not exact:
+        return (s * 0.5 * ((s / q).log() - 1.0)).exp()
+    exponent, power = nearest_power(q / s)
+    scaled = q / power
+    place = Pair(scaled, s.constant(0.0))
+    shift = Pair(exponent * LOG2[0], exponent * LOG2[1]) * s
+    logarithm: Pair = (excess(s, place) - place - shift).scaled(s.constant(0.5))
+    return logarithm.exp().where(logarithm.high < math.log(_HUGE), _HUGE)
+
+
+def _joined(s: Term, q: Term, rest: Term, root: Term, weight: Term, exact: bool) -> Term:
+    """``zeta(s, q) * q**s * root**2 * weight``, without overflow in between.
+
+    Euler-Maclaurin summation. The terms are divided by the first one, and no rounding error of
+    ``q + k`` is multiplied by s. Source: DLMF 25.11.28.
+
+    Args:
+        s: exponents greater than one.
+        q: positive numbers.
+        rest: what is to be added to `q`, at most half a unit of its last place.
+        root: the factor that is taken twice.
+        weight: another factor.
+        exact: whether results are float64.
+    """
+    count, orders = (8, 10) if exact else (4, 5)
+    # If q is as large as s, no terms have to be summed before the expansion.
+    needed = (s - q + (count - 1.0)).apply("minimum", float(count)).maximum()
+    turns = (needed / 4.0).apply("ceil")
+    step = lambda k, total: (total + (s * -(k / q).call(log1p)).exp(),)  # noqa: E731
+    (total,) = repeat_downwards(turns * 4.0, step, s.constant(0.0))
+    number = (turns * 4.0 + 1.0).spread(s.aval)
+    z = q + number
+    ratio = (s * -(number / q).call(log1p)).exp()
+    # For small q the logarithm is large, and s near one.
+    ratio = (q / z).apply("power", s).where(q < 1.0, ratio)
+    inverse = 1.0 / z
+    # Beyond the bound the ratio vanishes.
+    t = (s * inverse).apply("minimum", 50.0)
+    numbers = special_references.bernoulli(orders)
+    coefficients = [float(b / math.factorial(2 * k)) for k, b in enumerate(numbers, 1)]
+    bend = t.constant(coefficients[-1])
+    for k in range(orders - 1, 0, -1):
+        growth = (t + inverse * (2 * k - 1)) * (t + inverse * (2 * k))
+        bend = bend * growth + coefficients[k - 1]
+    root = root.apply("minimum", _HUGE)
+    first = (total + ratio * (t * bend + 0.5)) + 1.0
+    weight = weight - weight * (s * (rest / q))
+    # The integral may be larger than all numbers before it is multiplied by the root.
+    integral = root * weight * (ratio * z) * root / (s - 1.0)
+    return root * weight * first * root + integral

@@ -1,0 +1,268 @@
+"""What `python -m dovetail doctor` finds out: every plug-in, its state, and why.
+
+An examination starts each usable backend. It is meant for a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, TypeAlias
+
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.plugins.failures import PluginFailure
+from dovetail._core.plugins.manager import PluginManager
+from dovetail._core.plugins.protocols import Client
+
+State: TypeAlias = Literal["ready", "cannot run here", "left out", "broken"]
+
+_DISTRIBUTIONS = ("dovetail", "jaxlib", "numpy", "ml_dtypes", "pluggy")
+
+
+@dataclass(frozen=True, slots=True)
+class BackendReport:
+    """One backend as the doctor found it.
+
+    Attributes:
+        platform: the platform's name.
+        state: `ready` has devices; `cannot run here` lacks its hardware, and nothing is wrong;
+            `left out` was not loaded because the option `platforms` leaves it out.
+        origin: distribution and version.
+        description: the backend's line about itself.
+        priority: place among the candidates for the default; None when it never got to say.
+        platform_version: what its client says.
+        devices: one line for each.
+        phase: the step that failed, when broken.
+        reason: why it is not ready.
+    """
+
+    platform: str
+    state: State
+    origin: str
+    description: str = ""
+    priority: int | None = None
+    platform_version: str = ""
+    devices: tuple[str, ...] = ()
+    phase: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that the doctor found.
+
+    Attributes:
+        versions: of Python, the machine and the distributions.
+        backends: every installed backend, by name.
+        extensions: origin of every loaded extension, by name.
+        default_platform: the platform that computations run on; empty when there is none.
+        default_reason: why it is the default, or why there is none.
+        unused: why entry points of PJRT plug-ins for other frameworks offer no platform, by name.
+        settings: lines about this process that other layers add, by title.
+        problems: what is installed and broken; empty when all is well.
+    """
+
+    versions: Mapping[str, str]
+    backends: tuple[BackendReport, ...]
+    extensions: Mapping[str, str]
+    default_platform: str
+    default_reason: str
+    unused: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 when something that is installed is broken, or nothing can compute; otherwise 0."""
+        return 1 if self.problems else 0
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, the operating system, and the distributions that core stands on."""
+    from importlib.metadata import PackageNotFoundError, version  # deferred: 20 ms
+
+    found = {"python": platform.python_version(), "system": platform.platform()}
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def examine(
+    manager: PluginManager,
+    settings: Mapping[str, str] | None = None,
+    connect: Callable[[str], Client] | None = None,
+) -> Report:
+    """Load and start everything that is installed, and say how that went.
+
+    Args:
+        manager: the plug-in manager to examine.
+        settings: lines to show besides, by title.
+        connect: gives the client of a platform; a new one, with the backend's own options, by
+            default.
+    """
+    default, reason, chosen = "", "", None
+    problems: list[str] = []
+    try:
+        choice = manager.choose()
+        default, reason, chosen = choice.platforms[0], choice.reason, choice
+    except BackendUnavailableError as error:
+        reason = str(error)
+        problems.append(f"no default platform: {' '.join(reason.split())}")
+    left_out = {
+        name: why
+        for name, why in (chosen.refused if chosen else {}).items()
+        if not manager.is_requested(name)
+    }
+    backends = tuple(
+        BackendReport(name, "left out", manager.origin(name), reason=left_out[name])
+        if name in left_out
+        else _examine_backend(manager, name, connect or manager.make_client, bool(default))
+        for name in manager.backend_names()
+    )
+    manager.array_methods()
+    manager.primitives()
+    found = versions()
+    told = {failure.name for failure in manager.failures}
+    problems += [
+        str(failure)
+        for failure in manager.failures
+        if not (failure.phase == "client" and _is_merely_found(manager, failure.name))
+    ]
+    problems += [
+        f"{b.platform} (from {b.origin}) failed at {b.phase}: {b.reason}"
+        for b in backends
+        if b.state == "broken" and b.platform not in told
+    ]
+    problems += _version_problems(found["dovetail"], manager)
+    return Report(
+        versions=found,
+        backends=backends,
+        extensions={plugin.name: plugin.origin for plugin in manager.extensions()},
+        default_platform=default,
+        default_reason=reason,
+        unused=dict(manager.foreign().unused),
+        settings=dict(settings or {}),
+        problems=tuple(problems),
+    )
+
+
+def _examine_backend(
+    manager: PluginManager, name: str, connect: Callable[[str], Client], has_default: bool
+) -> BackendReport:
+    """Load, probe and start one backend; none starts where there is no default platform."""
+    origin = manager.origin(name)
+    backend = manager.load(name)
+    if backend is None:
+        return _broken(manager, BackendReport(name, "broken", origin))
+    info = backend.info
+    report = BackendReport(
+        name, "ready", origin, description=info.description, priority=info.priority
+    )
+    missing = manager.probe(name)
+    if missing:
+        if _failure(manager, name, origin) is not None:
+            return _broken(manager, report)
+        return _changed(report, state="cannot run here", reason=missing)
+    try:
+        manager.lowerings(name)
+        manager.compile_options(name)
+        client = connect(name)
+        devices = tuple(
+            f"{name}:{device.id} {device.device_kind} (process {device.process_index})"
+            for device in client.devices()
+        )
+        return _changed(report, devices=devices, platform_version=str(client.platform_version))
+    except BackendUnavailableError as error:
+        if _failure(manager, name, origin) is None:  # nothing is wrong with it: it is not wanted
+            reason = str(error) if has_default else "not started: there is no default platform"
+            return _changed(report, state="left out", reason=reason.splitlines()[0])
+        if _is_merely_found(manager, name):
+            # It came with something else, and cannot say beforehand what hardware it needs.
+            return _changed(_broken(manager, report), state="cannot run here", phase="")
+        return _broken(manager, report)
+    except Exception as error:  # a client that cannot list its devices
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return _changed(report, state="broken", phase="client", reason=reason)
+
+
+def _is_merely_found(manager: PluginManager, name: str) -> bool:
+    """Whether a platform is a PJRT plug-in for other frameworks, which nobody has asked for."""
+    plugin = manager.foreign().plugins.get(name)
+    return plugin is not None and plugin.priority < 0
+
+
+def _failure(manager: PluginManager, name: str, origin: str) -> PluginFailure | None:
+    """The last failure of one backend."""
+    kept = [f for f in manager.failures if (f.name, f.distribution) == (name, origin)]
+    return kept[-1] if kept else None
+
+
+def _broken(manager: PluginManager, report: BackendReport) -> BackendReport:
+    failure = _failure(manager, report.platform, report.origin)
+    if failure is None:
+        return _changed(report, state="broken", reason="it was refused without a reason")
+    error = " ".join(f"{type(failure.error).__name__}: {failure.error}".split())
+    return _changed(report, state="broken", phase=failure.phase, reason=error)
+
+
+def _changed(report: BackendReport, **changes: object) -> BackendReport:
+    return BackendReport(**{**asdict(report), **changes})
+
+
+def _version_problems(core: str, manager: PluginManager) -> list[str]:
+    """First-party distributions of another version than core's: they are released together."""
+    origins = {manager.origin(name) for name in manager.backend_names()}
+    origins |= {plugin.origin for plugin in manager.extensions()}
+    return [
+        f"{origin} does not match dovetail {core}: install the same version of both"
+        for origin in sorted(origins)
+        if origin.startswith("dovetail-") and origin.rpartition(" ")[2] != core
+    ]
+
+
+def as_text(report: Report) -> str:
+    """The report for people."""
+    lines = ["  ".join(f"{name} {version}" for name, version in report.versions.items()), ""]
+    rows = [("platform", "state", "priority", "distribution", "description")]
+    for backend in report.backends:
+        priority = "-" if backend.priority is None else str(backend.priority)
+        rows.append(
+            (backend.platform, backend.state, priority, backend.origin, backend.description)
+        )
+    if report.backends:
+        lines += ["Backends", *_table(rows)]
+        for backend in report.backends:
+            lines += [f"    {device}" for device in backend.devices]
+            if backend.reason:
+                at = f"failed at {backend.phase}: " if backend.phase else ""
+                lines.append(f"    {backend.platform}: {at}{backend.reason}")
+    else:
+        lines.append('Backends: none is installed. pip install "dovetail[cpu]"')
+    lines += ["", "Extensions"]
+    lines += _table(list(report.extensions.items())) or ["  none"]
+    if report.unused:
+        lines += ["", "PJRT plug-ins that are not used", *_table(list(report.unused.items()))]
+    lines += ["", f"Default platform: {report.default_platform or 'none'}"]
+    lines += [f"    {line}" for line in report.default_reason.splitlines()]
+    lines += [f"{title}: {text}" for title, text in report.settings.items()]
+    if report.problems:
+        lines += ["", "Problems", *(f"  {problem}" for problem in report.problems)]
+    else:
+        lines += ["", "No problems found."]
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with aligned columns, indented by two."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def as_json(report: Report) -> str:
+    """The report for programs: the fields of `Report`, and `exit_code`."""
+    return json.dumps({**asdict(report), "exit_code": report.exit_code}, indent=2)

@@ -1,0 +1,382 @@
+"""Loads plug-ins one at a time, and keeps what failed.
+
+Whatever a plug-in raises, `SystemExit` included, becomes a `PluginFailure`; only
+`KeyboardInterrupt` passes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+import pluggy
+
+from dovetail._core.base.errors import BackendUnavailableError, close_matches
+from dovetail._core.plugins import hookspecs
+from dovetail._core.plugins.discovery import (
+    BACKENDS,
+    EXTENSIONS,
+    FoundPlugin,
+    InstalledPlugins,
+    PluginSource,
+    find_plugins,
+)
+from dovetail._core.plugins.failures import Phase, PluginFailure
+from dovetail._core.plugins.foreign import ForeignPlugins, find_foreign
+from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, CompileRequest, hookimpl
+from dovetail._core.plugins.protocols import Executable, is_pjrt
+
+IN_PROCESS = "this process"
+"""The origin of a plug-in that was registered and not installed."""
+
+# One lock for every manager and for the clients (`runtime/clients.py`). Hooks are called while it
+# is held, and ask for devices; making a client is asked for by whoever wants devices, and calls
+# hooks. With a lock for each of the two, two threads take them in opposite orders, and wait for
+# each other; a thread that holds this one has all that either side takes. What it cannot help is a
+# hook that waits for another thread which asks for devices.
+plugin_lock: Final = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plug-in whose hooks are registered.
+
+    Attributes:
+        name: for a backend the platform, otherwise the entry point's name.
+        plugin: the module or object that implements its hooks.
+        hook_name: its name in the hook machinery.
+        origin: distribution and version, or `"this process"`.
+    """
+
+    name: str
+    plugin: object
+    hook_name: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBackend(LoadedPlugin):
+    """A backend whose description was read and accepted.
+
+    Attributes:
+        info: what it says about itself.
+    """
+
+    info: BackendInfo
+
+    @property
+    def platform(self) -> str:
+        """Name of the platform."""
+        return self.info.platform
+
+
+class _DefaultCompiler:
+    """The answer to `dovetail_compile` when no plug-in gives another."""
+
+    @hookimpl(trylast=True)
+    def dovetail_compile(self, request: CompileRequest) -> Executable:
+        client = request.client
+        if not is_pjrt(client):
+            compiled: Executable = client.compile(request)
+            return compiled
+        if not request.load:  # nothing will call a callback, and the client takes none
+            unloaded: Executable = client.compile(request.module, request.devices, request.options)
+            return unloaded
+        # jaxlib takes bytecode only where there are no callbacks, and callbacks only as a list.
+        callbacks = [list(request.host_callbacks)] if request.host_callbacks else []
+        loaded: Executable = client.compile_and_load(
+            request.module, request.devices, request.options, *callbacks
+        )
+        return loaded
+
+
+class PluginLoader:
+    """The plug-ins of a process: installed, loaded, failed.
+
+    Args:
+        source: gives the plug-ins of a group; those of the installed distributions by default.
+    """
+
+    def __init__(self, source: PluginSource | None = None) -> None:
+        self._source = InstalledPlugins() if source is None else source
+        self._lock = plugin_lock
+        self._hooks = pluggy.PluginManager("dovetail")
+        self._hooks.add_hookspecs(hookspecs)
+        self._hooks.register(_DefaultCompiler(), name="default compiler")
+        self._found: dict[str, FoundPlugin] | None = None
+        self._foreign = ForeignPlugins({}, {}, {}, ())
+        self._backends: dict[str, LoadedBackend] = {}
+        self._extensions: dict[str, LoadedPlugin] = {}
+        self._extensions_loaded = False
+        self._refused: dict[str, PluginFailure] = {}
+        self._failures: dict[tuple[str, str, Phase], PluginFailure] = {}
+
+    # ---------------------------------------------------------------------------- what there is
+
+    def backend_names(self) -> tuple[str, ...]:
+        """Names of the installed and registered backends, sorted; imports none of them."""
+        with self._lock:
+            return tuple(sorted({*self._entries(), *self._backends}))
+
+    @property
+    def failures(self) -> tuple[PluginFailure, ...]:
+        """Everything that failed so far, in the order it happened."""
+        with self._lock:
+            return tuple(self._failures.values())
+
+    def extensions(self) -> tuple[LoadedPlugin, ...]:
+        """The extensions loaded so far, by name."""
+        with self._lock:
+            return tuple(self._extensions[name] for name in sorted(self._extensions))
+
+    def origin(self, platform: str) -> str:
+        """Distribution and version that bring a backend, loaded or not; empty for none."""
+        with self._lock:
+            known = self._backends.get(platform) or self._entries().get(platform)
+            return known.origin if known else ""
+
+    def _entries(self) -> dict[str, FoundPlugin]:
+        if self._found is None:
+            own, duplicates = find_plugins(BACKENDS, self._source)
+            self._foreign = find_foreign(self._source, own)
+            self._found = {**own, **self._foreign.plugins}
+            for failure in (*duplicates, *self._foreign.failures):
+                self._keep(failure)
+        return self._found
+
+    def foreign(self) -> ForeignPlugins:
+        """PJRT plug-ins that were not written for dovetail: used ones, and others with reasons."""
+        with self._lock:
+            self._entries()
+            return self._foreign
+
+    # ---------------------------------------------------------------------------------- loading
+
+    def load(self, platform: str) -> LoadedBackend | None:
+        """Import one backend and read its description.
+
+        Args:
+            platform: the platform's own name, not an alias.
+
+        Returns:
+            The backend; None when it is not installed or failed, which `failures` then tells.
+        """
+        with self._lock:
+            if platform not in self._backends and platform not in self._refused:
+                found = self._entries().get(platform)
+                if found is not None:
+                    self._load_backend(found)
+            return self._backends.get(platform)
+
+    def _load_backend(self, found: FoundPlugin) -> None:
+        loaded = self._import(found, f"backend {found.name}")
+        if loaded is not None:
+            info: BackendInfo | None = None
+            with self._isolated(found, "info"):
+                info = _checked_info(self._call(loaded, "dovetail_backend_info"), found.name)
+            if info is not None:
+                with self._isolated(found, "version"):
+                    _check_version(info)
+                    self._backends[found.name] = LoadedBackend(
+                        loaded.name, loaded.plugin, loaded.hook_name, loaded.origin, info
+                    )
+                    return
+            self._forget(loaded.hook_name)
+        failure = self._failure(found)
+        assert failure is not None, "a backend that did not load has said why"
+        self._refused[found.name] = failure
+
+    def load_all(self) -> tuple[LoadedBackend, ...]:
+        """Load every backend, by name; those that work, by descending priority, then name."""
+        with self._lock:
+            loaded = [backend for name in self.backend_names() if (backend := self.load(name))]
+            return tuple(sorted(loaded, key=lambda b: (-b.info.priority, b.platform)))
+
+    def load_extensions(self) -> tuple[LoadedPlugin, ...]:
+        """Import every extension once, by name.
+
+        Returns:
+            Those that work; `failures` tells about the others.
+        """
+        with self._lock:
+            if not self._extensions_loaded:
+                self._extensions_loaded = True
+                found, duplicates = find_plugins(EXTENSIONS, self._source)
+                for failure in duplicates:
+                    self._keep(failure)
+                for name, extension in found.items():
+                    loaded = self._import(extension, f"extension {name}")
+                    if loaded is not None:
+                        self._extensions[name] = loaded
+                self._plugins_changed()
+            return self.extensions()
+
+    def _import(self, found: FoundPlugin, hook_name: str) -> LoadedPlugin | None:
+        """Import a plug-in and register its hooks; None after a failure."""
+        with self._isolated(found, "import"):
+            plugin = found.load()
+            with self._isolated(found, "register"):
+                self._register_hooks(plugin, hook_name)
+                return LoadedPlugin(found.name, plugin, hook_name, found.origin)
+        return None
+
+    def _register_hooks(self, plugin: object, hook_name: str) -> None:
+        """Register with pluggy, and refuse hooks that would never be called."""
+        known = {name for name in vars(hookspecs) if name.startswith("dovetail_")}
+        names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
+        try:
+            self._hooks.register(plugin, name=hook_name)
+            implemented = {caller.name for caller in self._hooks.get_hookcallers(plugin) or ()}
+            for name in sorted(names):
+                if not name.startswith("dovetail_") or not callable(getattr(plugin, name)):
+                    continue
+                if name not in known:
+                    near = close_matches(name, known)
+                    hint = f"did you mean {near[0]}?" if near else f"there are {sorted(known)}"
+                    raise TypeError(f"there is no hook {name}; {hint}")
+                if name not in implemented:
+                    raise TypeError(f"{name} is not marked as a hook: write @hookimpl above it")
+            if not implemented:
+                raise TypeError(
+                    "it implements no hook: mark functions named dovetail_... with "
+                    "dovetail.extend.hookimpl"
+                )
+        except BaseException:
+            self._forget(hook_name)  # pluggy may have stopped half-way
+            raise
+
+    def register(self, plugin: object, name: str) -> None:
+        """Register a plug-in made in this process: a test's, or a notebook's.
+
+        Args:
+            plugin: an object or module with functions marked by `hookimpl`. With
+                `dovetail_backend_info` it is a backend, otherwise an extension.
+            name: name of the plug-in, for messages and `unregister`.
+
+        Raises:
+            ValueError: the name, or the backend's platform, is taken.
+            TypeError: it implements no hook, an unknown one, or one with wrong arguments.
+            BackendUnavailableError: it wants another version of the plug-in API.
+        """
+        with self._lock:
+            if self._hooks.has_plugin(name):
+                raise ValueError(f"a plug-in named {name!r} is registered already")
+            try:
+                self._register_hooks(plugin, name)
+            except pluggy.PluginValidationError as error:
+                raise TypeError(f"plug-in {name!r}: {error}") from error
+            loaded = LoadedPlugin(name, plugin, name, IN_PROCESS)
+            try:
+                described = self._hooks.hook.dovetail_backend_info.get_hookimpls()
+                if any(implementation.plugin is plugin for implementation in described):
+                    info = _checked_info(self._call(loaded, "dovetail_backend_info"), None)
+                    _check_version(info)
+                    if info.platform in self.backend_names():
+                        raise ValueError(
+                            f"plug-in {name!r}: the platform {info.platform!r} is there already, "
+                            f"from {self.origin(info.platform)}; give the backend another name"
+                        )
+                    self._backends[info.platform] = LoadedBackend(
+                        info.platform, plugin, name, IN_PROCESS, info
+                    )
+                else:
+                    self._extensions[name] = loaded
+            except BaseException:
+                self._forget(name)
+                raise
+            self._plugins_changed()
+
+    def unregister(self, name: str) -> None:
+        """Undo `register`; clients that the plug-in made stay alive.
+
+        Args:
+            name: the name given to `register`.
+
+        Raises:
+            KeyError: no plug-in of this name was registered in this process.
+        """
+        with self._lock:
+            for table in (self._backends, self._extensions):
+                for key, loaded in list(table.items()):
+                    if loaded.origin == IN_PROCESS and loaded.hook_name == name:
+                        del table[key]
+                        self._forget(name)
+                        self._plugins_changed()
+                        return
+            raise KeyError(f"no plug-in named {name!r} was registered in this process")
+
+    # --------------------------------------------------------------------------------- plumbing
+
+    def _call(self, plugin: LoadedPlugin, hook: str, **arguments: object) -> Any:
+        """Call a hook on one plug-in: pluggy stops at the first exception, so never on several."""
+        others = [
+            other
+            for name, other in self._hooks.list_name_plugin()
+            if name != plugin.hook_name and other is not None
+        ]
+        return self._hooks.subset_hook_caller(hook, remove_plugins=others)(**arguments)
+
+    @contextmanager
+    def _isolated(self, plugin: FoundPlugin | LoadedPlugin, phase: Phase) -> Iterator[None]:
+        """Run a plug-in's code; keep whatever it raises, and let only KeyboardInterrupt out."""
+        self._failures.pop((plugin.name, plugin.origin, phase), None)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._keep(PluginFailure(plugin.name, plugin.origin, phase, error))
+
+    def _keep(self, failure: PluginFailure) -> None:
+        self._failures[failure.name, failure.distribution, failure.phase] = failure
+
+    def _failure(
+        self, plugin: FoundPlugin | LoadedPlugin, phase: Phase | None = None
+    ) -> PluginFailure | None:
+        """The last failure of a plug-in, in one phase or in any."""
+        kept = [
+            failure
+            for failure in self._failures.values()
+            if (failure.name, failure.distribution) == (plugin.name, plugin.origin)
+            and phase in (None, failure.phase)
+        ]
+        return kept[-1] if kept else None
+
+    def _forget(self, hook_name: str) -> None:
+        if self._hooks.has_plugin(hook_name):
+            self._hooks.unregister(name=hook_name)
+
+    def _plugins_changed(self) -> None:
+        """Called after a plug-in came or went: whoever caches answers drops them."""
+
+
+def _checked_info(info: object, platform: str | None) -> BackendInfo:
+    """A backend's description, if it is complete and about the right platform."""
+    if info is None:
+        raise TypeError("it implements no dovetail_backend_info, which every backend needs")
+    if not isinstance(info, BackendInfo):
+        raise TypeError(f"dovetail_backend_info returned {info!r}: return a BackendInfo")
+    if platform is not None and info.platform != platform:
+        raise ValueError(
+            f"the entry point is named {platform!r} but the backend says its platform is "
+            f"{info.platform!r}: make them equal"
+        )
+    api: object = info.api
+    if not (isinstance(api, tuple) and len(api) == 2 and all(type(n) is int for n in api)):
+        raise TypeError(f"BackendInfo.api is {api!r}: write two numbers, such as {PLUGIN_API}")
+    return info
+
+
+def _check_version(info: BackendInfo) -> None:
+    """Raise unless this dovetail has the hooks that a backend was written for."""
+    if info.api[0] == PLUGIN_API[0] and info.api[1] <= PLUGIN_API[1]:
+        return
+    wanted, here = (".".join(map(str, version)) for version in (info.api, PLUGIN_API))
+    older = "dovetail" if info.api > PLUGIN_API else "the backend"
+    raise BackendUnavailableError(
+        f"it was written for plug-in API {wanted} and this dovetail has {here}: update {older}"
+    )

@@ -1,0 +1,234 @@
+"""Arguments of compiled programs: where they are, where the program runs, how they get there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import DeviceMismatchError
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.runtime import buffers, clients
+from dovetail._core.runtime.array import Array, KeyArray, wrap
+from dovetail._core.runtime.array_text import short_type
+from dovetail._core.runtime.host import checked_ndarray, host_value, numpy_aval
+from dovetail._core.runtime.layout import Format
+from dovetail._core.runtime.sharding import Sharding, default_sharding
+from dovetail._core.runtime.tokens import Token
+
+__all__ = [
+    "argument_buffer",
+    "from_foreign",
+    "literal_value",
+    "place_host_argument",
+    "resolve_device",
+    "resolve_place",
+]
+
+
+def argument_buffer(
+    leaf: Any, sharding: Any, what: str | Callable[[int], str], number: int = 0
+) -> Any:
+    """The buffer of an argument on the program's device.
+
+    Args:
+        leaf: An array, a NumPy value, a Python scalar or a token.
+        sharding: Where the program runs.
+        what: A phrase for the argument, for messages, or a function that gives it for ``number``.
+        number: The argument's number.
+
+    Raises:
+        DeletedArrayError: If the array has no value any more.
+        NonArrayArgumentError: If it is no array.
+        OverflowError: If an integer does not fit its dtype.
+    """
+    kind = type(leaf)
+    if kind is Array or kind is KeyArray:
+        buffer = leaf._buffer
+        if buffer.is_deleted():
+            leaf._check()
+        if buffer._sharding is sharding:
+            return buffer
+        return buffers.move(buffer, sharding, buffer._committed)
+    if kind is Token:
+        return argument_buffer(leaf.array, sharding, what, number)
+    if kind is Literal:
+        aval, leaf = leaf.aval, leaf.val
+    else:
+        aval = aval_of(leaf)
+        if aval.dtype == dtypes.float0:  # in programs False stands for the nothing that it holds
+            aval = make_aval(aval.shape, np.dtype(bool))
+            leaf = np.zeros(aval.shape, bool)
+    phrase = what if isinstance(what, str) else what(number)
+    return buffers.put(host_value(leaf, aval, phrase), aval, sharding)
+
+
+def place_host_argument(argument: Any, sharding: Any, layout: Any) -> Any:
+    """Transfer an argument that is no array, on a warm call: the C++ jit calls this.
+
+    jaxlib's own transfer would share memory with the caller, and misread NumPy arrays that are not
+    in native byte order. It leaves the transfer to this function where a layout is set for the
+    argument: ours is a `HostArgument`.
+    """
+    aval = layout.aval
+    if type(argument) is np.ndarray and argument.dtype is aval.dtype:
+        value = argument
+    else:
+        value = host_value(argument, aval, layout.describe())
+        if value.dtype != aval.dtype:
+            value = value.astype(aval.dtype)
+    return buffers.put(value, aval, sharding)
+
+
+class HostArgument:
+    """What a warm call must know of an argument that is no array.
+
+    Args:
+        aval: The argument's aval.
+        describe: Gives a phrase for an argument by its number, for messages.
+        number: The argument's number.
+    """
+
+    __slots__ = ("_describe", "aval", "number")
+
+    def __init__(self, aval: Any, describe: Callable[[int], str] | None, number: int) -> None:
+        self.aval = aval
+        self._describe = describe
+        self.number = number
+
+    def describe(self) -> str:
+        """A phrase for the argument."""
+        return f"argument {self.number}" if self._describe is None else self._describe(self.number)
+
+
+def resolve_device(
+    leaves: Sequence[Any],
+    function: str,
+    describe: Callable[[int], str] | None = None,
+) -> tuple[Any, bool]:
+    """Where a program runs: on the device that its arguments are committed to, else the default
+    one.
+
+    Args:
+        leaves: The flat arguments.
+        function: The function's name, for the message.
+        describe: Gives a phrase for an argument by its number, for the message.
+
+    Returns:
+        The sharding, and whether the results are committed.
+
+    Raises:
+        DeviceMismatchError: If arguments are committed to different devices.
+        DeletedArrayError: If an argument has no value any more.
+    """
+    found: Any = None
+    first = -1
+    for number, leaf in enumerate(leaves):
+        kind = type(leaf)
+        if kind is Array or kind is KeyArray:
+            buffer = leaf._buffer
+            if buffer._committed:
+                place = buffer._sharding
+                if found is None:
+                    found, first = place, number
+                elif place is not found:
+                    raise _mismatch(leaves, (first, number), function, describe)
+    if found is None:
+        return default_sharding(), False
+    return found, True
+
+
+def resolve_place(
+    leaves: Sequence[Any], function: str, describe: Callable[[int], str] | None = None
+) -> Any:
+    """`resolve_device` for arguments that may be without data, and then say where it would be.
+
+    Args:
+        leaves: The flat arguments: arrays, or anything with a shape and a dtype.
+        function: The function's name, for the message.
+        describe: Gives a phrase for an argument by its number, for the message.
+
+    Returns:
+        The sharding; None if no argument decides it.
+
+    Raises:
+        DeviceMismatchError: If arguments are committed to different devices.
+    """
+    found: Any = None
+    first = -1
+    for number, leaf in enumerate(leaves):
+        place = _committed_place(leaf)
+        if place is None:
+            continue
+        if found is None:
+            found, first = place, number
+        elif place is not found:
+            raise _mismatch(leaves, (first, number), function, describe)
+    return found
+
+
+def _committed_place(leaf: Any) -> Any:
+    if type(leaf) is Array or type(leaf) is KeyArray:
+        return leaf._buffer._sharding if leaf._buffer._committed else None
+    given = getattr(leaf, "sharding", None)
+    given = given.sharding if type(given) is Format else given
+    return given if isinstance(given, Sharding) else None
+
+
+def _mismatch(
+    leaves: Sequence[Any],
+    numbers: tuple[int, int],
+    function: str,
+    describe: Callable[[int], str] | None,
+) -> DeviceMismatchError:
+    names = [f"argument {n}" if describe is None else describe(n) for n in numbers]
+    places = [_committed_place(leaves[n]) for n in numbers]
+    devices = [place._device for place in places]
+    texts = list(map(clients.described, devices))
+    compiled_for = any(map(clients.is_compile_only, devices))
+    if devices[0] is devices[1]:
+        what = "different memories of one device"
+        texts = [f"{text}, memory {p.memory_kind!r}" for text, p in zip(texts, places, strict=True)]
+        advice = (
+            "Move one of them with dovetail.device_put(x, x.sharding.with_memory_kind(kind))"
+            if not compiled_for
+            else "Give all of them shardings with one memory kind"
+        )
+    elif compiled_for:
+        what = "different devices"
+        advice = "Give all of them shardings on one device, or leave out those of all but one"
+    else:
+        what = "different devices"
+        advice = (
+            "Move one of them with dovetail.device_put(x, device), or make it without a device, so "
+            "that it follows the others"
+        )
+    lines = [
+        f"{name} ({short_type(getattr(leaves[n], 'aval', leaves[n]))}) is on {text}"
+        for name, n, text in zip(names, numbers, texts, strict=True)
+    ]
+    return DeviceMismatchError(
+        f"{function} got arguments that are committed to {what}: {lines[0]}, and {lines[1]}. "
+        f"{advice}"
+    )
+
+
+def from_foreign(buffer: Any) -> Array:
+    """An array with the value of another framework's array, which is a bare buffer of jaxlib."""
+    value = checked_ndarray(np.asarray(buffer), "the array of another framework")
+    return wrap(buffers.put(value, numpy_aval(value), default_sharding()))
+
+
+def literal_value(literal: Literal) -> Any:
+    """A host value, or an array, with exactly a literal's aval."""
+    value, aval = literal.val, literal.aval
+    if aval.weak_type:
+        unsigned = aval.dtype.kind == "u"  # Python scalars are not, and this one may be large
+        if not unsigned and not isinstance(value, np.generic) and aval_of(value) is aval:
+            return value
+        array = np.asarray(value, aval.dtype)
+        return wrap(buffers.put(array, aval, default_sharding()))
+    return np.asarray(value, aval.dtype)[()]

@@ -1,0 +1,718 @@
+"""The array that users hold: a thin object around one buffer of jaxlib.
+
+Its operators, and the methods that need the NumPy API, are filled in by `dispatch`. What stands
+here works on the bare core.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from dovetail._core.base import bindings, dtypes, source
+from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
+from dovetail._core.base.errors import DeletedArrayError
+from dovetail._core.base.pytree import dispatch_registry
+from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.runtime import buffers, clients, sharding
+from dovetail._core.runtime.array_text import array_text, short_type
+from dovetail._core.runtime.host import numpy_aval, physical_aval
+from dovetail._core.trace.tracer import ArrayClass, Tracer, load_array_methods
+
+if TYPE_CHECKING:
+    from dovetail._core.runtime.layout import Format
+
+__all__ = [
+    "Array",
+    "KeyArray",
+    "Retired",
+    "Shard",
+    "read",
+    "result_tree",
+    "retire",
+    "wrap",
+    "wrap_as",
+]
+
+
+class Retired(NamedTuple):
+    """What is left of an array whose memory is gone."""
+
+    buffer: Any
+    action: str
+    traceback: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The part of an array that one device holds.
+
+    Attributes:
+        device: The device.
+        index: Which part of the whole array it is: one slice for each dimension.
+        replica_id: The number of this copy among those of the same part.
+        data: The part, as an array on that device.
+    """
+
+    device: Any
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Array
+
+
+class _ArrayMeta(type):
+    """Makes tracers of arrays instances of `Array`, as they are wherever one is expected."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "Array is not called: make an array with dovetail.numpy.array(value), or with "
+            "dovetail.device_put(value)"
+        )
+
+    def __getattr__(cls, name: str) -> Any:
+        if not name.startswith("__") and load_array_methods():
+            return getattr(cls, name)
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return (
+            cls is Array and isinstance(instance, Tracer) and isinstance(instance.aval, ShapedArray)
+        )
+
+
+class Array(ArrayClass, metaclass=_ArrayMeta):
+    """An array on a device. It cannot be changed; operations give new arrays.
+
+    Arrays are made by functions: `dovetail.numpy.array`, `dovetail.device_put`. Inside a
+    transformed function tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
+    """
+
+    # The buffer is unset once the memory is gone, and the class becomes one with __getattr__, so
+    # that any use ends there. (A class with __getattr__ pays for it on every access.)
+    __slots__ = ("__weakref__", "_buffer", "_retired")
+
+    _buffer: Any
+    _retired: Retired
+    _key_dtype: ClassVar[Any] = None
+
+    __hash__: ClassVar[None] = None
+
+    def _any_buffer(self) -> Any:
+        """The buffer, deleted or not."""
+        try:
+            return self._buffer
+        except DeletedArrayError:
+            return self._retired.buffer
+
+    # ------------------------------------------------------------------------------ what it is
+
+    @property
+    def aval(self) -> Any:
+        """The abstract value: shape, dtype and weak type."""
+        try:
+            return self._buffer.aval
+        except DeletedArrayError:
+            return self._retired.buffer.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        shape: tuple[int, ...] = self.aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size: int = self.aval.size
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes that one element takes."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the elements take."""
+        return self.size * self.itemsize
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields to those of other arrays in promotion."""
+        weak: bool = self.aval.weak_type
+        return weak
+
+    # ------------------------------------------------------------------------------ where it is
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is laid out over devices."""
+        return self._any_buffer()._sharding
+
+    def devices(self) -> set[Any]:
+        """The devices that hold the array."""
+        return set(self.sharding.device_set)
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array, or its sharding if there are several."""
+        found = self.sharding.device_set
+        return next(iter(found)) if len(found) == 1 else self.sharding
+
+    @property
+    def format(self) -> Format:
+        """The devices that hold the array, and the order of its elements in their memory."""
+        from dovetail._core.runtime.layout import format_of  # deferred: seldom needed
+
+        self._check()
+        return format_of(self._buffer, self.sharding)
+
+    def platform(self) -> str:
+        """The name of the platform that the array is on, such as "cpu"."""
+        return clients.platform_of(self._any_buffer()._sharding._device)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array sticks to its device, so that computations follow it there."""
+        committed: bool = self._any_buffer()._committed
+        return committed
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can address all of the array's devices."""
+        addressable: bool = self.sharding.is_fully_addressable
+        return addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        replicated: bool = self.sharding.is_fully_replicated
+        return replicated
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array on devices that this process can address."""
+        indices = self.sharding.addressable_devices_indices_map(self.shape)
+        self._check()
+        # One device holds all of it.
+        return [Shard(device, index, 0, self) for device, index in indices.items()]
+
+    global_shards = addressable_shards
+
+    def addressable_data(self, index: int) -> Array:
+        """The part of the array on one of the addressable devices."""
+        return self.addressable_shards[index].data
+
+    def to_device(self, device: Any, *, stream: Any = None) -> Array:
+        """The array on another device, committed to it.
+
+        Args:
+            device: A device or a sharding.
+            stream: Must be None; it is there for the array API standard.
+        """
+        if stream is not None:
+            raise NotImplementedError("to_device takes no stream")
+        target = sharding.as_sharding(device)
+        return wrap_as(self, buffers.move(self._buffer, target, True))
+
+    def on_device_size_in_bytes(self) -> int:
+        """The number of bytes that the array takes on its device."""
+        self._check()
+        return int(self._buffer.on_device_size_in_bytes())
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the data; valid for as long as the array is alive and not deleted."""
+        from dovetail._core.runtime import dlpack  # deferred: dlpack makes arrays
+
+        self._check()
+        return dlpack.address(self._buffer)
+
+    @property
+    def traceback(self) -> Any:
+        """Where the array was made, if tracebacks are on."""
+        return self._any_buffer().traceback
+
+    # ------------------------------------------------------------------------------- life cycle
+
+    def is_deleted(self) -> bool:
+        """Whether the memory is gone, because the array was deleted or donated."""
+        deleted: bool = self._any_buffer().is_deleted()
+        return deleted
+
+    def is_ready(self) -> bool:
+        """Whether the value is computed."""
+        self._check()
+        ready: bool = self._buffer.is_ready()
+        return ready
+
+    def delete(self) -> None:
+        """Free the memory now; using the array afterwards is an error."""
+        buffer = self._any_buffer()
+        retire(self, "deleted by .delete()")
+        buffer.delete()
+
+    def block_until_ready(self) -> Array:
+        """Wait until the value is computed.
+
+        Returns:
+            The array itself.
+
+        Raises:
+            JaxRuntimeError: If its computation failed.
+        """
+        try:
+            buffers.wait(self._buffer)
+        except JaxRuntimeError:
+            self._check()
+            raise
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Start copying the value to the host, so that reading it later waits less."""
+        self._check()
+        bindings.copy_to_host_async(self._buffer)
+
+    def _check(self) -> None:
+        """Raise if the memory is gone."""
+        buffer = self._buffer
+        if buffer.is_deleted():
+            raise _deleted_error(Retired(buffer, "", None))
+
+    # --------------------------------------------------------------------------------- the host
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        value = read(self)
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"an array of {value.dtype} becomes one of {np.dtype(dtype)} only by a copy"
+                )
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def item(self, *args: int) -> Any:
+        """One element as a Python scalar.
+
+        Args:
+            *args: Its index; nothing for the only element of an array of size 1.
+        """
+        return read(self).item(*args)
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python scalars."""
+        return read(self).tolist()
+
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
+        """The elements as the machine's bytes.
+
+        Args:
+            order: "C" for row-major order, "F" for column-major order.
+        """
+        return read(self).tobytes(order)
+
+    __bytes__ = tobytes
+
+    def __len__(self) -> int:
+        shape = self.aval.shape
+        if not shape:
+            raise TypeError("len() of unsized object: the array has no dimensions")
+        length: int = shape[0]
+        return length
+
+    def __iter__(self) -> Iterator[Any]:
+        aval = self.aval
+        if not aval.shape:
+            raise TypeError("iteration over an array without dimensions")
+        buffer = self._buffer
+        if len(buffer._sharding.device_set) != 1:
+            return iter([self[index] for index in range(aval.shape[0])])
+        return _rows(self, make_aval(aval.shape[1:], aval.dtype, aval.weak_type))
+
+    def __bool__(self) -> bool:
+        aval = self.aval
+        if aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array of shape {aval.shape} is ambiguous: "
+                + (
+                    "use x.any() or x.all()"
+                    if aval.size
+                    else "to ask whether it is empty, use x.size == 0"
+                )
+            )
+        return bool(read(self).item())
+
+    def __int__(self) -> int:
+        return int(_scalar(self, "an int"))
+
+    def __float__(self) -> float:
+        return float(_scalar(self, "a float"))
+
+    def __complex__(self) -> complex:
+        return complex(_scalar(self, "a complex number"))
+
+    def __index__(self) -> int:
+        aval = self.aval
+        if aval.shape or aval.dtype.kind not in "iu":
+            raise TypeError(
+                "only an integer array without dimensions can be used as a Python index, and this "
+                f"one is {short_type(aval)}"
+            )
+        index: int = operator.index(read(self).item())
+        return index
+
+    # -------------------------------------------------------------------------------- protocols
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        from dovetail._core.runtime import dlpack  # deferred: dlpack makes arrays
+
+        return dlpack.dlpack_device(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        from dovetail._core.runtime import dlpack  # deferred: dlpack makes arrays
+
+        return dlpack.to_capsule(self, stream, max_version, dl_device, copy)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        self._check()
+        buffer = self._buffer
+        if buffer.platform() not in ("cuda", "gpu"):  # jaxlib would look for jax before it says no
+            raise AttributeError("only arrays on NVIDIA GPUs have __cuda_array_interface__")
+        return buffer.__cuda_array_interface__
+
+    def __copy__(self) -> Array:
+        self._check()
+        return wrap_as(self, buffers.copy(self._buffer))
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.__copy__()
+
+    def clone(self) -> Array:
+        """The array with memory of its own, on the same device."""
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        value = read(self)
+        return (_restore, (np.array(value), self.weak_type))
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "arrays cannot be changed: instead of x[index] = y write x = x.at[index].set(y); "
+            "instead of x[index] += y write x = x.at[index].add(y)"
+        )
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"<deleted Array of {short_type(self.aval)}>"
+        return array_text(read(self), self.aval)
+
+    def __str__(self) -> str:
+        return repr(self) if self.is_deleted() else str(read(self))
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if self.ndim:
+            raise TypeError(
+                f"the format {spec!r} is for one number, and the array has shape {self.shape}"
+            )
+        return format(read(self)[()], spec)
+
+
+@functools.lru_cache(maxsize=1024)
+def _logical_aval(physical_shape: tuple[int, ...], key_dtype: Any) -> ShapedArray:
+    """The abstract value of random keys whose numbers have the given shape."""
+    extra = len(key_dtype.physical(())[0])
+    return make_aval(physical_shape[: len(physical_shape) - extra], key_dtype)
+
+
+class KeyArray(Array):
+    """An array of random keys. Its buffer holds the numbers that the keys are made of."""
+
+    __slots__ = ("_key_dtype",)
+
+    _key_dtype: Any  # type: ignore[misc]  # the dtype of the keys
+
+    @property
+    def aval(self) -> Any:
+        """The abstract value: shape and key dtype."""
+        return _logical_aval(self._any_buffer().aval.shape, self._key_dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._check()
+        raise TypeError(
+            f"an array of random keys ({self.dtype}) is no NumPy array; "
+            "dovetail.random.key_data(keys) gives the numbers that they are made of"
+        )
+
+    def item(self, *args: int) -> NoReturn:
+        self.__array__()
+
+    def tolist(self) -> NoReturn:
+        self.__array__()
+
+    def __bool__(self) -> bool:
+        raise TypeError("an array of random keys is neither true nor false")
+
+    def __int__(self) -> int:
+        self.__array__()
+
+    def __float__(self) -> float:
+        self.__array__()
+
+    def __complex__(self) -> complex:
+        self.__array__()
+
+    def __index__(self) -> int:
+        self.__array__()
+
+    def __dlpack__(self, **options: Any) -> NoReturn:
+        self.__array__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore_keys, (np.array(read(self)), self._key_dtype))
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"<deleted Array of {short_type(self.aval)}>"
+        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{read(self)}"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+
+# A bound method of type takes 3/4 of the time of object.__new__.
+_new_array: Final[Callable[[], Array]] = type.__call__.__get__(Array)
+_new_key_array: Final[Callable[[], KeyArray]] = type.__call__.__get__(KeyArray)
+
+
+def wrap(buffer: Any) -> Array:
+    """An array around a buffer."""
+    made = _new_array()
+    made._buffer = buffer
+    return made
+
+
+def _wrap_keys(buffer: Any, key_dtype: Any) -> KeyArray:
+    made = _new_key_array()
+    made._key_dtype = key_dtype
+    made._buffer = buffer
+    return made
+
+
+def wrap_as(like: Array, buffer: Any) -> Array:
+    """An array of the same class (and key dtype) around another buffer."""
+    return wrap_value(like._key_dtype, buffer)
+
+
+def wrap_value(key_dtype: Any, buffer: Any) -> Array:
+    """An array around a buffer: of random keys if there is a key dtype, else of numbers."""
+    return wrap(buffer) if key_dtype is None else _wrap_keys(buffer, key_dtype)
+
+
+# The C++ jit takes arrays apart as nodes of its trees. Fields of a dataclass are what it reads
+# fastest; it would make one by calling its class with them, which is slow, so that a result is a
+# node of a type of its own, whose children are the buffers of all its arrays.
+dispatch_registry.register_dataclass_node(Array, ["_buffer"], [])
+dispatch_registry.register_dataclass_node(KeyArray, ["_buffer"], ["_key_dtype"])
+
+Assemble = Callable[[tuple[Any, ...]], Any]
+
+
+class _Result:
+    """Stands for the result of a program in the tree by which C++ puts it together."""
+
+    __slots__ = ("assemble", "count")
+
+    def __init__(self, assemble: Assemble | None, count: int) -> None:
+        self.assemble = assemble
+        self.count = count
+
+
+def _make_result(assemble: Assemble | None, children: tuple[Any, ...]) -> Any:
+    if assemble is not None:
+        return assemble(children)
+    made = _new_array()
+    (made._buffer,) = children
+    return made
+
+
+dispatch_registry.register_node(
+    _Result, lambda result: ((True,) * result.count, result.assemble), _make_result
+)
+
+
+def _wrap_all(children: tuple[Any, ...]) -> list[Array]:
+    made = []
+    for buffer in children:
+        array = _new_array()
+        array._buffer = buffer
+        made.append(array)
+    return made
+
+
+def _assembler(tree: PyTreeDef, key_dtypes: list[Any]) -> Assemble | None:
+    """What makes a pytree of arrays out of its buffers; None for one array of numbers."""
+    if any(key_dtypes):
+        return lambda children: tree.unflatten(map(wrap_value, key_dtypes, children))
+    if tree.num_nodes == 1 == tree.num_leaves:
+        return None
+    if tree.num_nodes == 1 + tree.num_leaves and tree.node_data() == (list, None):
+        return _wrap_all
+    return lambda children: tree.unflatten(_wrap_all(children))
+
+
+def result_tree(result: Any) -> PyTreeDef:
+    """The tree by which C++ makes a pytree of arrays like the given one out of its buffers."""
+    arrays, tree = dispatch_registry.flatten(result, lambda value: isinstance(value, Array))
+    assemble = _assembler(tree, [array._key_dtype for array in arrays])
+    return dispatch_registry.flatten(_Result(assemble, len(arrays)))[1]
+
+
+class _Deleted:
+    """What an array without memory does when it is used."""
+
+    __slots__ = ()
+
+    _retired: Retired
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_buffer":
+            raise _deleted_error(self._retired)
+        raise AttributeError(f"an array has no attribute {name!r}")
+
+
+class _DeletedArray(_Deleted, Array):
+    __slots__ = ()
+
+
+class _DeletedKeyArray(_Deleted, KeyArray):
+    __slots__ = ()
+
+
+def retire(array: Array, action: str, traceback: Any = None) -> None:
+    """Mark an array whose memory is gone, so that its next use is a clear error.
+
+    Args:
+        array: The array.
+        action: What was done to it, such as ``"donated to step"``.
+        traceback: Where; the caller's place if None.
+    """
+    try:
+        buffer = array._buffer
+    except DeletedArrayError:
+        return
+    array._retired = Retired(buffer, action, traceback or get_traceback())
+    del array._buffer
+    array.__class__ = _DeletedKeyArray if isinstance(array, KeyArray) else _DeletedArray
+
+
+def _deleted_error(retired: Retired) -> DeletedArrayError:
+    what = f"this array ({short_type(retired.buffer.aval)})"
+    if retired.traceback is None:
+        return DeletedArrayError(
+            f"{what} was deleted, or donated to a compiled function, so it has no value; use the "
+            "function's result instead, or keep a copy"
+        )
+    where = source.describe(retired.traceback)
+    if retired.action.startswith("donated"):
+        advice = (
+            "use the result of that call instead, or leave the argument out of donate_argnums and "
+            "donate_argnames"
+        )
+    else:
+        advice = "keep a copy with dovetail.numpy.copy(x) if it is needed later"
+    return DeletedArrayError(
+        f"{what} was {retired.action} at {where}, so it has no value; {advice}"
+    )
+
+
+def read(array: Array) -> np.ndarray[Any, Any]:
+    """The value of an array as a read-only NumPy array (of keys: the numbers they are made of).
+
+    Raises:
+        DeletedArrayError: If the memory of the array is gone.
+        JaxRuntimeError: If its computation failed.
+    """
+    buffer = array._buffer
+    try:
+        return buffers.read(buffer)
+    except JaxRuntimeError:
+        if buffer.is_deleted():
+            raise _deleted_error(Retired(buffer, "", None)) from None
+        raise
+
+
+def _scalar(array: Array, target: str) -> Any:
+    aval = array.aval
+    if aval.shape:
+        raise TypeError(
+            f"only an array without dimensions can become {target}, and this one has shape "
+            f"{aval.shape}; for the only element of an array use x.item()"
+        )
+    return read(array).item()
+
+
+def _rows(array: Array, aval: Any) -> Iterator[Array]:
+    """The array's rows, transferred one at a time out of one copy on the host."""
+    buffer = array._buffer
+    place, committed = buffer._sharding, buffer._committed
+    physical = physical_aval(aval)
+    key_dtype = array._key_dtype
+    put, wrapped = buffers.put, wrap_value
+    for row in read(array):
+        yield wrapped(key_dtype, put(row, physical, place, committed))
+
+
+def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
+    """Make an unpickled array, on the default device."""
+    canonical = dtypes.canonicalize_dtype(value.dtype)
+    value = value if value.dtype == canonical else value.astype(canonical)
+    aval = make_aval(value.shape, value.dtype, weak_type)
+    return wrap(buffers.put(value, aval, sharding.default_sharding()))
+
+
+def _restore_keys(value: np.ndarray[Any, Any], key_dtype: Any) -> KeyArray:
+    return _wrap_keys(buffers.put(value, numpy_aval(value), sharding.default_sharding()), key_dtype)
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """The arrays that are alive, as new objects around their buffers.
+
+    Args:
+        platform: The platform to ask; all that have been used if None.
+
+    Returns:
+        The arrays; arrays of random keys appear as the numbers that they are made of.
+    """
+    return [
+        wrap(buffer)
+        for buffer in clients.live_buffers(platform)
+        if not buffer.is_deleted() and isinstance(buffer.aval, ShapedArray)
+    ]

@@ -1,0 +1,250 @@
+"""jaxlib's buffer objects: made from host values, moved, copied, read back.
+
+A buffer (jaxlib's ``ArrayImpl``) carries an aval, a sharding and a committed flag. Users never meet
+one: an `Array` holds it. Nothing here makes jaxlib look for jax, and nothing aliases memory that a
+caller can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from dovetail._core.base import caches
+from dovetail._core.base.bindings import (
+    JaxRuntimeError,
+    _jax,
+    host_copy,
+    is_unreadable,
+    result_handler,
+    xla_client,
+)
+from dovetail._core.plugins import protocols
+from dovetail._core.runtime import clients
+from dovetail._core.runtime.failures import original
+from dovetail._core.runtime.plugin_buffers import PluginBuffer
+
+__all__ = [
+    "Buffer",
+    "block_until_ready",
+    "copy",
+    "handler",
+    "is_buffer",
+    "move",
+    "put",
+    "put_shared",
+    "read",
+    "rewrap",
+    "wait",
+]
+
+Buffer = Any
+
+_batched_device_put: Final = _jax.batched_device_put
+_batched_copy: Final = _jax.batched_copy_array_to_devices_with_sharding
+_batched_block: Final = _jax.batched_block_until_ready
+_buffer_class: Final = _jax.ArrayImpl
+# The default would share aligned memory with the NumPy array, which its owner may write to later.
+_COPY_DURING_CALL: Final = xla_client.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHARE: Final = xla_client.HostBufferSemantics.ZERO_COPY
+_ALWAYS_COPY: Final = _jax.ArrayCopySemantics.ALWAYS_COPY
+_NO_MEMORY: Final = (
+    "no data can be placed on it",
+    "describe arguments by dovetail.ShapeDtypeStruct(shape, dtype, sharding=...), or place them on "
+    "a device out of dovetail.devices()",
+)
+
+
+@caches.lru_cache(maxsize=8192)
+def handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
+    """A function that gives a program's result its aval, sharding and committed flag."""
+    if sharding._plugin_client is None:
+        return result_handler(aval, sharding, committed)
+    return lambda cell: _from_backend(cell, aval, sharding, committed, "Executable.execute")
+
+
+def _from_backend(
+    cell: list[Any], aval: Any, sharding: Any, committed: bool, method: str
+) -> PluginBuffer:
+    """A buffer of what a backend that is written in Python gave.
+
+    Args:
+        cell: A list that holds the backend's answer.
+        aval: The abstract value.
+        sharding: Where it is.
+        committed: Whether the data sticks to the device.
+        method: What gave it, for the message.
+
+    Raises:
+        TypeError: If it is no `Buffer` of the protocol.
+    """
+    missing = protocols.missing_members(cell[0], protocols.Buffer)
+    if missing:
+        raise TypeError(
+            f"{method} of the platform {clients.platform_of(sharding._device)!r} gave "
+            f"{cell[0]!r:.80}, which is no Buffer: it lacks {', '.join(missing)}"
+        )
+    return PluginBuffer(cell, aval, sharding, committed)
+
+
+def is_buffer(value: object) -> bool:
+    """Whether a value is a buffer of jaxlib: ours, or an array of jax."""
+    return type(value) is _buffer_class
+
+
+def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer:
+    """Copy a host value to a device.
+
+    Args:
+        value: A NumPy array or scalar of exactly the aval's shape and dtype, in native byte order.
+        aval: Its (physical) abstract value.
+        sharding: A sharding on one device.
+        committed: Whether the data sticks to that device.
+
+    Raises:
+        BackendUnavailableError: If the device is only compiled for.
+        TypeError: If a backend that is written in Python gives something else than a buffer.
+    """
+    if sharding._plugin_client is not None:
+        clients.check_runs(sharding._device, *_NO_MEMORY)
+        data = sharding._plugin_client.put(np.asarray(value, aval.dtype), sharding._device)
+        return _from_backend([data], aval, sharding, committed, "Client.put")
+    try:
+        return _batched_device_put(
+            aval,
+            sharding,
+            [value],
+            sharding._device_list,
+            committed,
+            False,
+            _COPY_DURING_CALL,
+            True,
+        )
+    except JaxRuntimeError:
+        clients.check_runs(sharding._device, *_NO_MEMORY)
+        raise
+
+
+def put_shared(value: np.ndarray[Any, Any], aval: Any, sharding: Any, committed: bool) -> Buffer:
+    """`put` that shares the memory of the NumPy array where the device can (it must be aligned)."""
+    if sharding._plugin_client is not None:
+        return put(value, aval, sharding, committed)
+    clients.check_runs(sharding._device, *_NO_MEMORY)
+    return _batched_device_put(
+        aval, sharding, [value], sharding._device_list, committed, False, _SHARE, True
+    )
+
+
+def rewrap(buffer: Buffer, aval: Any, sharding: Any, committed: bool) -> Buffer:
+    """The same memory under another aval, sharding object or committed flag."""
+    if sharding._plugin_client is not None:
+        return PluginBuffer(buffer.cell, aval, sharding, committed)
+    return handler(aval, sharding, committed)(buffer)
+
+
+def move(buffer: Buffer, sharding: Any, committed: bool) -> Buffer:
+    """The data of a buffer on another device, or the buffer itself if it is there."""
+    present = buffer._sharding
+    if present is sharding:
+        if buffer._committed is committed:
+            return buffer
+        return rewrap(buffer, buffer.aval, sharding, committed)
+    if present._device.client is not sharding._device.client:
+        return put(read(buffer), buffer.aval, sharding, committed)
+    if sharding._plugin_client is not None:
+        data = sharding._plugin_client.copy(buffer.data, sharding._device)
+        return _from_backend([data], buffer.aval, sharding, committed, "Client.copy")
+    (moved,) = _batched_copy([buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY])
+    return rewrap(moved, buffer.aval, sharding, committed)
+
+
+def copy(buffer: Buffer) -> Buffer:
+    """The same data in memory of its own, on the same device."""
+    sharding = buffer._sharding
+    if sharding._plugin_client is not None:
+        data = sharding._plugin_client.copy(buffer.data, sharding._device)
+        return _from_backend([data], buffer.aval, sharding, buffer._committed, "Client.copy")
+    (copied,) = _batched_copy(
+        [buffer], [sharding._internal_device_list], [sharding], [_ALWAYS_COPY]
+    )
+    return rewrap(copied, buffer.aval, sharding, buffer._committed)
+
+
+def read(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """The value of a buffer as a read-only NumPy array; waits until it is computed.
+
+    Where the memory is the host's the array is a view of it, otherwise the host's copy is kept with
+    the buffer.
+
+    Raises:
+        JaxRuntimeError: If the computation of the value failed, or the buffer is deleted.
+    """
+    # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for
+    # first.
+    wait(buffer)
+    kept = buffer._npy_value
+    if kept is not None:
+        known: np.ndarray[Any, Any] = kept
+        return known
+    if type(buffer) is PluginBuffer:
+        value, copied = buffer.read(), True
+    elif is_unreadable(buffer.aval.dtype):
+        value, copied = _read_converted(buffer), True
+    else:
+        value, copied = host_copy(buffer)
+    if value.flags.writeable:
+        value.flags.writeable = False
+    if copied:  # a view that is kept would hold the buffer that holds it
+        buffer._npy_value = value
+    return value
+
+
+def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """The value of a buffer whose dtype is narrower than a byte, by way of one that is not."""
+    from dovetail._core.basis.elementwise import convert_element_type_p  # deferred: rare
+    from dovetail._core.runtime.array import wrap  # deferred: arrays are made of buffers
+    from dovetail._core.trace.state import evaluation_trace  # deferred: rare
+
+    dtype = buffer.aval.dtype
+    wide: np.dtype[Any] = np.dtype(np.uint8 if dtype.name.startswith("u") else np.int8)
+    if dtype.name.startswith("float"):
+        wide = np.dtype(np.float32)
+    params = {"new_dtype": wide, "weak_type": False, "sharding": None}
+    converted = evaluation_trace.process(convert_element_type_p, [wrap(buffer)], params)
+    return read(converted._buffer).astype(dtype)
+
+
+def block_until_ready(buffers: Sequence[Buffer]) -> None:
+    """Wait until buffers are computed.
+
+    Raises:
+        JaxRuntimeError: If one of the computations failed; what a callback raised, if that is why.
+    """
+    try:
+        for buffer in buffers:
+            if type(buffer) is PluginBuffer:
+                buffer.block_until_ready()
+        _batched_block([buffer for buffer in buffers if type(buffer) is not PluginBuffer])
+    except JaxRuntimeError as error:
+        _raise_cause(error)
+
+
+def wait(buffer: Buffer) -> None:
+    """Wait until a buffer is computed.
+
+    Raises:
+        JaxRuntimeError: If the computation failed; what a callback raised, if that is why.
+    """
+    try:
+        buffer.block_until_ready()
+    except JaxRuntimeError as error:
+        _raise_cause(error)
+
+
+def _raise_cause(error: BaseException) -> NoReturn:
+    cause = original(error)
+    if cause is error:
+        raise error
+    raise cause from None

@@ -1,0 +1,184 @@
+"""Why something was traced or compiled: the log of ``explain_cache_misses``, and ``no_tracing``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Final, NamedTuple
+from weakref import WeakSet
+
+from dovetail._core.base import config, source
+from dovetail._core.base.bindings import get_traceback
+
+__all__ = ["Miss", "Signature", "log_compiled", "miss"]
+
+_logger: Final = logging.getLogger("dovetail.cache_misses")
+
+
+class Signature(NamedTuple):
+    """What a function is traced anew for.
+
+    Attributes:
+        in_tree: the structure of its arguments.
+        avals: the types of its array arguments.
+        statics: its static arguments.
+        options: how it is compiled.
+        context: the values of the options of the framework that affect tracing.
+    """
+
+    in_tree: Any
+    avals: tuple[Any, ...]
+    statics: Any
+    options: Any
+    context: tuple[Any, ...]
+
+
+# Of what code functions were traced: one that is made anew is another function.
+_traced_code: Final[WeakSet[CodeType]] = WeakSet()
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A call that nothing in a cache answers.
+
+    Attributes:
+        function: the name of what is called.
+        where: the user's line.
+        reason: why, naming the arguments by path, and what to change.
+    """
+
+    function: str
+    where: str
+    reason: str
+
+    def log(self, seconds: float) -> None:
+        """Log it, once it is known how long the trace took."""
+        _logger.warning(
+            "tracing %s, called at %s, took %.1f ms: %s",
+            self.function,
+            self.where,
+            seconds * 1e3,
+            self.reason,
+        )
+
+
+def miss(
+    name: str,
+    function: Any,
+    signature: Signature,
+    known: Collection[Signature],
+    names: Sequence[str],
+) -> Miss | None:
+    """What is to be logged about a function that has to be traced, if that was asked for.
+
+    Args:
+        name: its name.
+        function: the function.
+        signature: that of the present call.
+        known: those of earlier calls.
+        names: names of the array arguments.
+
+    Raises:
+        RuntimeError: the option ``no_tracing`` is on.
+    """
+    if not (config.explain_cache_misses.value or config.no_tracing.value):
+        return None
+    code = getattr(function, "__code__", None)
+    reason = _reason(signature, known, names, code in _traced_code if code else False)
+    found = Miss(name, source.describe(get_traceback()), reason)
+    if config.no_tracing.value:
+        raise RuntimeError(
+            f"{name}, called at {found.where}, would have to be traced, and the option no_tracing "
+            f"forbids it: {reason}"
+        )
+    if code:
+        _traced_code.add(code)
+    return found if config.explain_cache_misses.value else None
+
+
+def log_compiled(name: str, what: str, device: Any, seconds: float) -> None:
+    """Log that a program was made, if the option ``explain_cache_misses`` is on.
+
+    Args:
+        name: the name of the function or operation.
+        what: what the program is for.
+        device: where it runs.
+        seconds: how long lowering and compiling took, or reading it from the cache on disk.
+    """
+    if config.explain_cache_misses.value:
+        where = source.describe(get_traceback())
+        _logger.warning(
+            "compiling %s, called at %s, took %.1f ms: there was no program for %s on %s",
+            name,
+            where,
+            seconds * 1e3,
+            what,
+            device,
+        )
+
+
+def _reason(
+    signature: Signature, known: Collection[Signature], names: Sequence[str], seen: bool
+) -> str:
+    if not known:
+        if seen:
+            return (
+                "it was made anew, and another function of the same code was traced before; define "
+                "and jit it once, outside of the loop or function that makes it"
+            )
+        return "it was not called before (a function that is made anew is another function)"
+    # The nearest is the one that agrees in most parts, and then in most arguments.
+    nearest = max(known, key=lambda other: _agreement(signature, other))
+    reasons: list[str] = []
+    advice: list[str] = []
+    if signature.in_tree != nearest.in_tree:
+        reasons.append(
+            f"the arguments are {signature.in_tree}; in an earlier call they were {nearest.in_tree}"
+        )
+        advice.append("pass arguments of one structure, by position or by keyword in every call")
+    else:
+        changed = [
+            (name, new, old)
+            for name, new, old in zip(names, signature.avals, nearest.avals, strict=True)
+            if new != old
+        ]
+        reasons += [
+            f"{name} is {new.short_name()}{_weak(new)}; it was {old.short_name()}{_weak(old)}"
+            for name, new, old in changed
+        ]
+        advice += dict.fromkeys(_advice(new, old) for _, new, old in changed)
+    if signature.statics != nearest.statics:
+        before = {where: value for where, _, value in nearest.statics}
+        for where, _, value in signature.statics:
+            if where not in before or before[where] != value:
+                was = f"; it was {before[where]!r:.80}" if where in before else ""
+                reasons.append(f"the static argument {where!r} is {value!r:.80}{was}")
+        advice.append("make an argument that takes many values dynamic")
+    if signature.context != nearest.context:
+        reasons.append("an option that affects tracing has another value")
+        advice.append("set options once, before the first call")
+    if not reasons:
+        reasons.append("it is compiled with other options of jit")
+        advice.append("keep one jitted function")
+    count = len(known)
+    more = f" (nearest of {count} earlier signatures)" if count > 1 else ""
+    return f"{'; '.join(reasons)}{more}. To avoid it, {'; '.join(advice)}"
+
+
+def _advice(new: Any, old: Any) -> str:
+    if new.shape != old.shape:
+        return "pad arrays to one shape, or to few"
+    if new.dtype != old.dtype:
+        return "convert arrays to one dtype before the call"
+    return "pass an array in every call, or a Python scalar in every call"
+
+
+def _agreement(one: Signature, other: Signature) -> tuple[int, int]:
+    parts = sum(a == b for a, b in zip(one, other, strict=True))
+    return parts, sum(a == b for a, b in zip(one.avals, other.avals, strict=False))
+
+
+def _weak(aval: Any) -> str:
+    return " (weakly typed)" if getattr(aval, "weak_type", False) else ""

@@ -1,0 +1,230 @@
+"""The host's side of callbacks: values converted both ways, results checked, errors explained.
+
+A callback runs on the thread that called the program, or on one of the runtime's. What it computes
+must not wait for the call that called it: see `config.callback_depth`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops.callbacks.buffers import BufferCall
+from dovetail._core.ops.callbacks.calls import HostCall, set_host
+from dovetail._core.runtime import buffers, clients, effects
+from dovetail._core.runtime.arguments import literal_value, resolve_device
+from dovetail._core.runtime.array import Array, KeyArray, wrap_as, wrap_value
+from dovetail._core.runtime.failures import keep
+from dovetail._core.runtime.host import physical_aval
+from dovetail._core.runtime.sharding import SingleDeviceSharding
+from dovetail._core.runtime.transfer import array_from_value
+from dovetail._core.trace.state import evaluation_trace, use_trace
+
+__all__ = ["on_host"]
+
+Result = TypeVar("Result")
+
+# NumPy computes in 64 bits where programs have 32.
+_NARROW: Final = {
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+_lock: Final = threading.Lock()
+_active: Final[set[int]] = set()
+_SCALARS: Final = {
+    bool: np.bool_,
+    int: np.integer,
+    float: np.floating,
+    complex: np.complexfloating,
+}
+
+
+def on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The Python function that a program calls.
+
+    Args:
+        function: a function of NumPy arrays, which is given back, a `HostCall` or a `BufferCall`.
+    """
+    if isinstance(function, HostCall):
+        return _of_values(function)
+    return _of_buffers(function) if isinstance(function, BufferCall) else function
+
+
+def _of_values(call: HostCall) -> Callable[..., tuple[Any, ...]]:
+    def run(*values: Any) -> tuple[Any, ...]:
+        # A token arrives, and is given back, as None.
+        tokens = (None,) if call.ordered else ()
+
+        def compute(place: SingleDeviceSharding | None) -> tuple[Any, ...]:
+            arrays = [
+                _argument(value, aval, place)
+                for value, aval in zip(values[len(tokens) :], call.avals_in, strict=True)
+            ]
+            return (*tokens, *_called(call, arrays))
+
+        return _outside_of_programs(compute)
+
+    return run
+
+
+def _of_buffers(call: BufferCall) -> Callable[..., None]:
+    def run(context: Any, *buffers: Any) -> None:
+        def compute(place: SingleDeviceSharding | None) -> None:
+            try:
+                call.on_buffers(context, buffers)
+            except BaseException as error:
+                _add_note(error, call)
+                raise
+
+        _outside_of_programs(compute)
+
+    return run
+
+
+def _outside_of_programs(compute: Callable[[SingleDeviceSharding | None], Result]) -> Result:
+    """The result of a function, which is given where callbacks compute, and may compute itself."""
+    depth = config.callback_depth
+    before = depth.get_local()
+    # A callback in a callback can be on another thread, so that the number is the process's.
+    with _lock:
+        number = max(_active, default=0) + 1
+        _active.add(number)
+    depth.set_local(number)
+    try:
+        place = _host_place()
+        with use_trace(evaluation_trace), _on_host_device(place):
+            return compute(place)
+    except BaseException as error:
+        raise keep(error) from None
+    finally:
+        depth.set_local(before)
+        with _lock:
+            _active.remove(number)
+
+
+def _call_now(call: HostCall, args: Sequence[Any]) -> list[Any]:
+    """Make a call outside of any program."""
+    if call.ordered:
+        effects.wait_for_ordered()
+    sharding, committed = resolve_device(args, call.caller)
+    place = _host_place()
+    arrays = [_as_array(arg, aval, place) for arg, aval in zip(args, call.avals_in, strict=True)]
+    results = _called(call, arrays)
+    return [
+        array_from_value(value, aval, sharding, committed)
+        for value, aval in zip(results, call.avals_out, strict=True)
+    ]
+
+
+set_host(_call_now)
+
+
+# -------------------------------------------------------------------------------------- arguments
+
+
+def _host_place() -> SingleDeviceSharding | None:
+    """Where callbacks compute: the device of a program waits for them, and must not be used."""
+    try:
+        return SingleDeviceSharding(clients.devices("cpu")[0])
+    except BackendUnavailableError:
+        return None
+
+
+def _on_host_device(place: SingleDeviceSharding | None) -> contextlib.AbstractContextManager[Any]:
+    if place is None or clients.default_backend() == "cpu":
+        return contextlib.nullcontext()
+    return config.default_device(place._device)
+
+
+def _argument(value: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
+    """An argument that a program gives, as an array on the host."""
+    if place is None:
+        return value
+    key_dtype = aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None
+    return wrap_value(key_dtype, buffers.put(value, physical_aval(aval), place))
+
+
+def _as_array(arg: Any, aval: Any, place: SingleDeviceSharding | None) -> Any:
+    """An argument that is given outside of programs, as an array on the host."""
+    if type(arg) is Literal:
+        arg = literal_value(arg)
+    if type(arg) is not Array and type(arg) is not KeyArray:
+        return array_from_value(arg, aval, place)
+    arg._check()
+    if place is None or arg.platform() == "cpu":
+        return arg
+    return wrap_as(arg, buffers.move(arg._buffer, place, False))
+
+
+# ---------------------------------------------------------------------------------------- results
+
+
+def _called(call: HostCall, arrays: Sequence[Any]) -> list[Any]:
+    """The checked results of a callback, as NumPy arrays."""
+    try:
+        args, kwargs = pytree.unflatten(call.callback.in_tree, arrays)
+        result = call.callback.callback_func(*args, **kwargs)
+        return [] if call.callback.out_tree is None else _checked(call, result)
+    except BaseException as error:
+        _add_note(error, call)
+        raise
+
+
+def _add_note(error: BaseException, call: HostCall | BufferCall) -> None:
+    place = call.callback.place
+    note = f"This was raised by {place}, which {call.caller} was given at {call.where}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _checked(call: HostCall, result: Any) -> list[Any]:
+    leaves, tree = pytree.flatten(result)
+    expected = call.callback.out_tree
+    if tree != expected:
+        difference = pytree.structure_difference(
+            expected, tree, "result_shape_dtypes", "the result"
+        )
+        raise TypeError(
+            f"{call.caller}: {call.callback.place} must return what result_shape_dtypes says, "
+            f"and the structure differs:\n{difference}"
+        )
+    numbered = pytree.unflatten(tree, range(len(leaves)))
+    paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(numbered)]
+    return [
+        _result(call, leaf, aval, path)
+        for leaf, aval, path in zip(leaves, call.avals_out, paths, strict=True)
+    ]
+
+
+def _result(call: HostCall, leaf: Any, aval: Any, path: str) -> Any:
+    """A result as a NumPy array of the promised type."""
+    scalar = _SCALARS.get(type(leaf))
+    if scalar is not None and not aval.shape and dtypes.issubdtype(aval.dtype, scalar):
+        return np.asarray(leaf, aval.dtype)
+    value = np.asarray(leaf)
+    if value.shape == aval.shape:
+        if value.dtype == aval.dtype:
+            return value
+        if _NARROW.get(value.dtype) == aval.dtype:
+            narrow = value.astype(aval.dtype)
+            if aval.dtype.kind not in "iu" or (narrow == value).all():
+                return narrow
+            raise OverflowError(
+                f"{call.caller}: the result{path} of {call.callback.place} holds integers that do "
+                f"not fit {aval.dtype}"
+            )
+    raise TypeError(
+        f"{call.caller}: the result{path} of {call.callback.place} must be "
+        f"{aval.dtype}[{','.join(map(str, aval.shape))}], as result_shape_dtypes says, got "
+        f"{value.dtype}[{','.join(map(str, value.shape))}]; return numpy.asarray(x, "
+        f"{str(aval.dtype)!r}) of the right shape, or change result_shape_dtypes"
+    )

@@ -1,0 +1,391 @@
+"""Clients of the platforms, made on first use, and their devices."""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from dovetail._core.base import caches, config, source
+from dovetail._core.base.bindings import _jax
+from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.plugins.loading import plugin_lock
+from dovetail._core.plugins.manager import manager
+from dovetail._core.plugins.protocols import is_pjrt
+from dovetail._core.runtime.plugin_buffers import live_plugin_buffers
+
+__all__ = [
+    "add_topology",
+    "backend",
+    "check_runs",
+    "clear_backends",
+    "default_backend",
+    "default_device",
+    "default_platform",
+    "described",
+    "device_count",
+    "devices",
+    "is_compile_only",
+    "is_device",
+    "live_buffers",
+    "local_device_count",
+    "local_devices",
+    "on_clear",
+    "platform_of",
+    "process_count",
+    "process_index",
+    "process_indices",
+]
+
+Device = Any
+Client = Any
+
+_clients: Final[dict[str, Client]] = {}
+_failures: Final[dict[str, BackendUnavailableError]] = {}
+_default_device: Device | None = None
+_clear_functions: Final[list[Callable[[], object]]] = []
+
+
+def _warn_of_fork() -> None:
+    if _clients:
+        source.warn(
+            "this process forks after dovetail has started its threads; if the child computes, it "
+            'may hang. Start processes with multiprocessing.get_context("spawn") instead',
+            RuntimeWarning,
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_warn_of_fork)
+
+
+def _release_host_memory(phase: str, info: Mapping[str, int]) -> None:
+    # jaxlib keeps the host memory of finished transfers until somebody holding the GIL asks for it.
+    if phase == "stop":
+        _jax.collect_garbage()
+
+
+# Options of the framework that clients are made with: by platform, by the name that the backend
+# gives them. None leaves one out.
+_CLIENT_OPTIONS: Final[Mapping[str, Mapping[str, Callable[[], object]]]] = {
+    "cpu": {
+        "asynchronous": lambda: config.cpu_asynchronous_dispatch.value,
+        "num_devices": lambda: max(config.num_cpu_devices.value, 0) or None,
+        "retained_memory": lambda: config.cpu_retained_memory.value,
+    },
+    "cuda": {"visible_devices": lambda: config.cuda_visible_devices.value},
+}
+
+
+def _client_options(platform: str) -> dict[str, object]:
+    """The options of the framework that a platform's client is made with."""
+    found = {name: read() for name, read in _CLIENT_OPTIONS.get(platform, {}).items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _platforms() -> list[str]:
+    """The platforms of this process, the default first."""
+    return manager().resolve_platforms()
+
+
+def _client(platform: str) -> Client:
+    """The client of a platform, by the platform's own name."""
+    client = _clients.get(platform)
+    if client is not None:
+        return client
+    with plugin_lock:
+        if platform in _clients:
+            return _clients[platform]
+        known = _failures.get(platform)
+        if known is not None:
+            raise BackendUnavailableError(*known.args) from known.__cause__
+        try:
+            client = manager().make_client(platform, _client_options(platform))
+        except BackendUnavailableError as error:
+            _failures[platform] = error
+            raise
+        if _release_host_memory not in gc.callbacks:
+            gc.callbacks.append(_release_host_memory)
+        _clients[platform] = client
+        if _clients.get(platform_of(client)) is not client:  # else it serves two platforms
+            _note(client, platform)
+        return client
+
+
+def backend(platform: str | Client | None = None) -> Client:
+    """The client of a platform, made when it is first asked for.
+
+    Args:
+        platform: A platform's name or alias; None for the default platform. A client is given back.
+
+    Returns:
+        The client.
+
+    Raises:
+        BackendUnavailableError: If the platform is not installed, or cannot run here.
+    """
+    if platform is None:
+        with plugin_lock:
+            return _client(_platforms()[0])
+    if isinstance(platform, str):
+        if platform in _clients:
+            return _clients[platform]
+        with plugin_lock:
+            _platforms()  # a platform that DOVETAIL_PLATFORMS leaves out is refused by name
+            return _client(manager().canonical(platform))
+    if hasattr(platform, "local_devices"):
+        return platform
+    raise TypeError(
+        f"a backend is given by its platform's name, such as 'cpu', or as None; got {platform!r}"
+    )
+
+
+def default_backend() -> str:
+    """The name of the default platform.
+
+    Example:
+        >>> import dovetail
+        >>> dovetail.default_backend()
+        'cpu'
+    """
+    with plugin_lock:
+        platform = _platforms()[0]
+        _client(platform)
+        return platform
+
+
+def default_platform() -> str:
+    """The name of the default platform, whose client need not be made for this."""
+    with plugin_lock:
+        return _platforms()[0]
+
+
+class _Origin(NamedTuple):
+    """Where a client comes from.
+
+    Attributes:
+        hold: a weak reference to the client, or the client where its class allows none.
+        platform: the name of the platform.
+        topology: how the topology was asked for, for messages; empty for a client that runs.
+    """
+
+    hold: object
+    platform: str
+    topology: str
+
+
+# By the client's `id`: one of Python may have an equality of its own and no hash. `clear_backends`
+# leaves it as it is, since arrays, programs and devices from before go on with their clients. An
+# entry goes when its client does, before the number can be another's; a client that no weak
+# reference can be had of is kept instead.
+_origins: Final[dict[int, _Origin]] = {}
+
+
+def _note(client: Client, platform: str, topology: str = "") -> None:
+    """Keep where a client comes from, for as long as there is the client."""
+    number = id(client)
+
+    def forget(_: object) -> None:
+        _origins.pop(number, None)
+
+    try:
+        hold: object = weakref.ref(client, forget)
+    except TypeError:
+        hold = client
+    _origins[number] = _Origin(hold, platform, topology)
+
+
+def platform_of(owner: Device | Client) -> str:
+    """The name of the platform that a device or a client belongs to: that of its entry point."""
+    client = getattr(owner, "client", owner)
+    origin = _origins.get(id(client))
+    return str(getattr(client, "platform", "unknown")) if origin is None else origin.platform
+
+
+# -------------------------------------------------------------------------------------------
+# devices that are only compiled for
+
+
+def add_topology(client: Client, platform: str, text: str) -> None:
+    """Make known a client whose devices are only compiled for.
+
+    Args:
+        client: The client.
+        platform: The platform's own name.
+        text: How the topology was asked for, for messages.
+    """
+    _note(client, platform, text)
+
+
+def is_compile_only(owner: Device | Client) -> bool:
+    """Whether a device, or a client's devices, are only compiled for."""
+    origin = _origins.get(id(getattr(owner, "client", owner)))
+    return origin is not None and bool(origin.topology)
+
+
+def described(device: Device) -> str:
+    """A device for messages: those of different topologies and platforms can look alike."""
+    origin = _origins.get(id(device.client))
+    if origin is not None and origin.topology:
+        return f"{device!r} of the topology {origin.topology}"
+    platform = platform_of(device)
+    # Two platforms may use clients of one kind: each then has a CpuDevice(id=0), for one.
+    return repr(device) + ("" if platform == device.platform else f" of the platform {platform!r}")
+
+
+def check_runs(device: Device, what: str, advice: str = "") -> None:
+    """Raise unless a device is there to be used.
+
+    Args:
+        device: The device.
+        what: What it was to do, as a clause that follows "so".
+        advice: What to do instead, as a clause.
+
+    Raises:
+        BackendUnavailableError: The device is only compiled for.
+    """
+    if is_compile_only(device):
+        advice = advice or "use a device of this process, out of dovetail.devices()"
+        raise BackendUnavailableError(
+            f"{described(device)} is only compiled for, so {what}; {advice}"
+        )
+
+
+def devices(backend: str | Client | None = None) -> list[Device]:
+    """All devices of a platform, those of other processes included.
+
+    Args:
+        backend: The platform's name; the default platform if None.
+
+    Returns:
+        The devices, by increasing id.
+
+    Raises:
+        BackendUnavailableError: If the platform is not installed, or cannot run here.
+
+    Example:
+        >>> import dovetail
+        >>> dovetail.devices()[0].platform
+        'cpu'
+    """
+    return list(_backend(backend).devices())
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | Client | None = None
+) -> list[Device]:
+    """The devices that one process can address.
+
+    Args:
+        process_index: The number of the process; this one if None.
+        backend: The platform's name; the default platform if None.
+
+    Returns:
+        The devices, by increasing id.
+
+    Raises:
+        BackendUnavailableError: If the platform is not installed, or cannot run here.
+        ValueError: If there is no such process.
+    """
+    client = _backend(backend)
+    if process_index is None:
+        return list(client.local_devices())
+    found = [device for device in client.devices() if device.process_index == process_index]
+    if not found:
+        indices = sorted({device.process_index for device in client.devices()})
+        raise ValueError(f"there is no process {process_index}; the processes are {indices}")
+    return found
+
+
+def device_count(backend: str | Client | None = None) -> int:
+    """How many devices a platform has over all processes; the default platform if None."""
+    return len(_backend(backend).devices())
+
+
+def local_device_count(backend: str | Client | None = None) -> int:
+    """How many devices of a platform this process can address; the default platform if None."""
+    return len(_backend(backend).local_devices())
+
+
+def process_index(backend: str | Client | None = None) -> int:
+    """The number of this process among those that share the platform."""
+    return int(_backend(backend).process_index())
+
+
+def process_indices(backend: str | Client | None = None) -> list[int]:
+    """The numbers of the processes that share the platform."""
+    return sorted({device.process_index for device in _backend(backend).devices()})
+
+
+def process_count(backend: str | Client | None = None) -> int:
+    """How many processes share the platform."""
+    return len(process_indices(backend))
+
+
+_backend: Final = backend  # the functions above have an argument of that name
+
+
+def is_device(value: object) -> bool:
+    """Whether a value is a device of a client."""
+    return hasattr(value, "device_kind") and hasattr(value, "client")
+
+
+def default_device() -> Device:
+    """Where data that is committed to no device is placed: the option ``default_device``, or the
+    first device of the default platform."""
+    chosen = config.default_device.value
+    if chosen is None:
+        return _default_device or _find_default_device()
+    if isinstance(chosen, str):
+        return backend(chosen).local_devices()[0]
+    if is_device(chosen):
+        return chosen
+    placed = getattr(chosen, "device_set", None)
+    if placed is not None and len(placed) == 1:
+        return next(iter(placed))
+    raise ValueError(
+        f"default_device must be one device or the name of a platform, and it is {chosen!r}"
+    )
+
+
+def _find_default_device() -> Device:
+    global _default_device
+    with plugin_lock:
+        if _default_device is None:
+            _default_device = _client(_platforms()[0]).local_devices()[0]
+        return _default_device
+
+
+def on_clear(function: Callable[[], object]) -> None:
+    """Have ``function`` called when clients are dropped: what it holds belongs to them."""
+    if function not in _clear_functions:
+        _clear_functions.append(function)
+
+
+def clear_backends() -> None:
+    """Forget every client, with all caches; the next use makes new ones. For tests.
+
+    Arrays made before keep their client alive, and its platform, and do not mix with those made
+    afterwards.
+    """
+    global _default_device
+    with plugin_lock:
+        caches.clear_all()
+        for function in _clear_functions:
+            function()
+        _clients.clear()
+        _failures.clear()
+        _default_device = None
+
+
+def live_buffers(platform: str | None = None) -> list[Any]:
+    """The buffer objects that are alive on a platform, or on all that have a client."""
+    if platform is not None:
+        return _live(backend(platform))
+    return [buffer for client in list(_clients.values()) for buffer in _live(client)]
+
+
+def _live(client: Client) -> list[Any]:
+    return list(client.live_arrays() if is_pjrt(client) else live_plugin_buffers(client))

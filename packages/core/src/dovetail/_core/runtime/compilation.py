@@ -1,0 +1,490 @@
+"""Compiling modules: options, one table of executables for the process, and the cache on disk.
+
+Executables are found by the module's content, so that a function which is made anew and gives the
+same program is compiled once. Each program is compiled by one thread; others that want it wait for
+that one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import caches, config
+from dovetail._core.base.bindings import JaxRuntimeError, xla_client
+from dovetail._core.ir.effects import host_effects
+from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
+from dovetail._core.plugins.manager import manager
+from dovetail._core.plugins.protocols import is_pjrt
+from dovetail._core.runtime import clients, disk_cache
+from dovetail._core.runtime.callbacks import on_host
+from dovetail._core.runtime.plugin_buffers import PluginProgram
+
+if TYPE_CHECKING:
+    from dovetail._core.lower.equations import EquationProgram
+    from dovetail._core.lower.lowering import LoweredModule
+
+__all__ = [
+    "Statistics",
+    "check_options",
+    "clear",
+    "compile_executable",
+    "compile_options",
+    "deserialized",
+    "log_duration",
+    "serialized",
+    "statistics",
+]
+
+CompilerOptions = Mapping[str, OptionValue]
+
+logger: Final = logging.getLogger("dovetail")
+
+# Even a small executable takes some 300 kB; programs beyond this number are made again when needed.
+_MAX_EXECUTABLES: Final = 2048
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What compilation has cost this process.
+
+    Attributes:
+        compiled: Programs that were compiled.
+        compile_seconds: The time that took.
+        loaded: Programs that were read from the cache on disk.
+        load_seconds: The time that took.
+        reused: Requests that were answered by a program in memory.
+    """
+
+    compiled: int = 0
+    compile_seconds: float = 0.0
+    loaded: int = 0
+    load_seconds: float = 0.0
+    reused: int = 0
+
+
+_statistics: Final = Statistics()
+
+
+def statistics() -> Statistics:
+    """What compilation has cost this process so far."""
+    with _lock:
+        return Statistics(
+            _statistics.compiled,
+            _statistics.compile_seconds,
+            _statistics.loaded,
+            _statistics.load_seconds,
+            _statistics.reused,
+        )
+
+
+def log_duration(step: str, name: str, seconds: float) -> None:
+    """Log a step of making a program, if the option ``log_compiles`` is on.
+
+    Args:
+        step: What was done: ``"traced"``, ``"lowered"``, ``"compiled"``.
+        name: The name of the function or program.
+        seconds: How long it took.
+    """
+    level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+    logger.log(level, "%s %s in %.4f s", step, name, seconds)
+
+
+# -------------------------------------------------------------------------------------------
+# options
+
+
+# The numbers of XLA's enumeration `EffortLevel` in xla.proto.
+_EFFORTS: Final = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+
+
+@caches.lru_cache(maxsize=256)
+def _compile_options(
+    platform: str, device_ids: tuple[int, ...], wanted: tuple[tuple[str, OptionValue], ...]
+) -> tuple[Any, bytes]:
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = len(device_ids)
+    build.use_spmd_partitioning = len(device_ids) > 1
+    build.use_shardy_partitioner = True
+    options.device_assignment = xla_client.DeviceAssignment.create(
+        np.array(device_ids, np.int32).reshape(1, -1)
+    )
+    overrides = []
+    for name, value in wanted:
+        if name == _EXTRA_OPTIONS:
+            continue
+        if not name.startswith("xla_") and hasattr(build, name):
+            _set_build_option(build, name, value)
+        else:
+            overrides.append((name, value))
+    options.env_option_overrides = overrides
+    extra = dict(wanted).get(_EXTRA_OPTIONS)
+    if extra:
+        options = _with_extra_options(options, str(extra))
+    return options, options.SerializeAsString()
+
+
+_EXTRA_OPTIONS: Final = "xla_backend_extra_options"
+
+
+def _with_extra_options(options: Any, extra: str) -> Any:
+    """Options with those for which XLA has no names of their own, written as in ``XLA_FLAGS``.
+
+    Neither overrides nor attributes reach this table of names and values. Protocol buffers of equal
+    type that follow one another are merged, so that one which holds nothing else is appended.
+
+    Raises:
+        ValueError: If a name is none of XLA's.
+    """
+    table = b""
+    for entry in extra.split(","):
+        name, _, value = entry.strip().partition("=")
+        if not name.startswith("xla_"):  # LLVM would end the process at others
+            raise ValueError(
+                f"the compiler option {_EXTRA_OPTIONS!r} takes names that begin with 'xla_', with "
+                f"values after '=', separated by commas; got {name!r}"
+            )
+        table += _field(500, _field(1, name.encode()) + _field(2, value.encode()))
+    # In CompileOptionsProto the build options are field 3, in which DebugOptions are field 3.
+    return xla_client.CompileOptions.ParseFromString(
+        options.SerializeAsString() + _field(3, _field(3, table))
+    )
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a protocol buffer that holds bytes, text or another one."""
+
+    def varint(value: int) -> bytes:
+        low, high = value & 0x7F, value >> 7
+        return bytes([low | 0x80]) + varint(high) if high else bytes([low])
+
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def _set_build_option(build: Any, name: str, value: OptionValue) -> None:
+    try:
+        setattr(build, name, value)
+    except TypeError:
+        raise TypeError(
+            f"the compiler option {name!r} does not take {value!r} of type {type(value).__name__}"
+        ) from None
+
+
+def check_options(wanted: Mapping[str, Any]) -> None:
+    """Raise TypeError unless names are strings and values bools, numbers or strings."""
+    for name, value in wanted.items():
+        if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
+            raise TypeError(
+                "compiler_options maps names of options to bools, numbers or strings; "
+                f"got {name!r}: {value!r}"
+            )
+
+
+def compile_options(
+    platform: str,
+    devices: Sequence[Any],
+    wanted: CompilerOptions | None = None,
+    operations: frozenset[str] = frozenset(),
+) -> tuple[Any, bytes]:
+    """The options that a program is compiled with: the backend's, overridden by the user's.
+
+    Args:
+        platform: The platform's name.
+        devices: The devices that the program runs on.
+        wanted: The user's options, by the names of XLA's flags or of its build options.
+        operations: The names of the program's operations.
+
+    Returns:
+        jaxlib's options object, not to be changed, or the options by name for a backend written in
+        Python; and the same as bytes.
+
+    Raises:
+        TypeError: If an option's name is no string, or its value no bool, number or string.
+    """
+    check_options(wanted or {})
+    asked = dict(wanted or {})
+    if effort := _EFFORTS[config.optimization_level.value]:
+        asked.setdefault("optimization_level", effort)
+    merged = manager().compile_options(platform, asked, operations)
+    ids = tuple([device.id for device in devices])
+    if not is_pjrt(devices[0].client):
+        return merged, repr((ids, sorted(merged.items()))).encode()
+    result: tuple[Any, bytes] = _compile_options(platform, ids, tuple(sorted(merged.items())))
+    return result
+
+
+# ---------------------------------------------------------------------------------------------
+# table
+
+
+class _Entry:
+    """A place in the table: an executable, or the thread that is making it."""
+
+    __slots__ = ("executable", "maker", "ready")
+
+    def __init__(self) -> None:
+        self.executable: Any = None
+        self.maker = threading.get_ident()
+        self.ready = threading.Event()
+
+
+_lock: Final = threading.Lock()
+_table: Final[OrderedDict[Any, _Entry]] = OrderedDict()
+
+
+def clear() -> None:
+    """Forget the executables in memory; those on disk stay."""
+    with _lock:
+        for key in [key for key, entry in _table.items() if entry.ready.is_set()]:
+            del _table[key]
+
+
+caches.register(clear)
+
+
+def _once(key: Any, make: Callable[[], Any]) -> Any:
+    """The value of a key, made by the first thread that asks; an error is that thread's alone."""
+    while True:
+        with _lock:
+            entry = _table.get(key)
+            mine = entry is None
+            if entry is None:
+                entry = _table[key] = _Entry()
+            elif entry.executable is not None:
+                _table.move_to_end(key)
+                _statistics.reused += 1
+                return entry.executable
+        if mine:
+            break
+        if entry.maker == threading.get_ident():
+            return make()  # a plug-in that compiles, asking for the program that it is called for
+        entry.ready.wait()
+    try:
+        entry.executable = make()
+    except BaseException:
+        with _lock:
+            _table.pop(key, None)
+        raise
+    finally:
+        entry.ready.set()
+    with _lock:
+        excess = len(_table) - _MAX_EXECUTABLES
+        if excess > 0:
+            finished = [key for key, other in _table.items() if other.ready.is_set()]
+            for old in finished[:excess]:
+                del _table[old]
+    return entry.executable
+
+
+def compile_executable(
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: CompilerOptions | None = None,
+) -> Any:
+    """The executable of a module: from memory, from disk, or compiled.
+
+    Args:
+        lowered: The module.
+        sharding: Where it runs.
+        compiler_options: The user's compiler options.
+
+    Returns:
+        jaxlib's loaded executable, or that of the backend.
+
+    Raises:
+        JaxRuntimeError: If the compiler refuses the program.
+        ValueError: If there is no such compiler option.
+    """
+    devices = tuple(sharding._internal_device_list)
+    client = devices[0].client
+    device_list = sharding._internal_device_list if is_pjrt(client) else devices
+    platform = clients.platform_of(client)
+    operations = lowered.operations()
+    options, option_bytes = compile_options(platform, devices, compiler_options, operations)
+
+    def make() -> Any:
+        return _load_or_compile(
+            lowered, platform, client, device_list, options, option_bytes, compiler_options
+        )
+
+    if not lowered.cacheable:
+        return make()
+    return _once((lowered.key(), option_bytes, id(client)), make)
+
+
+def _load_or_compile(
+    lowered: LoweredModule | EquationProgram,
+    platform: str,
+    client: Any,
+    device_list: Any,
+    options: Any,
+    option_bytes: bytes,
+    compiler_options: CompilerOptions | None,
+) -> Any:
+    # What is only compiled for another machine cannot be loaded here, from a cache or otherwise.
+    load = not clients.is_compile_only(client)
+    cache = disk_cache.current() if load and lowered.cacheable and is_pjrt(client) else None
+    key = ""
+    if cache is not None:
+        key = disk_cache.entry_key(lowered.key(), option_bytes, platform, client, device_list)
+        executable = _load(cache, key, lowered.name, client, device_list, options)
+        if executable is not None:
+            _read.add((lowered.key(), option_bytes))
+            return executable
+    start = time.perf_counter()
+    executable = _compile(lowered, platform, client, device_list, options, compiler_options)
+    seconds = time.perf_counter() - start
+    with _lock:
+        _statistics.compiled += 1
+        _statistics.compile_seconds += seconds
+    log_duration("compiled", lowered.name, seconds)
+    if cache is not None and seconds >= config.persistent_cache_min_compile_time_secs.value:
+        cache.store(key, executable, lowered.name)
+    return executable
+
+
+def _compile(
+    lowered: LoweredModule | EquationProgram,
+    platform: str,
+    client: Any,
+    device_list: Any,
+    options: Any,
+    compiler_options: CompilerOptions | None,
+) -> Any:
+    load = not clients.is_compile_only(client)
+    jaxpr = lowered.equations
+    request = CompileRequest(
+        platform=platform,
+        client=client,
+        module=_module(lowered, load) if jaxpr is None else None,
+        devices=device_list,
+        options=options,
+        host_callbacks=tuple(map(on_host, lowered.host_callbacks)),
+        name=lowered.name,
+        load=load,
+        jaxpr=jaxpr,
+        donated=lowered.donated,
+    )
+    try:
+        executable = manager().compile(request)
+        return executable if not load else _callable(executable, lowered, platform, client)
+    except JaxRuntimeError as error:
+        if "No such compile option" in str(error) or "compile option" in str(error).lower():
+            raise ValueError(
+                f"compiler_options={dict(compiler_options or {})!r}: {error}"
+            ) from error
+        if "RESOURCE_EXHAUSTED" in str(error):
+            error.add_note(
+                f"The program {lowered.name} needs more memory than {device_list[0]!r} has: "
+                "compute it in parts (lax.map, lax.scan), donate arguments that are not used again "
+                "(donate_argnums), or keep fewer values for the backward pass (checkpoint)"
+            )
+        raise
+
+
+def _callable(executable: Any, lowered: Any, platform: str, client: Any) -> Any:
+    """An executable under the interface of jaxlib's."""
+    if is_pjrt(client):
+        return executable
+    count = len(lowered.out_avals) + bool(host_effects(lowered.effects))
+    return PluginProgram(executable, lowered.name, platform, lowered.donated, count)
+
+
+def _module(lowered: Any, load: bool) -> Any:
+    """The module as clients take it."""
+    return lowered.bytecode() if load and not lowered.host_callbacks else lowered.module
+
+
+# What was read from the cache on disk: XLA writes down its own executables only, of one that it has
+# read the code would be missing.
+_read: Final[set[tuple[bytes, bytes]]] = set()
+
+
+def serialized(
+    executable: Any,
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: CompilerOptions | None = None,
+) -> bytes:
+    """An executable as bytes; if it came from the cache on disk it is compiled anew for that.
+
+    Args:
+        executable: What `compile_executable` returned for the other arguments.
+        lowered: The module.
+        sharding: Where it runs.
+        compiler_options: The user's compiler options.
+
+    Raises:
+        JaxRuntimeError: The backend does not write executables down.
+    """
+    device_list = sharding._internal_device_list
+    client = sharding._device.client
+    platform = clients.platform_of(client)
+    options, option_bytes = compile_options(
+        platform, tuple(device_list), compiler_options, lowered.operations()
+    )
+    if (lowered.key(), option_bytes) in _read:
+        executable = _compile(lowered, platform, client, device_list, options, compiler_options)
+    written: bytes = executable.serialize()
+    return written
+
+
+def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:
+    """The executable of which `serialized` gave the bytes, perhaps in another process.
+
+    Args:
+        payload: The bytes.
+        lowered: What is known of the program, under the names of a `LoweredModule`.
+        sharding: Where it is to run.
+
+    Raises:
+        JaxRuntimeError: The backend cannot load it.
+        NotImplementedError: The backend loads no executables.
+    """
+    device_list = sharding._internal_device_list
+    client = sharding._device.client
+    platform = clients.platform_of(client)
+    options, _ = compile_options(platform, tuple(device_list))
+    load = getattr(client, "deserialize_executable", None)
+    if load is None:
+        raise NotImplementedError(
+            f"the client of the platform {platform!r} has no deserialize_executable(): its "
+            "backend does not offer it"
+        )
+    return _callable(load(payload, device_list, options), lowered, platform, client)
+
+
+def _load(
+    cache: disk_cache.DiskCache,
+    key: str,
+    name: str,
+    client: Any,
+    device_list: Any,
+    options: Any,
+) -> Any:
+    """The executable out of the cache on disk, or None."""
+    start = time.perf_counter()
+    payload = cache.read(key)
+    if payload is None:
+        return None
+    try:
+        executable = client.deserialize_executable(payload, device_list, options)
+    except Exception as error:
+        # The checksum was right, so this build of the backend cannot read what it once wrote.
+        cache.discard(key, f"the backend cannot load it: {error}")
+        return None
+    seconds = time.perf_counter() - start
+    with _lock:
+        _statistics.loaded += 1
+        _statistics.load_seconds += seconds
+    log_duration("loaded", name, seconds)
+    return executable

@@ -1,0 +1,94 @@
+"""Donated arguments: clear errors when they are used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import update_wrapper
+from typing import Any, Final
+
+from dovetail._core.base import pytree
+from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
+from dovetail._core.base.errors import DeletedArrayError
+from dovetail._core.runtime.array import Array, KeyArray, retire
+
+__all__ = ["donating", "raise_explained", "retire_donated"]
+
+# XLA's words where the first of the two arguments is donated, and where the second is.
+_GIVEN_TWICE: Final = (
+    "previously donated in the same call",
+    "Attempt to donate a buffer which is also used by the same call",
+)
+
+
+def raise_explained(error: Exception, name: str) -> None:
+    """Raise an error that says what to do, if XLA's is about an array that a call donates and also
+    uses.
+
+    Args:
+        error: The error.
+        name: The name of the function that was called.
+
+    Raises:
+        JaxRuntimeError: It is.
+    """
+    if any(words in str(error) for words in _GIVEN_TWICE):
+        raise JaxRuntimeError(
+            f"{name} was given one array twice, or two that share memory, and donates it: a "
+            "donated array must not be used for another argument of the same call. Pass a copy "
+            "for one of the two, with dovetail.numpy.copy(x)"
+        ) from None
+
+
+def retire_donated(values: Iterable[Any], name: str) -> None:
+    """Mark the arrays whose memory a call has taken, so that using them again is a clear error.
+
+    Args:
+        values: The donated arguments, pytrees.
+        name: The name of the function that was called.
+    """
+    traceback = None
+    for value in values:
+        leaves = (value,) if type(value) is Array else pytree.leaves(value)
+        for leaf in leaves:
+            if type(leaf) is not Array and type(leaf) is not KeyArray:
+                continue
+            try:
+                gone = leaf._buffer.is_deleted()
+            except DeletedArrayError:
+                continue
+            if gone:
+                if traceback is None:
+                    traceback = get_traceback()
+                retire(leaf, f"donated to {name}", traceback)
+
+
+def donating(
+    compiled: Callable[..., Any],
+    name: str,
+    donate_argnums: Sequence[int],
+    donate_argnames: Sequence[str] = (),
+) -> Callable[..., Any]:
+    """A function that calls another, and marks the arrays that were donated to it.
+
+    The C++ path runs no Python that could; the difference to it is about a microsecond.
+
+    Args:
+        compiled: The function, from `pjit_function`.
+        name: Its name, for messages.
+        donate_argnums: Numbers of the donated arguments.
+        donate_argnames: Names of the donated keyword arguments.
+    """
+    numbers, names = tuple(donate_argnums), tuple(donate_argnames)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            result = compiled(*args, **kwargs)
+        except (JaxRuntimeError, ValueError) as error:
+            raise_explained(error, name)
+            raise
+        retire_donated([args[n] for n in numbers if n < len(args)], name)
+        if names and kwargs:
+            retire_donated([kwargs[n] for n in names if n in kwargs], name)
+        return result
+
+    return update_wrapper(call, compiled)

@@ -1,0 +1,123 @@
+"""What a backend lacks, computed by another one: loudly, and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.base import config
+from dovetail._core.base.source import warn
+from dovetail._core.ops.random import (
+    KeyDType,
+    keys_of_numpy,
+    random_unwrap_p,
+    random_wrap_p,
+    unwrap,
+    wrap,
+)
+from dovetail._core.ops.tokens import after_all_p, create_token_p
+from dovetail._core.runtime import clients
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.state import evaluation_trace, use_trace
+from dovetail._core.transform.derived import evaluation_place
+
+__all__ = ["Fallback"]
+
+
+class Fallback:
+    """Computes operations that a backend lacks on another platform.
+
+    A backend must not do so unless its user has asked for it: results travel, and what was bought
+    for speed stands still. Each primitive is warned of once, and counted each time. What needs no
+    device is left to `evaluate`: callbacks, and tokens, which hold nothing.
+
+    Args:
+        lacking: the platform whose backend lacks operations.
+        platform: the platform that computes them.
+
+    Raises:
+        ValueError: the two are one.
+
+    Attributes:
+        counts: how often each primitive was computed, by its name.
+
+    Example:
+        >>> import numpy as np
+        >>> from dovetail import lax
+        >>> from dovetail.extend import Fallback
+        >>> fallback = Fallback("acme", "cpu")
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     fallback(lax.neg_p, [np.float32(1)], {})
+        array(-1., dtype=float32)
+        >>> fallback.counts
+        Counter({'neg': 1})
+    """
+
+    def __init__(self, lacking: str, platform: str) -> None:
+        if lacking == platform:
+            raise ValueError(f"the platform {lacking!r} cannot compute what it lacks itself")
+        self.lacking = lacking
+        self.platform = platform
+        self.counts: Counter[str] = Counter()
+
+    def __call__(
+        self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> Any:
+        """Compute an operation, as `evaluate` asks for it.
+
+        Args:
+            primitive: the operation.
+            operands: its arguments, NumPy arrays or scalars; random keys as references hold them.
+            params: its parameters.
+
+        Returns:
+            The result, a NumPy array; a list of them where ``primitive.multiple_results``.
+            `NotImplemented` for callbacks, and for operations on tokens alone.
+
+        Raises:
+            BackendUnavailableError: the other platform is not installed, or cannot run here.
+        """
+        if primitive.calls_host or primitive in _ON_TOKENS:
+            return NotImplemented
+        device = clients.local_devices(backend=self.platform)[0]
+        if primitive.name not in self.counts:
+            place = evaluation_place()
+            warn(
+                f"the platform {self.lacking!r} has no {primitive.name}"
+                f"{f' (used at {place})' if place else ''}: it is computed on "
+                f"{self.platform!r} instead, as was asked for, and its operands and results travel",
+                RuntimeWarning,
+            )
+        self.counts[primitive.name] += 1
+        # The program may come from where 64-bit types are on, and be called where they are not. Its
+        # operands have their final types.
+        with (
+            config.enable_x64(True),
+            config.default_device(device),
+            use_trace(evaluation_trace),
+        ):
+            out = primitive.bind(*map(_argument, operands), **params)
+            return list(map(_value, out)) if primitive.multiple_results else _value(out)
+
+
+_ON_TOKENS: Final = (create_token_p, after_all_p)
+
+
+def _argument(operand: Any) -> Any:
+    """An operand for `bind`, of what references take."""
+    keys = keys_of_numpy(operand)
+    return (
+        operand if keys is None else wrap(random_unwrap_p.reference(operand), keys.implementation)
+    )
+
+
+def _value(result: Any) -> Any:
+    """What references give, of a result of `bind`."""
+    if not isinstance(result.dtype, KeyDType):
+        return np.asarray(result)
+    raw = np.asarray(unwrap(result))
+    return random_wrap_p.reference(raw, impl=result.dtype.implementation)

@@ -1,0 +1,159 @@
+"""The C++ path of compiled calls: its functions, and what it is told about a program.
+
+A `PjitFunction` of jaxlib looks a call up by the types, shardings and static values of its
+arguments. When it finds nothing it calls Python (``cache_miss``), which runs the program and
+returns, with the result, the data by which C++ serves later calls of that signature alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dovetail._core.base import bindings, caches, config
+from dovetail._core.base.bindings import _jax
+from dovetail._core.base.pytree import dispatch_registry
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.runtime.arguments import HostArgument, place_host_argument
+from dovetail._core.runtime.array import Array, KeyArray, result_tree
+from dovetail._core.runtime.programs import LoadedProgram
+from dovetail._core.runtime.sharding import default_sharding
+
+__all__ = ["FastpathData", "fastpath", "pjit_function"]
+
+
+class FastpathData(NamedTuple):
+    """What C++ needs to run a program on the arguments of one signature; the names are jaxlib's."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: Sequence[Any]
+    out_shardings: Sequence[Any]
+    out_avals: Sequence[Any]
+    out_committed: Sequence[bool]
+    kept_var_bitvec: Sequence[bool]
+    in_device_local_layouts: Sequence[Any]
+    const_args: Sequence[Any]
+
+
+# One cache for all functions: an entry goes when the function does, or when it was not used for
+# long.
+_cache: Final = _jax.PjitFunctionCache(8192)
+caches.register(_cache.clear)
+
+
+def pjit_function(
+    name: str,
+    fun: Callable[..., Any],
+    cache_miss: Callable[..., tuple[Any, FastpathData | None, bool]],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    key: Hashable,
+) -> Any:
+    """A function whose calls C++ serves.
+
+    Args:
+        name: The function's name, in profiles.
+        fun: What is called in its place while ``disable_jit`` is on. Entries go when it goes.
+        cache_miss: Called with the arguments of a call that C++ cannot serve; returns the result,
+            data for the fast path or None, and whether nothing is to be remembered. Where it
+            raises, it must have called ``_clear_cache()`` of this function first: else calls of
+            that signature never become fast.
+        static_argnums: Numbers of the arguments that are compared by value.
+        static_argnames: Names of such keyword arguments.
+        key: Tells functions apart that share ``fun``; not None.
+
+    Returns:
+        jaxlib's function object: it has a ``__dict__``, binds as a method, and takes weak
+        references.
+    """
+    return _jax.pjit(
+        name,
+        fun,
+        cache_miss,
+        list(static_argnums),
+        list(static_argnames),
+        key,
+        dispatch_registry,
+        place_host_argument,
+        _cache,
+    )
+
+
+_float64_aval: Final = make_aval((), np.dtype(np.float64))
+
+
+def _cpp_sees_our_x64() -> bool:
+    """Whether C++ tells 64-bit scalars and NumPy arrays apart as the option ``enable_x64`` says.
+
+    The switch that it reads is one for the process, and jax, once imported, has made it its own.
+    """
+    if not bindings.jax_owns_jit_state():
+        return True
+    sharding = default_sharding()
+    # Without enable_x64= the C++ side reads its switch.
+    probe = _jax.batched_device_put(_float64_aval, sharding, [1.0], sharding._device_list)
+    return bool((probe.on_device_size_in_bytes() == 8) == config.enable_x64.value)
+
+
+def fastpath(
+    program: LoadedProgram,
+    leaves: Sequence[Any],
+    result: Any,
+    committed: bool = False,
+    describe: Callable[[int], str] | None = None,
+) -> FastpathData | None:
+    """What C++ needs to serve later calls with arguments like these, or None where it must not.
+
+    Args:
+        program: The program that was run.
+        leaves: The flat dynamic arguments, in the order in which C++ flattens them: positional
+            ones, then keyword arguments by name.
+        result: What the call returned: a pytree of arrays.
+        committed: Whether results stick to the device.
+        describe: Gives a phrase for an argument by its number, for messages of later calls.
+    """
+    if program.effects or program.calls_host or not program.returns_arrays:
+        return None
+    if program.sharding._plugin_client is not None:
+        return None
+    if config.debug_nans.value or config.debug_infs.value:
+        return None
+    layouts: list[Any] = [None] * len(program.constants)
+    on_host = False
+    for number, (leaf, keep) in enumerate(zip(leaves, program.kept, strict=True)):
+        kind = type(leaf)
+        layout = None
+        if kind is not Array and kind is not KeyArray:
+            on_host = True
+            if isinstance(leaf, _NUMPY_TYPES):
+                layout = HostArgument(aval_of(leaf), describe, number)
+            elif not isinstance(leaf, _PYTHON_SCALARS):
+                return None
+        if keep:
+            layouts.append(layout)
+    if on_host and not _cpp_sees_our_x64():
+        return None
+    sharding = program.sharding
+    count = len(program.out_avals)
+    return FastpathData(
+        xla_executable=program.executable,
+        out_pytree_def=result_tree(result),
+        in_shardings=[sharding] * len(layouts),
+        out_shardings=[sharding] * count,
+        out_avals=program.physical_out_avals,
+        out_committed=[committed] * count,
+        kept_var_bitvec=[True] * len(program.constants) + list(program.kept),
+        in_device_local_layouts=layouts,
+        const_args=program.constants,
+    )
+
+
+# A Python scalar is transferred in C++, which is faster. NumPy's values must not be: C++ would
+# misread an array in another byte order, cut 64-bit integers off silently, and share memory with
+# the caller.
+_NUMPY_TYPES: Final = (np.ndarray, np.generic)
+_PYTHON_SCALARS: Final = (bool, int, float, complex)

@@ -1,0 +1,121 @@
+"""From values of the host to NumPy arrays as a device takes them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.base import dtypes
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.ir.avals import ShapedArray, make_aval, numpy_refusal
+
+__all__ = ["checked_ndarray", "host_value", "numpy_aval", "physical_aval"]
+
+_PYTHON_SCALARS: Final = (bool, int, float, complex)
+_canonicalize: Final = dtypes.canonicalize_dtype
+
+# Dtypes in native byte order that arrays have whatever the options are.
+_ALWAYS: Final = (
+    *("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"),
+    *("float16", "float32", "complex64"),
+)
+_CANONICAL: Final = frozenset(map(np.dtype, _ALWAYS))
+
+
+def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]:
+    """A NumPy array that a device can take: of a canonical dtype, in native byte order.
+
+    Args:
+        value: A NumPy array or scalar.
+        what: A phrase for the value, for messages.
+
+    Returns:
+        ``value`` itself where it is such an array already, else a converted copy.
+
+    Raises:
+        NonArrayArgumentError: If its dtype is not one of numbers or booleans, or it is masked.
+        OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
+    """
+    dtype = value.dtype
+    if dtype in _CANONICAL and type(value) is np.ndarray:
+        return value
+    canonical = _canonicalize(dtype) if dtype.kind not in "OSUmM" else None
+    if (
+        type(value) is np.ndarray
+        and canonical is not None
+        and canonical is dtype
+        and dtypes.kind_of(canonical)
+    ):
+        return value
+    if dtype == dtypes.float0:
+        raise NonArrayArgumentError(
+            f"{what} has the dtype float0, which holds nothing and has no place on a device"
+        )
+    refusal = numpy_refusal(value, what)
+    if canonical is None or refusal:
+        raise NonArrayArgumentError(refusal)
+    array = np.asarray(value)
+    if array.dtype == canonical:
+        # Equal and not identical: the dtypes of ml_dtypes and views of NumPy's, or another byte
+        # order.
+        return array if array.dtype.isnative else array.astype(canonical)
+    narrow: np.ndarray[Any, Any] = array.astype(canonical)
+    if canonical.kind in "iu" and (narrow != array).any():
+        raise _overflow(array, canonical, what)
+    return narrow
+
+
+def _overflow(array: np.ndarray[Any, Any], dtype: np.dtype[Any], what: str) -> OverflowError:
+    first = array[array.astype(dtype) != array].flat[0]
+    return OverflowError(
+        f"{what} holds {first}, which does not fit {dtype}: 64-bit types are off, and "
+        f"{array.dtype} becomes {dtype}. Switch them on with dovetail.config.update("
+        f'"enable_x64", True), or convert with .astype({dtype.name!r}) if the upper bits are to '
+        "be dropped"
+    )
+
+
+def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
+    """A host value as it is transferred: a NumPy array of the aval's dtype, or a Python scalar.
+
+    Args:
+        value: A NumPy array or scalar, a Python scalar, or an object with ``__array__``.
+        aval: The abstract value that it stands for.
+        what: A phrase for the value, for messages.
+
+    Raises:
+        OverflowError: If an integer does not fit the aval's dtype.
+        NonArrayArgumentError: If the value is no array.
+    """
+    if isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
+        dtype = aval.dtype
+        try:
+            return np.asarray(value, dtype)
+        except OverflowError:
+            raise OverflowError(
+                f"{what} is the Python integer {value}, which does not fit {dtype}"
+                + (
+                    "; 64-bit types are off, switch them on with "
+                    'dovetail.config.update("enable_x64", True)'
+                    if dtype.itemsize < 8
+                    else ""
+                )
+            ) from None
+    if not isinstance(value, (np.ndarray, np.generic)):
+        value = np.asarray(value)
+    return checked_ndarray(value, what)
+
+
+def numpy_aval(array: np.ndarray[Any, Any]) -> ShapedArray:
+    """The aval of an array that `checked_ndarray` gave."""
+    return make_aval(array.shape, array.dtype)
+
+
+def physical_aval(aval: Any) -> Any:
+    """The aval of the numbers that hold a value: other than ``aval`` for extended dtypes only."""
+    dtype = aval.dtype
+    if isinstance(dtype, dtypes.ExtendedDType):
+        shape, numbers = dtype.physical(aval.shape)
+        return make_aval(tuple(shape), numbers)
+    return aval

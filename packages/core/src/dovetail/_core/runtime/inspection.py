@@ -1,0 +1,58 @@
+"""Looking at lowered programs in XLA's own language."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dovetail._core.base.bindings import _jax, xla_client
+
+if TYPE_CHECKING:
+    from dovetail._core.lower.lowering import LoweredModule
+
+__all__ = ["cost_of", "counted", "hlo_of"]
+
+
+def hlo_of(lowered: LoweredModule) -> Any:
+    """The program before optimisation, as jaxlib's `XlaComputation`; `as_hlo_text` prints it.
+
+    Raises:
+        ValueError: It is lowered to equations, for a backend that reads these.
+    """
+    if lowered.equations is not None:
+        raise ValueError(
+            f"{lowered.name} is lowered for {lowered.platforms[0]!r}, whose backend reads "
+            "equations: there is no HLO of it. as_text() shows the equations"
+        )
+    return _jax.mlir.mlir_module_to_xla_computation(
+        lowered.text(), use_tuple_args=False, return_tuple=False
+    )
+
+
+def cost_of(lowered: LoweredModule, client: Any = None) -> Mapping[str, float]:
+    """Counted operations and bytes before optimisation, by the compiler's names.
+
+    Args:
+        lowered: The program.
+        client: Whose way of counting is used; the CPU's if None.
+    """
+    return counted(hlo_of(lowered).get_hlo_module(), client)
+
+
+def counted(module: Any, client: Any = None) -> Mapping[str, float]:
+    """Counted operations and bytes of an HLO module of jaxlib, by the compiler's names.
+
+    Args:
+        module: The module.
+        client: Whose way of counting is used; the CPU's if None.
+    """
+    found: Mapping[str, float] = _jax.hlo_module_cost_analysis(client or _counting(), module)
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _counting() -> Any:
+    """A client of XLA's own for the CPU that counts, and runs nothing: clients of devices that are
+    only compiled for cannot count, and no backend for the CPU need be installed."""
+    return xla_client.make_cpu_client()

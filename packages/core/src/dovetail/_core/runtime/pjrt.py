@@ -1,0 +1,250 @@
+"""PJRT plug-ins: loaded, checked before they can end the process, and asked for clients.
+
+Of a plug-in's wheel only the shared library is used; no Python of it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from dovetail._core.base.bindings import JaxRuntimeError, _jax, load_pjrt_plugin, xla_client
+from dovetail._core.runtime.client_libraries import note_library
+from dovetail._core.runtime.pjrt_api import (
+    STAGES,
+    Api,
+    PjrtError,
+    capsule_address,
+    open_library,
+    register_handler,
+)
+
+__all__ = ["PjrtError", "Plugin", "load_plugin"]
+
+_NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
+_lock: Final = threading.Lock()
+_plugins: Final[dict[str, Plugin]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A PJRT plug-in in this process, where it stays: libraries are never unloaded.
+
+    Attributes:
+        name: The name that it was loaded by.
+        library: The path of its shared library.
+        api_version: Its version of the PJRT C API, such as ``(0, 81)``.
+        capsule: The capsule around its `PJRT_Api`, as functions of jaxlib take it.
+    """
+
+    name: str
+    library: Path
+    api_version: tuple[int, int]
+    capsule: Any
+    _api: Api = field(repr=False)
+
+    def make_client(self, options: Mapping[str, object] = _NO_OPTIONS) -> Any:
+        """Create a client, jaxlib's own, on the plug-in.
+
+        Args:
+            options: The plug-in's options: numbers, strings, booleans and lists of integers, where
+                integers have 64 bits. Many plug-ins refuse names that they do not know.
+
+        Raises:
+            PjrtError: The plug-in cannot make one (no device is there, say), does not know an
+                option, or reads no version of StableHLO that this jaxlib writes; or an option is
+                of a kind that no plug-in takes.
+        """
+        self._check_options(options)
+        try:
+            client = xla_client.make_c_api_client(self.name, dict(options))
+        except JaxRuntimeError as error:
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} ({self.library}) made no client: {error}"
+            ) from error
+        except (RuntimeError, TypeError, ValueError) as error:  # of jaxlib, about the options
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} ({self.library}) made no client: an option has "
+                f"another type than it expects ({error}); the options are {dict(options)}"
+            ) from error
+        self._check_stablehlo(client)
+        file = self.library.stat()
+        version = f"{self.library.name} {file.st_size} {_dotted(self.api_version)}"
+        note_library(client, version, f"{file.st_mtime_ns} {sorted(options.items())}")
+        return client
+
+    def _check_options(self, options: Mapping[str, object]) -> None:
+        """Refuse what the C API has no type for: jaxlib would drop it, or speak of signatures."""
+        for name, value in options.items():
+            if not _is_text(name):
+                raise PjrtError(
+                    f"an option of the PJRT plug-in {self.name!r} is named {name!r}: give a str "
+                    "that can be written as UTF-8"
+                )
+            if not _is_option(value):
+                raise PjrtError(
+                    f"the option {name} of the PJRT plug-in {self.name!r} is {value!r}: give a "
+                    "bool, int, float, str or a list of ints, where ints have 64 bits and a str "
+                    "can be written as UTF-8"
+                )
+
+    def _check_stablehlo(self, client: Any) -> None:
+        """Refuse a plug-in that reads no StableHLO which this jaxlib writes."""
+        from dovetail._core.hlo.mlir import stablehlo  # deferred: MLIR, needed from here on
+
+        newest = _version(client, "stablehlo_current_version")
+        oldest = _version(client, "stablehlo_minimum_version")
+        writes_from, writes_to = stablehlo.get_minimum_version(), stablehlo.get_current_version()
+        if newest and newest < _numbers(writes_from):
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} ({self.library}) reads StableHLO up to "
+                f"{_dotted(newest)}, and this jaxlib writes {writes_from} at the oldest: update "
+                "the plug-in"
+            )
+        if oldest and oldest > _numbers(writes_to):
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} ({self.library}) reads StableHLO from "
+                f"{_dotted(oldest)} on, and this jaxlib writes {writes_to} at the newest: update "
+                "jaxlib"
+            )
+
+    def register_ffi_target(
+        self,
+        name: str,
+        handler: object | Mapping[str, object],
+        *,
+        platform: str,
+        traits: int = 0,
+    ) -> None:
+        """Give the plug-in the code behind a custom call.
+
+        Args:
+            name: The target of the custom call.
+            handler: A capsule around a handler of XLA's typed FFI; or capsules by stage:
+                ``"instantiate"``, ``"prepare"``, ``"initialize"``, ``"execute"``.
+            platform: The platform's name as the plug-in's compiler knows it, such as ``"Host"``
+                or ``"CUDA"``.
+            traits: XLA's bits for the handler. Plug-ins that do not know them ignore them.
+
+        Raises:
+            TypeError: A handler is no capsule.
+            ValueError: There is no such stage, or none to execute.
+            PjrtError: The plug-in takes no handlers, or refuses this one. A plug-in that is older
+                than the handler may also take it silently and not find it when it compiles.
+        """
+        capsules = handler if isinstance(handler, Mapping) else {"execute": handler}
+        unknown = sorted(map(str, set(capsules) - set(STAGES)))
+        if unknown or "execute" not in capsules:
+            raise ValueError(
+                f"the stages of the custom call {name!r} are {sorted(map(str, capsules))}: give "
+                f"'execute', and others out of {', '.join(STAGES)}"
+            )
+        addresses = {stage: capsule_address(capsule) for stage, capsule in capsules.items()}
+        register_handler(self._api, name, addresses, platform, traits)
+
+    def topology_devices(self, name: str = "", /, **options: object) -> list[Any]:
+        """Devices of hardware that need not be here; programs can be compiled for them.
+
+        Args:
+            name: The plug-in's name for the hardware, such as ``"v5e:2x2"``. It is given by its
+                place, since an option may be called "name".
+            **options: The plug-in's options for it: of the kinds that `make_client` takes.
+
+        Returns:
+            Devices whose client compiles and does nothing else.
+
+        Raises:
+            PjrtError: The plug-in does not know the hardware, or cannot compile ahead of time; or
+                an option is of a kind that no plug-in takes.
+        """
+        shown = f" {name!r}" if name else ""
+        if not _is_text(name):
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} has no topology{shown}: give a str that can be "
+                "written as UTF-8"
+            )
+        self._check_options(options)
+        try:
+            # Not by `make_c_api_device_topology`, whose own parameters options could be named like.
+            topology = _jax.get_c_api_topology(self.capsule, name, dict(options))
+            return list(topology._make_compile_only_devices())
+        except (JaxRuntimeError, TypeError, ValueError) as error:
+            raise PjrtError(
+                f"the PJRT plug-in {self.name!r} ({self.library}) has no topology{shown}: {error}"
+            ) from error
+
+
+def load_plugin(name: str, library: str | os.PathLike[str]) -> Plugin:
+    """Load a PJRT plug-in, once for each name.
+
+    The library's version is looked at before jaxlib is given it: a plug-in that claims functions
+    which it does not have would end the process.
+
+    Args:
+        name: The name to load it by; upper and lower case are the same.
+        library: The path of its shared library.
+
+    Returns:
+        The plug-in; the same object when it was loaded before.
+
+    Raises:
+        PjrtError: The library cannot be used, or another one was loaded by the name.
+    """
+    path = Path(os.path.realpath(library))
+    with _lock:
+        known = _plugins.get(name.lower())
+        if known is not None:
+            if known.library != path:
+                raise PjrtError(
+                    f"a PJRT plug-in named {name!r} was loaded from {known.library}, so {path} "
+                    "cannot be in this process by that name: give it another"
+                )
+            return known
+        api = open_library(path)
+        try:
+            capsule = load_pjrt_plugin(name.lower(), str(path), api.address)
+        except JaxRuntimeError as error:
+            raise PjrtError(f"jaxlib cannot use the PJRT plug-in {path}: {error}") from error
+        plugin = Plugin(name.lower(), path, api.version, capsule, api)
+        _plugins[name.lower()] = plugin
+        return plugin
+
+
+def _is_option(value: object) -> bool:
+    """Whether the C API has a type for an option's value."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return all(map(_is_integer, value))
+    return isinstance(value, float) or _is_integer(value) or _is_text(value)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and -(2**63) <= value < 2**63
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is text that C++ can be given: half a surrogate pair has no UTF-8."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _version(client: Any, attribute: str) -> tuple[int, ...]:
+    """A version that a plug-in states among its attributes; empty where it states none."""
+    return tuple(getattr(client, attribute, None) or ())
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

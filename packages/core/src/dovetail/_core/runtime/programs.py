@@ -1,0 +1,307 @@
+"""Compiled programs: an executable, and what has to be known to call it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import config, dtypes
+from dovetail._core.base.bindings import JaxRuntimeError
+from dovetail._core.ir.avals import AbstractToken, outer_aval, runtime_token
+from dovetail._core.ir.effects import host_effects
+from dovetail._core.ir.jaxpr import ordered_effects
+from dovetail._core.runtime import buffers, compilation, effects
+from dovetail._core.runtime.arguments import argument_buffer
+from dovetail._core.runtime.array import Array, KeyArray, wrap, wrap_value
+from dovetail._core.runtime.failures import original
+from dovetail._core.runtime.host import physical_aval
+from dovetail._core.runtime.inspection import counted
+from dovetail._core.runtime.tokens import Token
+
+if TYPE_CHECKING:
+    from dovetail._core.lower.equations import EquationProgram
+    from dovetail._core.lower.lowering import LoweredModule
+
+__all__ = ["LoadedProgram", "UnloadedProgram", "compile_module", "compile_unloaded"]
+
+
+class LoadedProgram:
+    """A program on its device.
+
+    Attributes:
+        name: The program's name, as profiles show it.
+        executable: jaxlib's loaded executable.
+        sharding: Where it runs, and where its results are.
+        in_avals: Avals of the arguments that it takes.
+        kept: For each argument of the function whether it is among them.
+        out_avals: Avals of its results.
+        constants: Buffers of the constants that it takes before its arguments.
+        donated: Numbers of the function's arguments whose memory it takes.
+        effects: Side effects.
+        calls_host: Whether it calls Python.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_handlers",
+        "_key_dtypes",
+        "_ordered",
+        "_seen",
+        "_tokens",
+        "calls_host",
+        "constants",
+        "donated",
+        "effects",
+        "executable",
+        "in_avals",
+        "kept",
+        "name",
+        "out_avals",
+        "physical_out_avals",
+        "sharding",
+    )
+
+    def __init__(
+        self, lowered: LoweredModule | EquationProgram, executable: Any, sharding: Any
+    ) -> None:
+        self.name = lowered.name
+        self.executable = executable
+        self.sharding = sharding
+        self.in_avals = lowered.in_avals
+        self.kept = lowered.kept
+        self.out_avals = lowered.out_avals
+        self.effects = lowered.effects
+        self.calls_host = bool(lowered.host_callbacks)
+        seen = host_effects(lowered.effects)
+        self._seen = bool(seen)
+        self._ordered = bool(ordered_effects(frozenset(seen)))
+        donation = lowered.donation
+        self.donated = tuple(sorted((*donation.aliases, *donation.donors)))
+        self.constants = [
+            argument_buffer(constant, sharding, "a constant of the program")
+            for constant in lowered.hoisted
+        ]
+        self._tokens = [i for i, aval in enumerate(self.out_avals) if type(aval) is AbstractToken]
+        outer = list(map(outer_aval, self.out_avals))
+        self.physical_out_avals = list(map(physical_aval, outer))
+        self._key_dtypes = [
+            aval.dtype if isinstance(aval.dtype, dtypes.ExtendedDType) else None for aval in outer
+        ]
+        self._handlers: dict[bool, list[Any]] = {}
+
+    @property
+    def returns_arrays(self) -> bool:
+        """Whether all its results are arrays: some may be tokens."""
+        return not self._tokens
+
+    @property
+    def device(self) -> Any:
+        """The device that it runs on."""
+        return self.sharding._device
+
+    def execute(self, arguments: Sequence[Any], committed: bool = False) -> list[Any]:
+        """Run the program on buffers.
+
+        Args:
+            arguments: One buffer on the program's device for each kept argument.
+            committed: Whether the results stick to the device.
+
+        Returns:
+            The results, arrays and tokens, which may still be being computed.
+        """
+        handlers = self._handlers.get(committed)
+        if handlers is None:
+            handlers = self._handlers[committed] = [
+                buffers.handler(aval, self.sharding, committed) for aval in self.physical_out_avals
+            ]
+        if self.constants:
+            arguments = [*self.constants, *arguments]
+        if self.calls_host or self._seen:
+            results = self._execute_with_effects(arguments, handlers)
+        else:
+            results = self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
+        outs: list[Any] = [
+            wrap(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
+            for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
+        ]
+        if config.debug_nans.value or config.debug_infs.value:
+            check_special_values(outs, self.name)
+        for number in self._tokens:
+            outs[number] = Token(outs[number])
+        return outs
+
+    def _execute_with_effects(self, arguments: Sequence[Any], handlers: list[Any]) -> list[Any]:
+        """Run a program that the host sees the effects of, or that calls Python."""
+        if self._seen:
+            handlers = [*handlers, buffers.handler(runtime_token, self.sharding, False)]
+        try:
+            with effects.ordering() if self._ordered else contextlib.nullcontext():
+                if self._ordered:
+                    arguments = [*arguments, effects.take_token(self.sharding)]
+                run = self.executable.execute_sharded(arguments)
+                results: list[Any] = run.consume_with_handlers(handlers)
+                if self._seen:
+                    effects.give_token(results.pop(), self._ordered)
+        except (JaxRuntimeError, ValueError) as error:
+            cause = original(error)
+            if cause is error:
+                raise
+            raise cause from None
+        return results
+
+    def __call__(
+        self,
+        leaves: Sequence[Any],
+        committed: bool = False,
+        describe: Callable[[int], str] | None = None,
+    ) -> list[Any]:
+        """Run the program on values of any kind.
+
+        Args:
+            leaves: One array, NumPy value or Python scalar for each argument of the function, those
+                that the program dropped included.
+            committed: Whether the results stick to the device.
+            describe: Gives a phrase for an argument by its number, for messages.
+        """
+        place = self.sharding
+        arguments = []
+        for number, (leaf, keep) in enumerate(zip(leaves, self.kept, strict=True)):
+            if keep:
+                what = describe if describe is not None else _number
+                arguments.append(argument_buffer(leaf, place, what, number))
+        return self.execute(arguments, committed)
+
+    # --------------------------------------------------------------------------------- inspection
+
+    def hlo_text(self) -> str:
+        """The optimised program in XLA's language."""
+        return str(self.executable.get_hlo_text())
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes, by the compiler's names."""
+        found: Mapping[str, float] = self.executable.cost_analysis()
+        return found
+
+    def memory_analysis(self) -> Any:
+        """Bytes for arguments, results, temporaries and code, as attributes."""
+        return self.executable.get_compiled_memory_stats()
+
+    def __repr__(self) -> str:
+        return f"<LoadedProgram {self.name} on {self.device!r}>"
+
+
+def _number(number: int) -> str:
+    return f"argument {number}"
+
+
+class UnloadedProgram:
+    """A program that was compiled for a device which is not there: it can only be looked at.
+
+    Attributes:
+        name: The program's name.
+        executable: jaxlib's executable, or that of the backend.
+        sharding: Where it would run.
+        calls_host: Whether it calls Python.
+    """
+
+    __slots__ = ("calls_host", "executable", "name", "sharding")
+
+    def __init__(
+        self, lowered: LoweredModule | EquationProgram, executable: Any, sharding: Any
+    ) -> None:
+        self.name = lowered.name
+        self.executable = executable
+        self.sharding = sharding
+        self.calls_host = bool(lowered.host_callbacks)
+
+    @property
+    def device(self) -> Any:
+        """The device that it is for."""
+        return self.sharding._device
+
+    def hlo_text(self) -> str:
+        """The optimised program in XLA's language."""
+        return "\n\n".join(module.to_string() for module in self.executable.hlo_modules())
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        """Counted operations and bytes, by the compiler's names.
+
+        Where the compiler of the platform counts none (CUDA's), they are counted in the optimised
+        program as for a CPU: what is inside of calls of libraries is not seen.
+        """
+        found: Mapping[str, float]
+        try:
+            found = self.executable.cost_analysis()
+        except JaxRuntimeError as error:
+            if "UNIMPLEMENTED" not in str(error):
+                raise
+            found = counted(self.executable.hlo_modules()[0])
+        return found
+
+    def memory_analysis(self) -> Any:
+        """Bytes for arguments, results, temporaries and code, as attributes."""
+        return self.executable.get_compiled_memory_stats()
+
+    def __repr__(self) -> str:
+        return f"<UnloadedProgram {self.name} for {self.device!r}>"
+
+
+_INEXACT: Final = "fc"
+
+
+def check_special_values(arrays: Sequence[Array], name: str) -> None:
+    """Raise if a result holds what the options ``debug_nans`` and ``debug_infs`` look for.
+
+    Raises:
+        FloatingPointError: With the name of what computed it.
+    """
+    for array in arrays:
+        if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
+            continue
+        value = buffers.read(array._buffer)
+        if value.dtype.kind not in _INEXACT:
+            value = value.astype(np.float32)  # the kinds of ml_dtypes, which all fit
+        if config.debug_nans.value and np.isnan(value).any():
+            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+        if config.debug_infs.value and np.isinf(value).any():
+            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+
+
+def compile_module(
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: compilation.CompilerOptions | None = None,
+) -> LoadedProgram:
+    """Compile a module for a device, or find the executable of an equal one.
+
+    Args:
+        lowered: The module, lowered for the device's platform.
+        sharding: Where it runs: the sharding of one device.
+        compiler_options: Options for the compiler, which win over the backend's.
+
+    Returns:
+        The program.
+
+    Raises:
+        JaxRuntimeError: If the compiler refuses the program.
+        ValueError: If there is no such compiler option.
+    """
+    for inspect in lowered.inspections:
+        inspect(sharding)
+    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    return LoadedProgram(lowered, executable, sharding)
+
+
+def compile_unloaded(
+    lowered: LoweredModule | EquationProgram,
+    sharding: Any,
+    compiler_options: compilation.CompilerOptions | None = None,
+) -> UnloadedProgram:
+    """`compile_module` for a device that is only compiled for."""
+    for inspect in lowered.inspections:
+        inspect(sharding)
+    executable = compilation.compile_executable(lowered, sharding, compiler_options)
+    return UnloadedProgram(lowered, executable, sharding)

@@ -1,0 +1,256 @@
+"""Where the data of an array lives.
+
+A sharding subclasses jaxlib's own class, so that the C++ jit knows it, and is interned, so that
+comparing two of them runs no Python. Every method that the C++ side or a user calls is defined
+here: another framework in the process may write its own methods on jaxlib's classes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
+from dovetail._core.base.config import default_device
+from dovetail._core.plugins.protocols import is_pjrt
+from dovetail._core.runtime import clients
+
+__all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding", "memory_kinds"]
+
+Index = tuple[slice, ...]
+
+_replicated: Final = xla_client.HloSharding.replicate()
+
+
+class Sharding(ABC):
+    """Base of all shardings: how an array is laid out over devices."""
+
+    device_set: frozenset[Any]
+    """The devices that hold a part of the array."""
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a part of the array."""
+        return len(self.device_set)
+
+    @property
+    def addressable_devices(self) -> frozenset[Any]:
+        """The devices among them that this process can address."""
+        return frozenset(
+            device
+            for device in self.device_set
+            if device.process_index == device.client.process_index()
+        )
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can address all of the devices."""
+        return len(self.addressable_devices) == len(self.device_set)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return bool(self._to_xla_hlo_sharding(1).is_replicated())
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        raise TypeError(f"{type(self).__name__} does not say how it is written for XLA")
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of each part of an array of the given shape."""
+        return tuple(global_shape)
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
+        """Which part of an array of the given shape each device holds."""
+        whole = (slice(None),) * len(global_shape)
+        return dict.fromkeys(self.device_set, whole)
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
+        """Which part of an array of the given shape each device of this process holds."""
+        indices = self.devices_indices_map(global_shape)
+        return {device: indices[device] for device in self.addressable_devices}
+
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
+        """Whether arrays of the given rank are laid out alike under both shardings."""
+        return self is other
+
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def _sharding_class(cls: _Class) -> _Class:
+    """Make a subclass of one of jaxlib's classes, which takes no second base, a `Sharding`."""
+    for name, value in vars(Sharding).items():
+        if name not in vars(cls) and (isinstance(value, property) or callable(value)):
+            setattr(cls, name, value)
+    Sharding.register(cls)
+    return cls
+
+
+if TYPE_CHECKING:
+    _SingleDevice = Sharding
+else:
+    _SingleDevice = _jax.SingleDeviceSharding
+
+
+@_sharding_class
+class SingleDeviceSharding(_SingleDevice):
+    """All of an array on one device. There is one object for each device and memory kind.
+
+    Args:
+        device: The device.
+        memory_kind: The device's memory, such as ``"device"`` or ``"pinned_host"``; its default one
+            if None.
+
+    Raises:
+        TypeError: If ``device`` is no device.
+        ValueError: If the device has no memory of that kind.
+
+    Example:
+        >>> import dovetail
+        >>> from dovetail.sharding import SingleDeviceSharding
+        >>> device = dovetail.devices()[0]
+        >>> SingleDeviceSharding(device) is SingleDeviceSharding(device)
+        True
+    """
+
+    # C slots, which the C++ jit calls without a Python frame.
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    _device: Any
+    _device_list: list[Any]
+    _device_set: frozenset[Any]
+    _internal_device_list: Any
+    _memory_kind: str | None
+    _plugin_client: Any
+    """The client where the backend is written in Python; None for jaxlib's."""
+
+    def __new__(cls, device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
+        found = _interned.get((device, memory_kind))
+        if found is None:
+            found = _intern(cls, device, memory_kind)
+        return found
+
+    def __init__(self, device: Any, memory_kind: str | None = None) -> None:
+        pass  # __new__ gives an object that is ready, perhaps one that was made before
+
+    @property
+    def device_set(self) -> frozenset[Any]:  # type: ignore[override]
+        """The device, alone in a set."""
+        return self._device_set
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory that holds the data."""
+        return self._memory_kind or memory_kinds(self._device)[0]
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same device with another of its memories."""
+        return SingleDeviceSharding(self._device, kind)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return _replicated
+
+    def __repr__(self) -> str:
+        kind = self.memory_kind
+        memory = "" if kind == memory_kinds(self._device)[0] else f", memory_kind={kind!r}"
+        return f"SingleDeviceSharding({self._device!r}{memory})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        device = self._device
+        clients.check_runs(device, "its shardings cannot be pickled", "pickle its number instead")
+        return (_restore, (clients.platform_of(device), device.id, self.memory_kind))
+
+
+_interned: Final[dict[tuple[Any, str | None], SingleDeviceSharding]] = {}
+clients.on_clear(_interned.clear)
+
+
+def _intern(cls: type, device: Any, memory_kind: str | None) -> SingleDeviceSharding:
+    if not clients.is_device(device):
+        raise TypeError(
+            f"SingleDeviceSharding takes a device, such as dovetail.devices()[0]; got {device!r}"
+        )
+    kinds = memory_kinds(device)
+    default = kinds[0]
+    kind = default if memory_kind is None else memory_kind
+    if kind not in kinds:
+        raise ValueError(f"{device!r} has no memory of kind {kind!r}; it has {', '.join(kinds)}")
+    made: Any = _interned.get((device, kind))
+    if made is None:
+        base: Any = _jax.SingleDeviceSharding
+        made = base.__new__(cls)
+        own = None if is_pjrt(device.client) else device.client
+        # Of devices that are not its own C++ would not find the memories.
+        base.__init__(made, device, memory_kind=kind if own is None else None)
+        made._plugin_client = own
+        made._device_list = [device]
+        made._device_set = frozenset((device,))
+        made = _interned.setdefault((device, kind), made)
+    if kind == default:
+        _interned[device, None] = made
+    sharding: SingleDeviceSharding = made
+    return sharding
+
+
+def memory_kinds(device: Any) -> list[str]:
+    """The kinds of memory that a device has, the default one first."""
+    if not is_pjrt(device.client):
+        return ["device"]
+    try:
+        default = device.default_memory().kind
+    except JaxRuntimeError:  # a GPU that is only compiled for
+        return ["device"]
+    kinds = [memory.kind for memory in device.addressable_memories()]
+    return [default, *(kind for kind in kinds if kind != default)]
+
+
+def _restore(platform: str, device_id: int, memory_kind: str | None) -> SingleDeviceSharding:
+    """Find the device of a pickled sharding in this process."""
+    for device in clients.devices(platform):
+        if device.id == device_id:
+            return SingleDeviceSharding(device, memory_kind)
+    raise ValueError(f"the platform {platform!r} has no device {device_id} in this process")
+
+
+_first: SingleDeviceSharding | None = None  # of the default device, where no option names another
+
+
+def _forget_first() -> None:
+    global _first
+    _first = None
+
+
+clients.on_clear(_forget_first)
+
+
+def default_sharding() -> SingleDeviceSharding:
+    """The sharding of data that is committed to no device."""
+    global _first
+    if default_device.value is not None:
+        return SingleDeviceSharding(clients.default_device())
+    if _first is None:
+        _first = SingleDeviceSharding(clients.default_device())
+    return _first
+
+
+def as_sharding(place: Any, argument: str = "device") -> Any:
+    """The sharding that a user means.
+
+    Args:
+        place: A device or a sharding.
+        argument: The name of the argument it was given as, for the message.
+
+    Raises:
+        TypeError: If it is neither.
+    """
+    if isinstance(place, Sharding):
+        return place
+    if clients.is_device(place):
+        return SingleDeviceSharding(place)
+    hint = f"; write dovetail.devices({place!r})[0]" if isinstance(place, str) else ""
+    raise TypeError(
+        f"{argument} must be a device (from dovetail.devices()), a sharding or None; "
+        f"got {place!r}{hint}"
+    )

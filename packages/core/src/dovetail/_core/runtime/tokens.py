@@ -1,0 +1,35 @@
+"""Tokens outside of programs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dovetail._core.ir.avals import AbstractToken, abstract_token
+from dovetail._core.runtime.array import Array
+
+
+class Token:
+    """A value without data, which is there when the program that gave it has ended.
+
+    Args:
+        array: an empty array, of which the same is true.
+    """
+
+    __slots__ = ("array",)
+
+    aval: ClassVar[AbstractToken] = abstract_token
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def block_until_ready(self) -> Token:
+        """Wait until it is there.
+
+        Raises:
+            JaxRuntimeError: the program has failed.
+        """
+        self.array.block_until_ready()
+        return self
+
+    def __repr__(self) -> str:
+        return "Token()"

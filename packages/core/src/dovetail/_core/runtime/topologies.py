@@ -1,0 +1,123 @@
+"""Hardware that is compiled for and need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dovetail._core.plugins.manager import manager
+from dovetail._core.runtime import clients
+
+__all__ = ["TopologyDescription", "get_topology_desc"]
+
+Device = Any
+
+
+class TopologyDescription:
+    """Devices that programs are compiled for; they hold no data and run nothing.
+
+    Attributes:
+        devices: the devices, by increasing id.
+        platform: the name of their platform.
+        name: what they were asked for as.
+    """
+
+    __slots__ = ("devices", "name", "platform")
+
+    def __init__(self, devices: Sequence[Device], platform: str, name: str = "") -> None:
+        self.devices: list[Device] = list(devices)
+        self.platform = platform
+        self.name = name
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(sorted({str(device.device_kind) for device in self.devices}))
+        return (
+            f"TopologyDescription({self.name!r}, platform={self.platform!r}, "
+            f"{len(self.devices)} of {kinds})"
+        )
+
+
+# One object for each description, so that programs for its devices are compiled once, and arguments
+# that are described apart go together.
+_known: Final[dict[Any, TopologyDescription]] = {}
+clients.on_clear(_known.clear)
+
+
+def get_topology_desc(
+    topology_name: str = "", platform: str | None = None, **options: Any
+) -> TopologyDescription:
+    """Describe hardware to compile for, which need not be on this machine.
+
+    A device of it is used in place of one that is there: by ``jit(f, device=...)``, by the
+    ``sharding`` of a `ShapeDtypeStruct`, or by ``default_device``. What
+    ``jit(f).lower(...).compile()`` then gives shows the optimised program, its costs, and the
+    memory that it needs; a program that needs more than there is is an error on TPUs. It cannot be
+    called, and programs of several devices do not exist yet.
+
+    The same description is given for the same arguments, if they can be hashed; lists and dicts
+    count as their elements.
+
+    Args:
+        topology_name: which hardware, as the platform's backend calls it: ``"v5e:2x2"`` on
+            ``"tpu"``, the name of a GPU on ``"cuda"``; by default what the backend chooses.
+        platform: the platform, by default the one that programs run on here. Its backend has to be
+            installed, with the library that compiles (libtpu, the PJRT plug-in for CUDA).
+        **options: what else the backend wants to know, such as ``num_slices`` on ``"tpu"``.
+
+    Returns:
+        The description; its ``devices`` are those to compile for.
+
+    Raises:
+        BackendUnavailableError: the platform's backend is not installed, lacks its library, or
+            compiles nothing ahead of time.
+        ValueError: there is no hardware of that name.
+        TypeError: an argument has the wrong type, or there is no such option.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.experimental import topologies
+        >>> from dovetail.sharding import SingleDeviceSharding
+        >>> chips = topologies.get_topology_desc("v5e:2x2", platform="tpu")  # doctest: +SKIP
+        >>> place = SingleDeviceSharding(chips.devices[0])  # doctest: +SKIP
+        >>> x = dt.ShapeDtypeStruct((1024, 1024), "bfloat16", sharding=place)  # doctest: +SKIP
+        >>> compiled = dt.jit(jnp.matmul).lower(x, x).compile()  # doctest: +SKIP
+        >>> compiled.cost_analysis()["flops"]  # doctest: +SKIP
+        2147483648.0
+        >>> compiled.memory_analysis().argument_size_in_bytes  # doctest: +SKIP
+        4194304
+    """
+    for argument, value in (("topology_name", topology_name), ("platform", platform)):
+        if not isinstance(value, str) and not (value is None and argument == "platform"):
+            raise TypeError(f"get_topology_desc: {argument} must be a string, got {value!r}")
+    own = manager().canonical(clients.default_platform() if platform is None else platform)
+    try:
+        key = (own, topology_name, _frozen(options))
+        found = _known.get(key)
+    except TypeError:  # an option of a type that this backend alone knows, and that has no hash
+        return _described(own, topology_name, options)
+    if found is None:
+        # Of two threads that ask at once, both get what the first has put there.
+        found = _known.setdefault(key, _described(own, topology_name, options))
+    return found
+
+
+def _described(platform: str, name: str, options: Mapping[str, Any]) -> TopologyDescription:
+    devices = manager().topology(platform, name, options)
+    text = repr(name) if name else f"that the platform {platform!r} describes by default"
+    for client in {id(device.client): device.client for device in devices}.values():
+        clients.add_topology(client, platform, text)
+    return TopologyDescription(devices, platform, name)
+
+
+def _frozen(value: Any) -> Any:
+    """A value as a key: lists and dicts have no hash, and ``1`` equals ``True``.
+
+    Raises:
+        TypeError: something in it has no hash.
+    """
+    if isinstance(value, Mapping):
+        return (dict, frozenset((_frozen(name), _frozen(item)) for name, item in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (list, tuple(map(_frozen, value)))
+    return (type(value), value)

@@ -1,0 +1,347 @@
+"""Moving data: from the host to devices, between devices, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dovetail._core.base import bindings, pytree
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.runtime import buffers
+from dovetail._core.runtime.array import Array, KeyArray, read, retire, wrap, wrap_as
+from dovetail._core.runtime.host import checked_ndarray, host_value
+from dovetail._core.runtime.layout import Format
+from dovetail._core.runtime.sharding import as_sharding, default_sharding
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail._core.trace.zeros import Zero
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+__all__ = [
+    "array_from_numpy",
+    "array_from_value",
+    "block_until_ready",
+    "copy_to_host_async",
+    "device_get",
+    "device_put",
+    "device_put_p",
+]
+
+_put: Final = buffers.put
+
+
+def array_from_numpy(
+    value: np.ndarray[Any, Any], sharding: Any = None, committed: bool = False
+) -> Array:
+    """An array with the value of a NumPy array, which may be written to afterwards.
+
+    Args:
+        value: A NumPy array or scalar; 64-bit ones become 32-bit ones unless ``enable_x64`` is on.
+        sharding: Where to place it; the default device if None.
+        committed: Whether it sticks to the device.
+
+    Raises:
+        NonArrayArgumentError: If its dtype is not one of numbers or booleans.
+        OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
+    """
+    value = checked_ndarray(value)
+    if sharding is None:
+        sharding = default_sharding()
+    return wrap(_put(value, make_aval(value.shape, value.dtype), sharding, committed))
+
+
+def array_from_value(
+    value: Any, aval: ShapedArray, sharding: Any = None, committed: bool = False
+) -> Array:
+    """An array of a given aval, weak type included, with the value of a host value.
+
+    Args:
+        value: A NumPy array or scalar, or a Python scalar, of the aval's shape.
+        aval: The abstract value.
+        sharding: Where to place it; the default device if None.
+        committed: Whether it sticks to the device.
+    """
+    host = np.asarray(host_value(value, aval), aval.dtype)
+    place = default_sharding() if sharding is None else sharding
+    return wrap(_put(host, aval, place, committed))
+
+
+# -----------------------------------------------------------------------------------------
+# device_put
+
+
+class DevicePut(Primitive):
+    """The value on another device; on the way through a program, the value itself."""
+
+    name = "device_put"
+
+    def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
+        return x
+
+    def reference(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
+        return np.asarray(x)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(
+        self, cotangent: Any, x: Any, *, device: Any, src: Any, may_alias: bool | None
+    ) -> Sequence[Any]:
+        if type(cotangent) is Zero:
+            return [cotangent]
+        return [self.bind(cotangent, device=src, src=device, may_alias=may_alias)]
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        return self.bind(*args, **params), dims[0]
+
+    def lower(
+        self, context: Builder, x: Any, *, device: Any, src: Any, may_alias: bool | None
+    ) -> Any:
+        return x
+
+    def evaluate(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
+        """What is done outside of compiled programs."""
+        return _placed(x, device, False, may_alias, "the value")
+
+
+device_put_p: Final = DevicePut()
+
+
+def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
+    """An array with the value of a leaf, on the device of a sharding or where it is (None)."""
+    if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
+        buffer = leaf._buffer
+        leaf._check()
+        if sharding is None or (buffer._sharding is sharding and buffer._committed):
+            return wrap_as(leaf, buffers.copy(buffer)) if may_alias is False else leaf
+        moved = buffers.move(buffer, sharding, True)
+        if buffer._sharding is sharding:
+            if may_alias is False:
+                moved = buffers.rewrap(buffers.copy(buffer), buffer.aval, sharding, True)
+        elif donate:
+            moved.block_until_ready()
+            retire(leaf, "donated to device_put")
+            buffer.delete()
+        return wrap_as(leaf, moved)
+    if type(leaf) is Literal:
+        leaf, aval = leaf.val, leaf.aval
+    else:
+        if buffers.is_buffer(leaf):
+            leaf = np.asarray(leaf)  # another framework's array
+        elif isinstance(leaf, (str, bytes)) or not _can_be_array(leaf):
+            raise NonArrayArgumentError(
+                f"device_put takes arrays, NumPy values and numbers, and pytrees of them; {what} "
+                f"is of type {type(leaf).__name__}"
+            )
+        elif not isinstance(leaf, _HOST_TYPES):
+            leaf = _converted(leaf)
+        if isinstance(leaf, (np.ndarray, np.generic)):
+            leaf = checked_ndarray(leaf, what)
+        aval = aval_of(leaf)
+    place = default_sharding() if sharding is None else sharding
+    return wrap(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
+
+
+_HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
+
+
+def _can_be_array(value: Any) -> bool:
+    return isinstance(value, _HOST_TYPES) or any(
+        hasattr(value, name) for name in ("__array__", "__dovetail_array__", "__array_interface__")
+    )
+
+
+def _converted(value: Any) -> Any:
+    convert = getattr(value, "__dovetail_array__", None)
+    return np.asarray(value) if convert is None else np.asarray(convert())
+
+
+def _spread(prefix: Any, tree: Any, argument: str) -> list[Any]:
+    """One value per leaf of a structure, from a value for all or a tree that is a prefix of it."""
+    return pytree.flatten_up_to_prefix(f"{argument} of device_put", prefix, tree)
+
+
+def _place(given: Any, argument: str) -> Any:
+    """The sharding that a device, a sharding or a format stands for; None for none.
+
+    Raises:
+        NotImplementedError: It is a format whose layout arrays cannot be given.
+    """
+    if type(given) is Format:
+        if given.layout is not None and not given.layout.is_default:
+            raise NotImplementedError(
+                f"device_put places arrays in row-major order alone, got {given.layout}; leave the "
+                f"layout out: {argument}=Format(sharding=...)"
+            )
+        given = given.sharding
+    return None if given is None else as_sharding(given, argument)
+
+
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Any:
+    """Place data on a device.
+
+    With ``device`` the result is committed to it: computations follow it, and do not mix with data
+    committed to another device. Without, arrays stay where they are, and host values are placed,
+    uncommitted, on the default device. NumPy arrays are copied: writing to them later does not
+    change the result.
+
+    Args:
+        x: An array, a NumPy value, a number, or a pytree of them.
+        device: A device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them whose
+            structure is the beginning of that of ``x``.
+        src: Where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
+            what ``x`` says.
+        donate: Whether the memory of an array that moves may be freed; a bool, or a tree of them.
+        may_alias: False to have the result in memory of its own, even where ``x`` is there already.
+
+    Returns:
+        ``x`` with its leaves as arrays.
+
+    Raises:
+        NonArrayArgumentError: If a leaf is no array and no number.
+        OverflowError: If an integer does not fit its dtype.
+        ValueError: If a tree of devices does not fit ``x``.
+        TypeError: If ``device`` is no device, no sharding and no format.
+        NotImplementedError: If it is a format with a layout other than row-major order.
+
+    Example:
+        >>> import dovetail
+        >>> x = dovetail.device_put(1, dovetail.devices()[0])
+        >>> x, x.committed
+        (Array(1, dtype=int32, weak_type=True), True)
+    """
+    leaves, tree = pytree.flatten(x)
+    count = len(leaves)
+    places = [_place(p, "device") for p in _spread(device, tree, "device")]
+    sources = [_place(p, "src") for p in _spread(src, tree, "src")]
+    donations = _spread(donate, tree, "donate")
+    aliases = _spread(may_alias, tree, "may_alias")
+    results = []
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tracer):
+            if places[i] is not None:
+                leaf = device_put_p.bind(
+                    leaf, device=places[i], src=sources[i], may_alias=aliases[i]
+                )
+            results.append(leaf)
+        else:
+            what = "x" if count == 1 else _Path(x, i)
+            results.append(_placed(leaf, places[i], bool(donations[i]), aliases[i], str(what)))
+    return tree.unflatten(results)
+
+
+class _Path:
+    """The place of a leaf in a tree; found out only when a message needs it."""
+
+    __slots__ = ("number", "tree")
+
+    def __init__(self, tree: Any, number: int) -> None:
+        self.tree = tree
+        self.number = number
+
+    def __str__(self) -> str:
+        return "x" + pytree.keystr(pytree.flatten_with_path(self.tree)[0][self.number][0])
+
+
+# ------------------------------------------------------------------------------------------- the
+# host
+
+
+def device_get(x: Any) -> Any:
+    """Copy data to the host.
+
+    All arrays of a tree travel at the same time.
+
+    Args:
+        x: A pytree; leaves that are no arrays stay as they are.
+
+    Returns:
+        ``x`` with its arrays as NumPy arrays, which cannot be written to; `numpy.array` of one can.
+
+    Raises:
+        JaxRuntimeError: If the computation of a value failed.
+        TracerArrayConversionError: If a leaf is a tracer.
+
+    Example:
+        >>> import dovetail
+        >>> dovetail.device_get({"a": dovetail.device_put(1.5), "b": "text"})
+        {'a': array(1.5, dtype=float32), 'b': 'text'}
+    """
+    leaves, tree = pytree.flatten(x)
+    if len(leaves) > 1:
+        copy_to_host_async(leaves)
+    return tree.unflatten([_on_host(leaf) for leaf in leaves])
+
+
+def _on_host(leaf: Any) -> Any:
+    if type(leaf) is Array:
+        return read(leaf)
+    if isinstance(leaf, KeyArray):
+        return leaf  # the host has no form for keys
+    if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):
+        return np.asarray(leaf)
+    return leaf
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start copying the arrays of a tree to the host, so that reading them later waits less.
+
+    Args:
+        x: A pytree; leaves that are no arrays are passed over.
+
+    Returns:
+        ``x`` itself.
+    """
+    for leaf in pytree.leaves(x):
+        if type(leaf) is Array or type(leaf) is KeyArray:
+            leaf._check()
+            bindings.copy_to_host_async(leaf._buffer)
+    return x
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until all arrays of a tree are computed.
+
+    Args:
+        x: A pytree; leaves that are no arrays are passed over, but a method of this name that one
+            has is called.
+
+    Returns:
+        ``x`` itself.
+
+    Raises:
+        JaxRuntimeError: If the computation of one of them failed.
+
+    Example:
+        >>> import dovetail
+        >>> dovetail.block_until_ready([dovetail.device_put(1), "text"])
+        [Array(1, dtype=int32, weak_type=True), 'text']
+    """
+    ready = []
+    for leaf in pytree.leaves(x):
+        if type(leaf) is Array or type(leaf) is KeyArray:
+            leaf._check()
+            ready.append(leaf._buffer)
+        elif not isinstance(leaf, Tracer):
+            wait = getattr(leaf, "block_until_ready", None)
+            if wait is not None:
+                wait()
+    buffers.block_until_ready(ready)
+    return x

@@ -1,0 +1,140 @@
+"""Tracers that outlive their transformation, looked for while ``check_tracer_leaks`` is on."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail._core.base import pytree
+from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.base.holders import Holders
+from dovetail._core.base.source import describe
+from dovetail._core.ir.jaxpr import JaxprEqn
+from dovetail._core.trace.state import Trace
+from dovetail._core.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.primitive import Primitive
+
+_MOST_TRACERS: Final = 10
+
+_REMEDIES: Final = {
+    "": "Return values from the function instead of storing them",
+    "cache": (
+        "A cached function that is first called while tracing keeps what was traced: call it "
+        "before, or compute its result within dovetail.ensure_compile_time_eval()"
+    ),
+    "closure": (
+        "A function that uses values of the transformed function must not be kept beyond it: pass "
+        "it the values as arguments, and return them"
+    ),
+    "generator": (
+        "A generator that has not come to its end keeps its variables: exhaust or close it in the "
+        "transformed function"
+    ),
+    "traceback": (
+        "An exception that is kept has the variables of all functions that it went through: keep "
+        "its text, or error.with_traceback(None)"
+    ),
+}
+
+
+def check_leaks(trace: Trace, auxiliary: Any = None) -> None:
+    """Raise if a tracer of a finished trace is still alive outside of it.
+
+    Args:
+        trace: the trace.
+        auxiliary: a tree whose tracers may be, since they are replaced when it is returned.
+
+    Raises:
+        UnexpectedTracerError: naming each leaked tracer, where it was made, and by which path
+            something that the user knows refers to it.
+    """
+    gc.collect()
+    expected = {id(leaf) for leaf in pytree.leaves(auxiliary)}
+    leaked = [
+        value
+        for value in gc.get_objects()
+        if issubclass(type(value), Tracer) and value._trace is trace and id(value) not in expected
+    ]
+    message = _message(leaked) if leaked else ""
+    if message:
+        raise UnexpectedTracerError(message)
+
+
+def _message(leaked: Sequence[Any]) -> str:
+    """What is said about leaked tracers; nothing if only equations hold them, of an outer program
+    that is being recorded: they have rules for derivatives, which may have captured tracers."""
+    lines: list[str] = []
+    remedies: dict[str, None] = {}
+    holders = Holders(leaked, allowed=(JaxprEqn,))
+    for number, tracer in enumerate(leaked):
+        chain = holders.chain(tracer)
+        if chain is None:
+            continue
+        by = chain.text or (
+            "something that the garbage collector does not see, such as a NumPy array of objects, "
+            "or what gc.freeze() has set aside"
+        )
+        lines += [f"  {tracer!r}, {_origin(tracer)}", f"    kept alive by {by}"]
+        remedies[_REMEDIES[chain.kind]] = None
+        if len(lines) == 2 * _MOST_TRACERS and number + 1 < len(leaked):
+            lines.append(f"  and {len(leaked) - number - 1} more")
+            break
+    if not lines:
+        return ""
+    happened = "tracers were kept beyond the transformation that made them:"
+    return "\n".join([happened, *lines, *remedies])
+
+
+# ----------------------------------------------------------------------- where tracers were made
+
+#: Of each trace: its tracers by identity, and the stack when they were made.
+_places: Final[weakref.WeakKeyDictionary[Trace, dict[int, tuple[Any, Any]]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def remember_places(trace: Trace) -> None:
+    """Have a trace note where each of its tracers is made."""
+    kind: Any = type(trace)
+    trace.__class__ = _remembering(kind)
+    _places[trace] = {}
+
+
+def _origin(tracer: Any) -> str:
+    origin = str(tracer.origin())
+    noted, traceback = _places.get(tracer._trace, {}).get(id(tracer), (None, None))
+    if noted is not None and noted() is tracer:  # and not one that had the same identity
+        place = describe(traceback)
+        return origin if place in origin else f"{origin}, made at {place}"
+    return origin if "argument" in origin else f"{origin}, made for an argument"
+
+
+@cache
+def _remembering(kind: Any) -> Any:
+    """A class of traces that do what `kind` does, and note where."""
+
+    def note(trace: Trace, results: Any) -> Any:
+        traceback = get_traceback()
+        for result in results if isinstance(results, list) else [results]:
+            if isinstance(result, Tracer) and result._trace is trace:
+                _places[trace][id(result)] = (weakref.ref(result), traceback)
+        return results
+
+    def process(
+        self: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        return note(self, kind.process(self, primitive, args, params))
+
+    def process_live(self: Trace, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        results: list[Any] = note(self, kind.process_live(self, call, args))
+        return results
+
+    body = {"__slots__": (), "process": process, "process_live": process_live}
+    return type(kind.__name__, (kind,), body)

@@ -1,0 +1,496 @@
+"""Mutable references: arrays that are read and written in place.
+
+Nothing of them is recorded. A reference holds the value that it has at this point of the program,
+each write computes the next value, and a function that is staged takes the values of the references
+that it uses from outside as arguments, and returns those that it has changed. So a jaxpr knows
+values alone, and every transformation applies to functions that use references inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.source import describe
+from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
+from dovetail._core.trace.state import Trace, state
+from dovetail._core.trace.tracer import OPERATORS, Tracer
+
+#: What an index may be: all that indexes an array, and None for all of it.
+Index = Any
+
+
+class _OfArray:
+    """What has the shape and dtype of an array, `inner_aval`."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        shape: tuple[int, ...] = self.inner_aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        ndim: int = self.inner_aval.ndim
+        return ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size: int = self.inner_aval.size
+        return size
+
+    if TYPE_CHECKING:
+        inner_aval: Any
+
+
+class AbstractRef(_OfArray):
+    """The type of a mutable reference: that of its value.
+
+    Args:
+        inner_aval: shape and dtype of the value.
+        memory_space: the memory that holds it; None for the device's own.
+        kind: what may be done with it, as `new_ref` takes it.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> from dovetail.ref import new_ref
+        >>> new_ref(jnp.zeros(3)).aval
+        Ref{f32[3]}
+    """
+
+    __slots__ = ("inner_aval", "kind", "memory_space")
+
+    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None) -> None:
+        self.inner_aval = inner_aval
+        self.memory_space = memory_space
+        self.kind = kind
+
+    @property
+    def weak_type(self) -> bool:
+        """False: what is held in one place has one dtype."""
+        return False
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.inner_aval, self.memory_space, self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def short_name(self) -> str:
+        """The form used in messages."""
+        return f"Ref{{{self.inner_aval.short_name()}}}"
+
+    def __repr__(self) -> str:
+        return self.short_name()
+
+
+class Cell:
+    """Where the value of a mutable reference is, for what runs in one trace.
+
+    Attributes:
+        trace: the trace. The value is a value to it.
+        lent: whether the reference stands for one from outside of the trace.
+        value: the value now.
+        changed: whether it has been written to here.
+        shared: whether somebody else may hold on to the array that the value is.
+    """
+
+    __slots__ = ("changed", "lent", "shared", "trace", "value")
+
+    def __init__(self, trace: Trace, value: Any, *, lent: bool = False) -> None:
+        self.trace = trace
+        self.lent = lent
+        self.value = value
+        self.changed = False
+        self.shared = True
+
+
+class Place(_OfArray):
+    """What is read and written in place by an index: a reference, or a part of one."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def get(self, index: Index = None) -> Any:
+            """The array of what is at `index`; of all if it is None."""
+
+        def write(self, value: Any) -> None:
+            """Let all of it be `value`, which has its type."""
+
+        def described(self) -> str:
+            """A phrase that names it."""
+
+        def _current(self) -> Any:
+            """All of it, to be changed."""
+
+    def set(self, index: Index, value: Any) -> None:
+        """Write `value` at `index`. See `dovetail.ref.set`."""
+        self.write(self._old(index).set(self._typed(value)))
+
+    def swap(self, index: Index, value: Any) -> Any:
+        """Write `value` at `index`, and return what was there. See `dovetail.ref.swap`."""
+        before = self.get(index)
+        self.set(index, value)
+        return before
+
+    def addupdate(self, value: Any, index: Index = ...) -> None:
+        """Add `value` at `index`. See `dovetail.ref.addupdate`."""
+        self.write(self._old(index).add(self._typed(value)))
+
+    def _old(self, index: Index) -> Any:
+        return self._current().at[... if index is None else index]
+
+    def _typed(self, value: Any) -> Any:
+        if isinstance(value, Place):
+            raise TypeError(
+                f"{value.described()} cannot be written to a reference: write its value, ref[...]"
+            )
+        dtype = self.dtype
+        found = aval_of(value)
+        if found.dtype != dtype and (
+            dtypes.is_extended(dtype)
+            or dtypes.is_extended(found.dtype)
+            or dtypes.result_type(self.inner_aval, found) != dtype
+        ):
+            raise TypeError(
+                f"{self.described()} holds {dtype}, and the value written to it is "
+                f"{found.short_name()}, which would be rounded or cut; convert it with "
+                f".astype({str(dtype)!r})"
+            )
+        return value
+
+    def __getitem__(self, index: Index) -> Any:
+        return self.get(index)
+
+    def __setitem__(self, index: Index, value: Any) -> None:
+        self.set(index, value)
+
+    @property
+    def at(self) -> _Parts:
+        """Parts of it: ``ref.at[i][j]`` is ``ref[i][j]``, and can be written to."""
+        return _Parts(self)
+
+
+class Ref(Place):
+    """A mutable reference: an array that is read and written in place. `new_ref` makes one.
+
+    ``ref[index]`` is the array of what is there now, and ``ref[index] = value`` writes;
+    ``ref[...]`` is all of it. Indices are those of arrays. To compute, read it first: functions of
+    arrays take no references.
+
+    Functions that are compiled, branches and bodies of loops may use references from outside, or
+    take them as arguments, and everything happens in the order of the program. They cannot return
+    references, nor can they be given one reference twice.
+
+    Example:
+        >>> import dovetail as dt
+        >>> import dovetail.numpy as jnp
+        >>> count = dt.new_ref(0)
+        >>> @dt.jit
+        ... def step(x):
+        ...     count[...] += 1
+        ...     return 2 * x
+        >>> print(step(1.0), step(2.0), count)
+        2.0 4.0 Ref(2, dtype=int32)
+    """
+
+    __slots__ = ("__weakref__", "_cell", "_end", "_holder", "_traceback", "aval")
+
+    def __init__(self, aval: AbstractRef, cell: Cell) -> None:
+        self.aval = aval
+        self._cell: Cell | None = cell
+        self._traceback = get_traceback()
+        self._end = ""
+        self._holder = ""
+
+    @classmethod
+    def lent(cls, value: Any) -> Ref:
+        """What a function gets in the current trace for a reference that was passed to it."""
+        return cls(AbstractRef(aval_of(value).strengthen()), Cell(state.trace, value, lent=True))
+
+    @property
+    def cell(self) -> Cell:
+        """Where the value is, in the trace that the reference was made in.
+
+        Raises:
+            ValueError: the reference is not valid any more.
+        """
+        if self._cell is None:
+            raise ValueError(f"{self.described()} is not valid any more: it was {self._end}")
+        if self._holder:
+            raise ValueError(
+                f"{self.described()} was passed to {self._holder}, which may not use it by another "
+                "name than that of its argument: the order of reads and writes would be unknown. "
+                "Use the argument"
+            )
+        return self._cell
+
+    @contextmanager
+    def held(self, holder: str) -> Iterator[None]:
+        """Let nothing use the reference, since another stands for it.
+
+        Args:
+            holder: the function that it was passed to.
+        """
+        self._holder = holder
+        try:
+            yield
+        finally:
+            self._holder = ""
+
+    def described(self) -> str:
+        """A phrase that names the reference."""
+        return f"the mutable reference {self.aval!r} made at {describe(self._traceback)}"
+
+    def end(self, how: str) -> Any:
+        """Make the reference invalid, and return its last value.
+
+        Args:
+            how: a verb for messages.
+
+        Raises:
+            ValueError: it is not valid, or was made in another function than the one that is run.
+        """
+        cell = self.cell
+        if cell.lent or cell.trace is not state.trace:
+            raise ValueError(
+                f"{self.described()} cannot be {how} here: only the function that has made a "
+                "reference may do so, outside of the functions that are transformed in it. Read "
+                "it with ref[...] instead"
+            )
+        self._cell = None
+        self._end = f"{how} at {describe()}"
+        return cell.value
+
+    def here(self, writing: bool = False) -> Cell:
+        """Where the value is, for what runs now.
+
+        Args:
+            writing: whether it is to be changed.
+
+        Raises:
+            ValueError: the reference is not valid any more, or may not be used here.
+            UnexpectedTracerError: it belongs to a transformation that has ended.
+        """
+        return state.trace.cell_of(self, writing)
+
+    def write(self, value: Any) -> None:
+        """Let all of the reference be `value`, which has its type.
+
+        Raises:
+            ValueError: `value` depends on what a transformation within the reference's own does.
+        """
+        cell = self.here(writing=True)
+        if isinstance(value, Tracer) and not cell.trace.is_inside(value._trace):
+            raise ValueError(
+                f"{self.described()} was made outside of the transformation in which the value "
+                f"was computed that is written to it: {value.origin()}. Write "
+                "lax.stop_gradient(value), or return the value (has_aux=True of grad and vjp), or "
+                "make the reference inside"
+            )
+        cell.value, cell.changed, cell.shared = value, True, True
+
+    def get(self, index: Index = None) -> Any:
+        """The array of what is at `index`; of all if it is None. See `dovetail.ref.get`."""
+        cell = self.here()
+        value = cell.value
+        if _is_all(index):
+            cell.shared = True
+            return value
+        found = value[index]
+        # An index of everything gives the array itself, or another one with the same memory.
+        cell.shared = cell.shared or aval_of(found).shape == aval_of(value).shape
+        return found
+
+    def _current(self) -> Any:
+        return self.here(writing=True).value
+
+    @property
+    def inner_aval(self) -> ShapedArray:
+        """Shape and dtype of the value."""
+        aval: ShapedArray = self.aval.inner_aval
+        return aval
+
+    @property
+    def sharding(self) -> Any:
+        """Where the value is."""
+        return self.here().value.sharding
+
+    @property
+    def committed(self) -> bool:
+        """Whether the value stays where it is."""
+        committed: bool = self.here().value.committed
+        return committed
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the value."""
+        pointer: int = self.here().value.unsafe_buffer_pointer()
+        return pointer
+
+    def __len__(self) -> int:
+        return len(self.aval.inner_aval)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __bool__(self) -> NoReturn:
+        _refuse(self, "bool")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        _refuse(self, "a function of NumPy")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.described()} cannot be pickled or copied: pickle its value")
+
+    def __repr__(self) -> str:
+        if self._cell is None:
+            return f"Ref(<{self._end}>)"
+        value = self._cell.value
+        shown = "" if isinstance(value, Tracer) else repr(value)
+        if not shown.startswith("Array("):
+            return repr(self.aval)
+        return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # lines after the first align
+
+
+class TransformedRef(Place):
+    """A part of a mutable reference, made by ``ref.at[index]``."""
+
+    __slots__ = ("index", "ref")
+
+    def __init__(self, ref: Place, index: Index) -> None:
+        self.ref = ref
+        self.index = index
+
+    @property
+    def inner_aval(self) -> ShapedArray:
+        """Shape and dtype of the part."""
+        aval: ShapedArray = aval_of(self._current())
+        return aval
+
+    def get(self, index: Index = None) -> Any:
+        """The array of what is at `index` of the part."""
+        part = self._current()
+        return part if _is_all(index) else part[index]
+
+    def write(self, value: Any) -> None:
+        """Let all of the part be `value`, which has its type."""
+        self.ref.set(self.index, value)
+
+    def described(self) -> str:
+        """A phrase that names the part."""
+        return f"a part of {self.ref.described()}"
+
+    def _current(self) -> Any:
+        return self.ref.get(self.index)
+
+    def __repr__(self) -> str:
+        return f"{self.ref!r}.at[{self.index!r}]"
+
+
+class _Parts:
+    """What `ref.at` is: an object to index."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Place) -> None:
+        self.ref = ref
+
+    def __getitem__(self, index: Index) -> TransformedRef:
+        return TransformedRef(self.ref, index)
+
+
+def _is_all(index: Index) -> bool:
+    if isinstance(index, tuple):
+        return not index or (len(index) == 1 and index[0] is ...)
+    return index is None or index is ...
+
+
+_ADVICE: Final = "read its value first, with ref[...]"
+
+
+def _refuse(ref: Ref, what: str) -> NoReturn:
+    raise TypeError(f"{what} takes an array, and got {ref.described()}; {_ADVICE}")
+
+
+def _refused_operator(name: str) -> Any:
+    def operator(self: Ref, *others: Any) -> NoReturn:
+        _refuse(self, f"the operator {name}")
+
+    return operator
+
+
+for _name in OPERATORS:
+    if _name not in ("__getitem__", "__eq__", "__ne__"):
+        setattr(Ref, _name, _refused_operator(_name))
+
+forbid_as_array(Ref, lambda ref: f"{ref.described()}; {_ADVICE}")
+
+
+def last_values(cells: Iterable[Cell]) -> list[Any]:
+    """The last values of the cells that are changed; none of these keeps a value."""
+    found = []
+    for cell in cells:
+        if cell.changed:
+            found.append(cell.value)
+        cell.value = None
+    return found
+
+
+class Captured:
+    """The mutable references that a function uses from outside of it, while it is staged.
+
+    Attributes:
+        cells: where the value of each is within the function, in the order of first use.
+    """
+
+    def __init__(self) -> None:
+        self.cells: dict[Ref, Cell] = {}
+
+    def results(self) -> list[Any]:
+        """The last values of those that are changed. The function has ended: no value is kept."""
+        return last_values(self.cells.values())
+
+    def parted(self) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
+        """Those that are read alone, and those that are changed."""
+        items = self.cells.items()
+        return (
+            tuple([ref for ref, cell in items if not cell.changed]),
+            tuple([ref for ref, cell in items if cell.changed]),
+        )
+
+
+class _Held:
+    """A reference as a part of a tree's structure."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Ref) -> None:
+        self.ref = ref
+
+
+pytree.register_pytree_node(_Held, lambda held: ((), held.ref), lambda ref, _: ref)
+
+
+def without_references(tree: Any) -> Any:
+    """A tree in whose structure the references among its leaves are: flattened, it has none of them
+    as leaves, and unflattened it has them in their places."""
+    leaves = pytree.leaves(tree)
+    if not any(type(leaf) is Ref for leaf in leaves):
+        return tree
+    return pytree.map(lambda leaf: _Held(leaf) if type(leaf) is Ref else leaf, tree)

@@ -1,0 +1,122 @@
+"""Scopes that the user has named, whose names stand before those of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.source import Place, Transformation
+from dovetail._core.ir.jaxpr import JaxprEqn
+from dovetail._core.trace.state import Trace, state
+
+
+class Scope:
+    """The scopes around what a thread traces.
+
+    Args:
+        names: as in a `Place`.
+        trace: the trace in which the last one was begun.
+        traceback: the stack of the equation that is traced again, None where none is.
+        outer: what `state.place` was before.
+    """
+
+    __slots__ = ("names", "outer", "trace", "traceback")
+
+    def __init__(self, names: tuple[str, ...], trace: Trace, traceback: Any, outer: Any) -> None:
+        self.names = names
+        self.trace = trace
+        self.traceback = traceback
+        self.outer = outer
+
+    def raw_frames(self) -> Any:
+        """What the stack gives, as a `Place` does."""
+        return (self.traceback or get_traceback()).raw_frames()
+
+    def place(self, around: int) -> Any:
+        """What an equation holds that is recorded now.
+
+        Args:
+            around: how many names are left out.
+        """
+        traceback = self.traceback or get_traceback()
+        names = self.names[around:]
+        return Place(traceback, names) if names else traceback
+
+
+def names_in(trace: Trace) -> tuple[str, ...]:
+    """The names of the present scopes, and of the transformations begun since, up to `trace`."""
+    scope = state.place if type(state.place) is Scope else None
+    found: list[str] = []
+    outer: Trace | None = trace
+    while outer is not None and outer.scope_name is not None:
+        if scope is not None and scope.trace.is_inside(outer):
+            break
+        if outer.scope_name:
+            found.append(Transformation(outer.scope_name))
+        outer = outer.parent
+    return (*(() if scope is None else scope.names), *reversed(found))
+
+
+def enter_scope(names: Sequence[str]) -> None:
+    """Begin a scope in the current trace."""
+    outer, trace = state.place, state.trace
+    traceback = outer.traceback if type(outer) is Scope else outer
+    state.place = Scope((*names_in(trace), *names), trace, traceback, outer)
+
+
+def leave_scope() -> None:
+    """End the innermost scope; there is none where a generator is left after the trace."""
+    place = state.place
+    if type(place) is Scope:
+        state.place = place.outer
+
+
+@contextmanager
+def at_own_lines() -> Iterator[None]:
+    """Around what the user has written, such as a rule, also while a jaxpr is traced again."""
+    around = state.place
+    own = None
+    if type(around) is Scope:
+        own = Scope(around.names, around.trace, None, around.outer)
+    state.place = own
+    try:
+        yield
+    finally:
+        state.place = around
+
+
+class Replay:
+    """While a jaxpr is traced again: what is recorded keeps the places and scopes of equations."""
+
+    __slots__ = ("outer",)
+
+    def __enter__(self) -> Replay:
+        self.outer = state.place
+        return self
+
+    def at(self, eqn: JaxprEqn, transformation: tuple[str, ...] = ()) -> None:
+        """Go to an equation, of which something is to be recorded.
+
+        Args:
+            eqn: the equation.
+            transformation: what stands around the names of its scopes.
+        """
+        place, outer = eqn.traceback, self.outer
+        if type(place) is Place:
+            state.place, trace = outer, state.trace
+            names = (*names_in(trace), *transformation, *place.scopes)
+            place = Scope(names, trace, place.traceback, outer)
+        elif type(outer) is Scope:
+            place = Scope(outer.names, outer.trace, place or outer.traceback, outer.outer)
+        state.place = place or outer
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        state.place = self.outer

@@ -1,0 +1,190 @@
+"""The current trace of each thread, and eager evaluation.
+
+Tracing is stackless: a thread has one current trace, which processes every primitive; a
+transformation's trace holds its parent, in which it computes. Tracers of other traces are constants
+to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail._core.base import config
+from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.base.limits import enter_level, leave_level
+from dovetail._core.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.mutable_references import Cell, Ref
+    from dovetail._core.trace.primitive import Primitive
+
+Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
+
+
+class Trace:
+    """Interprets primitives. Subclasses are the transformations.
+
+    Attributes:
+        parent: the trace in which this one computes, or None at the bottom.
+        finished: whether the transformation has ended; its tracers must not be used any more.
+        key: what the C++ jit path sees; None only for eager evaluation, which it may serve itself.
+        scope_name: what stands around the names of scopes that are begun inside, empty for nothing;
+            None where names begin anew.
+    """
+
+    __slots__ = ("__weakref__", "finished", "parent")
+
+    key: str | None = "tracing"
+    scope_name: str | None = ""
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.finished = False
+        if parent is not None and config.check_tracer_leaks.value:
+            from dovetail._core.trace.leaks import remember_places  # deferred: rarely asked for
+
+            remember_places(self)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply `primitive`, or record its application."""
+        raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        """Apply a function that has rules of its own, or turn it into an equation; this trace is
+        the current one."""
+        return call.record(args)
+
+    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+        """Where the value of a mutable reference is, for what runs in this trace.
+
+        Args:
+            ref: the reference.
+            writing: whether it is to be changed.
+
+        Raises:
+            ValueError: the reference is not valid any more, or may not be used here.
+            UnexpectedTracerError: it belongs to a transformation that has ended.
+        """
+        cell = ref.cell
+        if cell.trace is self:
+            return cell
+        if self.parent is None:
+            raise UnexpectedTracerError(
+                f"{ref.described()} was used outside of the transformed function in which it was "
+                "made: a side effect has kept it, or a rule of a custom derivative was given it. "
+                "Make the reference outside, or return its value, ref[...]"
+            )
+        return self.parent.cell_of(ref, writing)
+
+    def is_inside(self, trace: Trace) -> bool:
+        """Whether this trace is `trace`, or was begun, directly or not, while that was the current
+        one."""
+        outer: Trace | None = self
+        while outer is not None and outer is not trace:
+            outer = outer.parent
+        return outer is trace
+
+    def describe(self, tracer: Any) -> str:
+        """Where one of this trace's tracers came from, for messages."""
+        return f"a value traced by {type(self).__name__}"
+
+
+class EvaluationTrace(Trace):
+    """Eager evaluation, at the bottom of every thread's traces."""
+
+    __slots__ = ("evaluator",)
+    key = None
+    scope_name = None
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.evaluator: Evaluator | None = None
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise UnexpectedTracerError(arg)
+        if self.evaluator is None:
+            load_runtime()
+        assert self.evaluator is not None
+        return self.evaluator(primitive, args, params)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        return call.evaluate(args)
+
+
+class KnownValuesTrace(Trace):
+    """Evaluates what is known, and leaves what is traced to the trace around it."""
+
+    __slots__ = ()
+
+    def _chosen(self, args: Sequence[Any]) -> Trace:
+        assert self.parent is not None
+        traced = any(isinstance(arg, Tracer) for arg in args)
+        return self.parent if traced else evaluation_trace
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        with use_trace(self._chosen(args)) as trace:
+            return trace.process(primitive, args, params)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        with use_trace(self._chosen(args)) as trace:
+            return trace.process_live(call, args)
+
+
+def load_runtime() -> None:
+    """Import the layer that evaluates; it calls `set_evaluator`."""
+    import dovetail._core.runtime.dispatch  # noqa: F401  # deferred: loaded by the first evaluation
+
+
+evaluation_trace: Final = EvaluationTrace()
+
+
+def set_evaluator(evaluator: Evaluator) -> None:
+    """Fill the slot through which primitives are evaluated eagerly (done once, by the runtime)."""
+    evaluation_trace.evaluator = evaluator
+
+
+class _ThreadState(threading.local):
+    trace: Trace = evaluation_trace
+    #: Where what is traced stands in the user's code, None for the present line: the stack of an
+    #: equation that is traced again; in scopes that the user has named, the innermost `Scope`.
+    place: Any = None
+
+
+state: Final = _ThreadState()
+_set_jit_key: Final = config.trace_state.set_local
+
+
+def set_trace(trace: Trace) -> None:
+    """Make `trace` the current one; the caller restores the previous one."""
+    state.trace = trace
+    _set_jit_key(trace.key)
+
+
+class use_trace:
+    """Context manager that makes a trace current."""
+
+    __slots__ = ("previous", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.previous = state.trace
+        set_trace(self.trace)
+        enter_level()
+        return self.trace
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        set_trace(self.previous)
+        leave_level()

@@ -1,0 +1,382 @@
+"""Tracers: the values that stand for arrays while a function is transformed.
+
+Operators and methods of arrays are empty tables here. The NumPy API fills them, through a hook, in
+every class that `register_array_class` has seen; until then a stub under each name loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+
+from dovetail._core.base.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+
+if TYPE_CHECKING:
+    from dovetail._core.trace.state import Trace
+
+OPERATORS: Final = (
+    *(f"__{name}__" for name in ("pos", "neg", "abs", "invert", "round", "divmod", "rdivmod")),
+    *(
+        f"__{side}{name}__"
+        for name in (
+            [
+                "add",
+                "sub",
+                "mul",
+                "truediv",
+                "floordiv",
+                "mod",
+                "pow",
+                "matmul",
+                "and",
+                "or",
+                "xor",
+                "lshift",
+                "rshift",
+            ]
+        )
+        for side in ("", "r")
+    ),
+    *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "getitem", "contains")),
+)
+
+
+class ArrayClass:
+    """Base of the classes whose operators and methods the NumPy API supplies."""
+
+    __slots__ = ()
+    __array_priority__: ClassVar[int] = 100
+    aval: Any
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not (name.startswith("__") and name.endswith("__")):
+            load_array_methods()
+            if "__getattr__" not in ArrayClass.__dict__:
+                return object.__getattribute__(self, name)
+            text += "; methods of arrays are in the distribution dovetail-numpy, which is not "
+            text += "installed: pip install dovetail-numpy"
+        raise AttributeError(text)
+
+    def __dir__(self) -> list[str]:
+        load_array_methods()
+        return list(super().__dir__())
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import dovetail  # deferred: says what to install if the NumPy API is missing
+
+        namespace: Any = dovetail.numpy
+        version = getattr(namespace, "__array_api_version__", "2025.12")
+        if api_version is not None and api_version > version:
+            raise ValueError(
+                f"dovetail.numpy follows the array API standard {version}, not {api_version}"
+            )
+        return namespace
+
+    # Equality is elementwise, so arrays have no hash.
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+        # What the NumPy API puts here.
+        def __pos__(self) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __abs__(self) -> Any: ...
+        def __invert__(self) -> Any: ...
+        def __round__(self, ndigits: int | None = None) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __rfloordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __rmod__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __rand__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __ror__(self, other: Any) -> Any: ...
+        def __xor__(self, other: Any) -> Any: ...
+        def __rxor__(self, other: Any) -> Any: ...
+        def __lshift__(self, other: Any) -> Any: ...
+        def __rlshift__(self, other: Any) -> Any: ...
+        def __rshift__(self, other: Any) -> Any: ...
+        def __rrshift__(self, other: Any) -> Any: ...
+        def __divmod__(self, other: Any) -> Any: ...
+        def __rdivmod__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __contains__(self, value: Any) -> bool: ...
+
+
+_classes: Final[list[tuple[type, Callable[[str, Callable[..., Any]], Any]]]] = []
+_loaded = False
+
+
+def register_array_class(
+    cls: type, adapt: Callable[[str, Callable[..., Any]], Any] = lambda name, function: function
+) -> None:
+    """Let `cls` receive operators and methods; `adapt(name, function)` may wrap each one."""
+    _classes.append((cls, adapt))
+    if _loaded:
+        from dovetail._core.plugins.manager import (  # deferred: reads installed metadata
+            manager,
+        )
+
+        _install(cls, adapt, manager().array_methods())
+
+
+def load_array_methods() -> bool:
+    """Fill the tables from the installed extensions; False if that had been done before."""
+    global _loaded
+    if _loaded:
+        return False
+    from dovetail._core.plugins.manager import manager  # deferred: reads installed metadata
+
+    methods = manager().array_methods()
+    _loaded = True
+    if methods.methods:
+        # A class with __getattr__ pays for it on every access to every attribute.
+        del ArrayClass.__getattr__
+    for cls, adapt in _classes:
+        _install(cls, adapt, methods)
+    return True
+
+
+def _install(cls: type, adapt: Callable[[str, Callable[..., Any]], Any], methods: Any) -> None:
+    tables = ({n: f for n, f in methods.operators.items() if n in OPERATORS}, methods.methods)
+    for name, function in [item for table in tables for item in table.items()]:
+        if name not in cls.__dict__:
+            late = isinstance(function, str)
+            setattr(cls, name, _Late(cls, name, function, adapt) if late else adapt(name, function))
+    for name, function in methods.properties.items():
+        if name not in cls.__dict__:
+            late = isinstance(function, str)
+            setattr(cls, name, _late_property(cls, name, function) if late else property(function))
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+class _Late:
+    """A method that imports the function behind it, and makes room for it, when it is looked up."""
+
+    def __init__(
+        self, cls: type, name: str, place: str, adapt: Callable[[str, Callable[..., Any]], Any]
+    ) -> None:
+        self.cls, self.name, self.place, self.adapt = cls, name, place, adapt
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        found = self.adapt(self.name, _imported(self.place))
+        setattr(self.cls, self.name, found)
+        return found.__get__(instance, owner)
+
+
+def _late_property(cls: type, name: str, place: str) -> property:
+    """A property that imports the function behind it, and makes room for it, when it is read."""
+
+    def read(self: Any) -> Any:
+        function = _imported(place)
+        setattr(cls, name, property(function))
+        return function(self)
+
+    return property(read)
+
+
+def _stub(name: str) -> Callable[..., Any]:
+    def load_and_retry(self: Any, *args: Any) -> Any:
+        load_array_methods()
+        method = getattr(type(self), name)
+        if method is load_and_retry:
+            raise TypeError(
+                f"the operator {name} of arrays is in the distribution dovetail-numpy: pip "
+                "install dovetail-numpy"
+            )
+        return method(self, *args)
+
+    load_and_retry.__name__ = name
+    return load_and_retry
+
+
+for _name in OPERATORS:
+    setattr(ArrayClass, _name, _stub(_name))
+
+
+class _OfValues:
+    """What arrays have and tracers have not: reading it says so, and where the tracer is from."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tracer: Any, owner: type) -> Any:
+        if tracer is None:
+            raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}")
+        raise AttributeError(
+            f"{self.name} is there for arrays alone, and this is a tracer, whose value is not "
+            f"known while tracing: {tracer.origin()}. Use it on the result, outside of the "
+            "transformed function"
+        )
+
+
+class Tracer(ArrayClass):
+    """A value inside a transformation.
+
+    Attributes:
+        aval: its abstract value.
+    """
+
+    __slots__ = ("__weakref__", "_trace", "aval")
+
+    _trace: Trace
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        shape: tuple[int, ...] = self.aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        ndim: int = self.aval.ndim
+        return ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size: int = self.aval.size
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes that one element takes."""
+        return int(self.aval.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the elements take."""
+        return self.size * self.itemsize
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields to others in promotion."""
+        weak: bool = self.aval.weak_type
+        return weak
+
+    def origin(self) -> str:
+        """A phrase that says where this tracer came from."""
+        return self._trace.describe(self)
+
+    def concrete(self) -> Any:
+        """The value behind the tracer where it is known, else None."""
+        return None
+
+    def _concrete_or(self, error: type[Exception]) -> Any:
+        value = self.concrete()
+        if value is None:
+            raise error(self)
+        return value
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __iter__(self) -> Iterator[Any]:
+        length = len(self.aval)
+        return iter([self[i] for i in range(length)])
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use .any() or "
+                ".all()"
+            )
+        return bool(self._concrete_or(TracerBoolConversionError))
+
+    def __int__(self) -> int:
+        return int(self._concrete_or(ConcretizationTypeError))
+
+    def __float__(self) -> float:
+        return float(self._concrete_or(ConcretizationTypeError))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete_or(ConcretizationTypeError))
+
+    def __index__(self) -> int:
+        value = self._concrete_or(TracerIntegerConversionError)
+        index: int = value.__index__()
+        return index
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TracerArrayConversionError(self)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars, where the value is known."""
+        return self._concrete_or(ConcretizationTypeError).tolist()
+
+    def item(self, *args: int) -> Any:
+        """One element as a Python scalar, where the value is known."""
+        return self._concrete_or(ConcretizationTypeError).item(*args)
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements as bytes, where the value is known."""
+        found: bytes = self._concrete_or(ConcretizationTypeError).tobytes(order)
+        return found
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise ConcretizationTypeError(self, "A tracer cannot be pickled.")
+
+    def __format__(self, spec: str) -> str:
+        return repr(self) if not spec else format(self._concrete_or(ConcretizationTypeError), spec)
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval!r}>with<{type(self).__name__}>"
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "arrays cannot be changed: instead of x[index] = y write x = x.at[index].set(y); "
+            "instead of x[index] += y write x = x.at[index].add(y)"
+        )
+
+
+for _name in (
+    *("addressable_data", "addressable_shards", "global_shards", "sharding"),
+    *("is_fully_addressable", "is_fully_replicated", "platform", "clone", "traceback"),
+    *("block_until_ready", "copy_to_host_async", "is_ready"),
+    *("committed", "device", "devices", "to_device"),
+    *("delete", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer"),
+    *("__dlpack__", "__dlpack_device__"),
+):
+    setattr(Tracer, _name, _OfValues(_name))
+
+register_array_class(Tracer)

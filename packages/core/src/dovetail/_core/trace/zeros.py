@@ -1,0 +1,61 @@
+"""Symbolic zeros: tangents and cotangents that are known to vanish; and those nobody asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dovetail._core.ir.avals import aval_of
+
+
+class Zero:
+    """A tangent or cotangent that is zero without being computed.
+
+    Args:
+        aval: the aval of the tangent.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    @classmethod
+    def of(cls, primal: Any) -> Zero:
+        """The zero tangent at a primal value."""
+        return cls(aval_of(primal).tangent())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tangent."""
+        shape: tuple[int, ...] = self.aval.shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the tangent."""
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.short_name()})"
+
+
+class Unwanted:
+    """What a transposition rule gets for an operand that is linear but whose cotangent is not
+    wanted, if the primitive `transposes_partly`.
+
+    Args:
+        aval: the aval of the operand.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+
+def wanted_among(args: Sequence[Any]) -> tuple[bool, ...] | None:
+    """For each argument of a transposition rule, whether it is not `Unwanted`; None where all
+    are not."""
+    wanted = tuple([type(a) is not Unwanted for a in args])
+    return None if all(wanted) else wanted

@@ -1,0 +1,171 @@
+"""Vectorization: each value may carry one more dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from dovetail._core.base import config
+from dovetail._core.basis.structural import broadcast_batch, move_dimension
+from dovetail._core.ir.avals import ShapedArray, aval_of
+from dovetail._core.trace.state import Trace, set_trace, state, use_trace
+from dovetail._core.trace.tracer import Tracer
+
+if TYPE_CHECKING:
+    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.mutable_references import Cell, Ref
+    from dovetail._core.trace.primitive import Primitive
+
+
+#: For each value its batch dimension, or None.
+Dims = Sequence[int | None]
+
+
+@lru_cache(maxsize=4096)
+def unbatched_aval(aval: ShapedArray, dim: int) -> ShapedArray:
+    """The aval without one dimension."""
+    return aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+
+
+def batched_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
+    """The aval with one more dimension."""
+    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+
+
+class BatchTracer(Tracer):
+    """A value with a batch dimension."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
+        self._trace = trace
+        self.aval = unbatched_aval(aval_of(value), dim)
+        self.value = value
+        self.dim = dim
+
+
+class BatchTrace(Trace):
+    """Applies the batching rule of every primitive that meets a batch dimension."""
+
+    __slots__ = ("axis_name", "size")
+    scope_name = "vmap"
+
+    def __init__(self, parent: Trace, size: int, axis_name: Hashable | None) -> None:
+        super().__init__(parent)
+        self.size = size
+        self.axis_name = axis_name
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        values = []
+        dims: list[int | None] = []
+        batched = False
+        for arg in args:
+            if type(arg) is BatchTracer and arg._trace is self:
+                values.append(arg.value)
+                dims.append(arg.dim)
+                batched = True
+            else:
+                values.append(arg)
+                dims.append(None)
+        parent = self.parent
+        assert parent is not None
+        previous = state.trace
+        set_trace(parent)
+        try:
+            if not batched:
+                return parent.process(primitive, args, params)
+            out, dim = primitive.batch(values, dims, **params)
+        finally:
+            set_trace(previous)
+        if primitive.multiple_results:
+            return [
+                o if d is None else BatchTracer(self, o, d) for o, d in zip(out, dim, strict=True)
+            ]
+        return out if dim is None else BatchTracer(self, out, dim)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        # Also where no argument has a batch dimension: the function may have captured a value that
+        # has one.
+        pairs = [self.split(arg) for arg in args]
+        parent = self.parent
+        assert parent is not None
+        with use_trace(parent):
+            batched = call.batched(self.run, self.size, [d for _, d in pairs])
+            outs = parent.process_live(batched, [v for v, _ in pairs])
+        return [BatchTracer(self, o, 0) for o in outs] if batched.is_batched else outs
+
+    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+        if writing and ref.cell.trace is not self:
+            raise ValueError(
+                f"{ref.described()} cannot be written to by a function that vmap applies to "
+                f"{self.size} elements, which would each leave another value in it: pass it as an "
+                "argument with an axis for the elements (in_axes), or return the value"
+            )
+        return super().cell_of(ref, writing)
+
+    def run(
+        self, function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims
+    ) -> tuple[list[Any], list[int | None]]:
+        """`batch_flat` with this batch, in the trace that is current now.
+
+        While this trace is in progress, it is this trace that `function` runs in, so that values of
+        it that `function` has captured have their batch dimension.
+        """
+        if self.finished:
+            return batch_flat(function, values, dims, self.size, self.axis_name)
+        parent, self.parent = self.parent, state.trace
+        try:
+            with use_trace(self):
+                results = function(*_with_dims(self, values, dims))
+        finally:
+            self.parent = parent
+        pairs = [self.split(r) for r in results]
+        return [v for v, _ in pairs], [d for _, d in pairs]
+
+    def split(self, value: Any) -> tuple[Any, int | None]:
+        """The value and batch dimension of a result."""
+        if type(value) is BatchTracer and value._trace is self:
+            return value.value, value.dim
+        return value, None
+
+    def describe(self, tracer: Any) -> str:
+        if isinstance(tracer.value, Tracer):
+            return f"a vectorized value (vmap) of {tracer.value.origin()}"
+        return f"a value vectorized by vmap over {self.size} elements"
+
+
+def _with_dims(trace: BatchTrace, values: Sequence[Any], dims: Dims) -> list[Any]:
+    return [v if d is None else BatchTracer(trace, v, d) for v, d in zip(values, dims, strict=True)]
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]],
+    values: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    axis_name: Hashable | None = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Results of a function of flat arguments for each element of a batch, and their batch
+    dimensions."""
+    trace = BatchTrace(state.trace, size, axis_name)
+    arguments = _with_dims(trace, values, dims)
+    try:
+        with use_trace(trace):
+            results = function(*arguments)
+        pairs = [trace.split(r) for r in results]
+    finally:
+        trace.finished = True
+    if config.check_tracer_leaks.value:
+        from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for
+
+        del arguments, results
+        check_leaks(trace)
+    return [v for v, _ in pairs], [d for _, d in pairs]
+
+
+def place_batch(value: Any, dim: int | None, size: int, destination: int) -> Any:
+    """`value` with its batch dimension at `destination`, repeated where it has none."""
+    if dim is None:
+        return broadcast_batch(value, size, destination)
+    return move_dimension(value, dim, destination)

@@ -1,0 +1,37 @@
+"""Dividing an operation that computes several things: what depends on some arguments, and what
+does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dovetail._core.basis.structural import instantiate, is_linear
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.ir.walk import dce
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import Unwanted, Zero
+
+
+def apply_part(
+    primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any], wanted: Sequence[bool]
+) -> list[Any]:
+    """Some of the results of an operation, computed without the others where that can be.
+
+    Args:
+        primitive: the operation.
+        args: its arguments; the aval of one, or `Unwanted`, on which these results do not depend.
+        params: its parameters.
+        wanted: for each result, whether it is one of them.
+    """
+    args = [a.aval if type(a) is Unwanted else a for a in args]
+    avals = [a if is_linear(a) else aval_of(a) for a in args]
+    invars = [a if type(a) is Literal else Var(aval) for a, aval in zip(args, avals, strict=True)]
+    outvars = [Var(aval) for aval in primitive.infer(tuple(avals), params)]
+    found = [v for v, w in zip(outvars, wanted, strict=True) if w]
+    (eqn,) = dce(Jaxpr([], [], found, [JaxprEqn(invars, outvars, primitive, params)]))[0].eqns
+    values = dict(zip(invars, args, strict=True))
+    given = [instantiate(Zero(a)) if is_linear(a) else a for a in (values[v] for v in eqn.invars)]
+    results = dict(zip(eqn.outvars, eqn.primitive.bind(*given, **eqn.params), strict=True))
+    return [results[v] for v in found]

@@ -1,0 +1,140 @@
+"""One object for equal jaxprs, so that what is remembered of a jaxpr is found for its equals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import FunctionType
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from dovetail._core.base import caches, config
+from dovetail._core.base.source import Place
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from dovetail._core.ir.walk import all_equations, jaxprs_and_closed_jaxprs
+from dovetail._core.trace.state import Trace, state
+from dovetail._core.transform.stage import StageTrace
+
+__all__ = ["holder_of", "interned"]
+
+
+def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
+    """What a jaxpr consists of, as a key; `known` numbers the jaxprs within it."""
+    number: dict[Var, int] = {}
+
+    def atom(v: Any) -> Any:
+        # Written out, since -0.0 equals 0.0, and nan nothing.
+        return (type(v.val), repr(v.val), v.aval) if type(v) is Literal else number[v]
+
+    for var in jaxpr.invars:
+        number[var] = len(number)
+    equations = []
+    for eqn in jaxpr.eqns:
+        operands = tuple([atom(v) for v in eqn.invars])
+        for var in eqn.outvars:
+            number[var] = len(number)
+        params, place = eqn.params, eqn.traceback
+        if type(place) is Place:
+            place = (place.traceback, place.prefix)
+        equations.append(
+            (
+                eqn.primitive,
+                operands,
+                tuple([(name, _content(value, known)) for name, value in params.items()]),
+                tuple([type(value) for value in params.values()]),
+                tuple([var.aval for var in eqn.outvars]),
+                eqn.effects,
+                place,
+            )
+        )
+    return (
+        jaxpr.debug_info,
+        jaxpr.effects,
+        tuple([var.aval for var in jaxpr.invars]),
+        tuple(equations),
+        tuple([atom(v) for v in jaxpr.outvars]),
+    )
+
+
+def _content(value: Any, known: dict[Jaxpr, int]) -> Any:
+    """A parameter as a part of a key; a jaxpr is what it consists of, once."""
+    kind = type(value)
+    if kind is tuple and value and type(value[0]) in (ClosedJaxpr, tuple):
+        return tuple([_content(v, known) for v in value])
+    if kind is not ClosedJaxpr or value.consts:
+        return value
+    if value.jaxpr in known:
+        return ("again", known[value.jaxpr])
+    known[value.jaxpr] = len(known)
+    return _parts(value.jaxpr, known)
+
+
+_interned: Final[WeakValueDictionary[Any, ClosedJaxpr]] = WeakValueDictionary()
+caches.register(_interned.clear)
+
+
+@caches.lru_cache(maxsize=1024)
+def _keep(closed: ClosedJaxpr) -> None:
+    """Hold a jaxpr that was used lately."""
+
+
+def _is_evaluated() -> bool:
+    """Whether what is computed now is computed at once."""
+    trace: Trace | None = state.trace
+    while trace is not None and type(trace) is not StageTrace:
+        trace = trace.parent
+    return trace is None
+
+
+_holding: Final[WeakKeyDictionary[Jaxpr, bool]] = WeakKeyDictionary()
+
+
+def _holds_functions(jaxpr: Jaxpr) -> bool:
+    """Whether a jaxpr holds rules or other functions of the user's, with what they have captured.
+
+    No table of the process may hold such a jaxpr: often it is reached from what it holds.
+    """
+    found = _holding.get(jaxpr)
+    if found is None:
+        found = _holding[jaxpr] = any(
+            any(map(_may_capture, eqn.params.values()))
+            for eqn in all_equations(jaxpr)
+            if eqn.params
+        )
+    return found
+
+
+def holder_of(params: Mapping[str, Any]) -> ClosedJaxpr | None:
+    """The jaxpr in whose memory what is remembered of parameters has its place; None where no
+    parameter holds functions, and any table may hold them."""
+    jaxprs = [p for p in jaxprs_and_closed_jaxprs(params) if isinstance(p, ClosedJaxpr)]
+    for closed in jaxprs:
+        if _holds_functions(closed.jaxpr):
+            return closed
+    return jaxprs[0] if jaxprs and any(map(_may_capture, params.values())) else None
+
+
+def _may_capture(value: Any) -> bool:
+    if type(value) is FunctionType:
+        return value.__closure__ is not None or value.__defaults__ is not None
+    return callable(value) or hasattr(value, "holds_function")
+
+
+def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr that was interned before and equals the given one; the latter if there is none.
+
+    So what is remembered of a jaxpr, programs compiled of it among that, is found for a function
+    that is traced again, even if the function was made anew.
+
+    Equal jaxprs were traced for functions of one name, under the same options, and have the same
+    operations, at the same lines, called from the same lines. One that has constants, or holds
+    functions, is left as it is, and so are all while anything is traced around them, since what is
+    traced is lowered once. The last ones are kept.
+    """
+    if closed.consts or not _is_evaluated() or _holds_functions(closed.jaxpr):
+        return closed
+    try:
+        found = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr, {})), closed)
+    except (TypeError, RecursionError):  # a parameter without a hash; calls nested very deep
+        return closed
+    _keep(found)
+    return found

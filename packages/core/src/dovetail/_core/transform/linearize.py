@@ -1,0 +1,267 @@
+"""Linearization: run a function once and record the linear function of its tangents.
+
+The primal computation happens in the parent trace. The jvp rules run with a trace that sends
+operations on tangents to a recording of their own and all others to the parent, so what is recorded
+is linear, and the primal values that it uses are its constants (the residuals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dovetail._core.base import config
+from dovetail._core.basis.structural import instantiate
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.trace.scopes import names_in
+from dovetail._core.trace.state import Trace, set_trace, state, use_trace
+from dovetail._core.trace.tracer import Tracer
+from dovetail._core.trace.zeros import Zero
+from dovetail._core.transform.division import apply_part
+from dovetail._core.transform.jvp import PrimalTracer
+from dovetail._core.transform.stage import StageTrace, StageTracer
+
+if TYPE_CHECKING:
+    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.primitive import Primitive
+
+
+class LinearizeTracer(PrimalTracer):
+    """A primal value and the variable that stands for its tangent."""
+
+    __slots__ = ("tangent",)
+
+    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
+        super().__init__(trace, primal)
+        self.tangent = tangent
+
+
+class SplitTrace(Trace):
+    """Records what depends on tangents and sends everything else to the parent."""
+
+    __slots__ = ("recording",)
+    scope_name = "jvp"
+
+    def __init__(self, parent: Trace, recording: StageTrace) -> None:
+        super().__init__(parent)
+        self.recording = recording
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        recording = self.recording
+        for arg in args:
+            if type(arg) is StageTracer and arg._trace is recording:
+                if primitive.divides:
+                    return self._divide(primitive, args, params)
+                return recording.process(primitive, args, params)
+        parent = self.parent
+        assert parent is not None
+        set_trace(parent)
+        try:
+            return parent.process(primitive, args, params)
+        finally:
+            set_trace(self)
+
+    def _divide(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
+        """Apply a primitive of which some results may depend on no tangent."""
+        recording, parent = self.recording, self.parent
+        assert parent is not None
+        flags = [type(arg) is StageTracer and arg._trace is recording for arg in args]
+        depends = primitive.depends(flags, **params)
+        if all(depends) or primitive.effects(*map(aval_of, args), **params):
+            results: list[Any] = recording.process(primitive, args, params)
+            return results
+        unmoved = [arg.aval if flag else arg for arg, flag in zip(args, flags, strict=True)]
+        with use_trace(parent):
+            known = iter(apply_part(primitive, unmoved, params, [not d for d in depends]))
+        moved: Iterator[Any] = iter(())
+        if any(depends):
+            with use_trace(recording):
+                moved = iter(apply_part(primitive, args, params, depends))
+        return [next(moved if d else known) for d in depends]
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        recorded = any(type(a) is StageTracer and a._trace is self.recording for a in args)
+        if recorded:
+            return call.record(args)
+        parent = self.parent
+        assert parent is not None
+        with use_trace(parent):
+            return parent.process_live(call, args)
+
+
+class LinearizeTrace(Trace):
+    """Computes primal values in the parent and records the linear program of their tangents."""
+
+    __slots__ = ("recording", "split")
+    scope_name = "jvp"
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
+        super().__init__(parent)
+        self.recording = StageTrace(parent, debug_info)
+        self.recording.scopes_around = len(names_in(parent))
+        self.split = SplitTrace(parent, self.recording)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        primals = []
+        tangents = []
+        varies = False
+        for arg in args:
+            if type(arg) is LinearizeTracer and arg._trace is self:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                varies = True
+            else:
+                primals.append(arg)
+                tangents.append(None)
+        previous = state.trace
+        try:
+            if not varies:
+                parent = self.parent
+                assert parent is not None
+                set_trace(parent)
+                return parent.process(primitive, args, params)
+            if primitive.linearizes:
+                out, tangent = self._linearize(primitive, primals, tangents, params)
+            else:
+                for i, t in enumerate(tangents):
+                    if t is None:
+                        tangents[i] = Zero.of(primals[i])
+                set_trace(self.split)
+                if not primitive.accepts_zeros:
+                    tangents = [instantiate(t) for t in tangents]
+                out, tangent = primitive.jvp(primals, tangents, **params)
+        finally:
+            set_trace(previous)
+        if primitive.multiple_results:
+            return [
+                o if type(t) is Zero else LinearizeTracer(self, o, t)
+                for o, t in zip(out, tangent, strict=True)
+            ]
+        return out if type(tangent) is Zero else LinearizeTracer(self, out, tangent)
+
+    def _linearize(
+        self,
+        primitive: Primitive,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        params: dict[str, Any],
+    ) -> tuple[Any, Any]:
+        parent = self.parent
+        assert parent is not None
+        set_trace(parent)
+        out, linear = primitive.linearize(primals, [t is not None for t in tangents], **params)
+        set_trace(self.split)
+        filled = [Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        return out, linear(*filled)
+
+    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+        mine = [type(arg) is LinearizeTracer and arg._trace is self for arg in args]
+        primals = [arg.primal if m else arg for arg, m in zip(args, mine, strict=True)]
+        parent = self.parent
+        assert parent is not None
+        if not any(mine):
+            with use_trace(parent):
+                return parent.process_live(call, primals)
+        with use_trace(self.split):
+            tangents = [a.tangent if m else Zero.of(a) for a, m in zip(args, mine, strict=True)]
+            outs, out_tangents = call.differentiate(primals, tangents)
+        for out in outs:
+            if type(out) is StageTracer and out._trace is self.recording:
+                raise TypeError(
+                    "a derivative rule has returned a primal result that depends on a tangent: "
+                    "primal results are computed from primals alone"
+                )
+        return [
+            o if type(t) is Zero else LinearizeTracer(self, o, t)
+            for o, t in zip(outs, out_tangents, strict=True)
+        ]
+
+    def describe(self, tracer: Any) -> str:
+        if isinstance(tracer.primal, Tracer):
+            return f"a differentiated value (linearize) of {tracer.primal.origin()}"
+        return f"a value of {self.recording.debug_info.function}, being differentiated"
+
+
+class LinearProgram:
+    """A recorded linear function: residuals, and which results do not vary.
+
+    Attributes:
+        closed: the jaxpr of the varying arguments and results; its constants are the residuals.
+        varies_in: for each argument, whether it is one of the jaxpr's.
+        varies_out: for each result, whether it is one of the jaxpr's.
+        out_avals: avals of the tangents of all results.
+        forwarded: for each residual the number of the argument that it is, or None.
+    """
+
+    __slots__ = ("closed", "forwarded", "out_avals", "varies_in", "varies_out")
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        varies_in: Sequence[bool],
+        varies_out: Sequence[bool],
+        out_avals: Sequence[Any],
+        forwarded: Sequence[int | None],
+    ) -> None:
+        self.closed = closed
+        self.forwarded = tuple(forwarded)
+        self.varies_in = tuple(varies_in)
+        self.varies_out = tuple(varies_out)
+        self.out_avals = tuple(out_avals)
+
+
+def linearize_flat(
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    varies: Sequence[bool],
+    debug_info: DebugInfo,
+    forced: Sequence[bool] | None = None,
+) -> tuple[list[Any], LinearProgram]:
+    """Results of a function of flat arguments, and the linear program of its tangents.
+
+    Args:
+        function: takes the primals, returns a sequence.
+        primals: values.
+        varies: for each, whether it has a tangent.
+        debug_info: what is differentiated, for messages.
+        forced: the results that are to vary even if their tangents are zero.
+    """
+    trace = LinearizeTrace(state.trace, debug_info)
+    recording = trace.recording
+    arguments = [
+        LinearizeTracer(trace, p, recording.argument(aval_of(p).tangent())) if v else p
+        for p, v in zip(primals, varies, strict=True)
+    ]
+    try:
+        with use_trace(trace):
+            results = function(*arguments)
+        varies_out = [type(r) is LinearizeTracer and r._trace is trace for r in results]
+        outs = [r.primal if v else r for r, v in zip(results, varies_out, strict=True)]
+        tangents = [
+            r.tangent if v else Zero.of(r) for r, v in zip(results, varies_out, strict=True)
+        ]
+        if forced is not None:
+            with use_trace(recording):
+                tangents = [
+                    instantiate(t) if f else t for t, f in zip(tangents, forced, strict=True)
+                ]
+            varies_out = [type(t) is not Zero for t in tangents]
+        jaxpr, residuals = recording.to_jaxpr([t for t in tangents if type(t) is not Zero])
+    finally:
+        trace.finished = recording.finished = True
+    program = LinearProgram(
+        ClosedJaxpr(jaxpr, residuals),
+        varies,
+        varies_out,
+        [aval_of(o).tangent() for o in outs],
+        recording.sources(primals),
+    )
+    if config.check_tracer_leaks.value:
+        from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for
+
+        del arguments, results, tangents
+        check_leaks(trace, getattr(function, "aux", None))
+    return outs, program

@@ -1,0 +1,200 @@
+"""Functions that use mutable references from outside, or are passed some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.trace.mutable_references import (
+    AbstractRef,
+    Captured,
+    Cell,
+    Ref,
+    last_values,
+)
+from dovetail._core.trace.state import evaluation_trace
+from dovetail._core.transform.stage import stage
+
+
+class Uses(NamedTuple):
+    """What a staged function does with mutable references.
+
+    Its arguments are those it is given, with the values of references in the place of these, and
+    after them the values of references that it has captured. Its results are its own, and after
+    them the last values of the references that it changes.
+
+    Attributes:
+        arguments: numbers of the arguments that are references.
+        captured: the references that are not arguments.
+        changed: for each of `arguments`, then of `captured`, whether it is written to.
+    """
+
+    arguments: tuple[int, ...] = ()
+    captured: tuple[Ref, ...] = ()
+    changed: tuple[bool, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.arguments or self.captured)
+
+    @property
+    def stay(self) -> bool:
+        """Whether what is captured belongs to no transformation, and outlives this call."""
+        return all(ref.cell.trace is evaluation_trace for ref in self.captured)
+
+    def written(self, flags: Sequence[bool], flag: bool = True) -> tuple[bool, ...]:
+        """Flags of the arguments, with those of references that are written to set to `flag`, and
+        those of what is captured added."""
+        found = [*flags, *[False] * len(self.captured)]
+        numbers = [*self.arguments, *range(len(flags), len(found))]
+        for number, changed in zip(numbers, self.changed, strict=True):
+            found[number] = changed and flag
+        return tuple(found)
+
+    def references(
+        self, leaves: Sequence[Any], name: str, names: Sequence[str]
+    ) -> list[tuple[Ref, Cell]]:
+        """All of them, and where their values are, for what runs now.
+
+        Args:
+            leaves: the arguments.
+            name: of the function.
+            names: of the arguments.
+
+        Raises:
+            ValueError: two of them are one, or one cannot be used here.
+        """
+        refs = [*(leaves[i] for i in self.arguments), *self.captured]
+        if len(set(refs)) != len(refs):
+            twice = next(ref for ref in refs if refs.count(ref) > 1)
+            known = {leaves[i]: names[i] for i in self.arguments}
+            also = (
+                "also uses it from outside"
+                if twice in self.captured
+                else "gets it for another argument too"
+            )
+            raise ValueError(
+                f"{twice.described()} is the argument {known[twice]} of {name}, which {also}; two "
+                "names for one place in memory would make the order of reads and writes "
+                "unknown: pass each reference once"
+            )
+        return [(ref, ref.here(writing)) for ref, writing in zip(refs, self.changed, strict=True)]
+
+    def operands(self, leaves: Sequence[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
+        """The arguments of the jaxpr."""
+        values = [cell.value for _, cell in references]
+        found = [*leaves, *values[len(self.arguments) :]]
+        for number, value in zip(self.arguments, values, strict=False):
+            found[number] = value
+        return found
+
+    def closed_over(self, closed: ClosedJaxpr) -> ClosedJaxpr:
+        """The jaxpr with the values of captured references as constants."""
+        jaxpr, count = closed.jaxpr, len(closed.in_avals) - len(self.captured)
+        opened = jaxpr.replace(
+            constvars=[*jaxpr.constvars, *jaxpr.invars[count:]], invars=jaxpr.invars[:count]
+        )
+        return ClosedJaxpr(opened, [*closed.consts, *(ref.get() for ref in self.captured)])
+
+    def finish(self, outs: Sequence[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
+        """Write the last values, and return the results of the function itself."""
+        count = len(outs) - sum(self.changed)
+        last = iter(outs[count:])
+        for (ref, cell), changed in zip(references, self.changed, strict=True):
+            if changed:
+                ref.write(next(last))
+                cell.shared = False
+        return list(outs[:count])
+
+
+def inner(aval: Any) -> Any:
+    """The aval of the value of a reference; any other aval itself."""
+    return aval.inner_aval if type(aval) is AbstractRef else aval
+
+
+def stage_using_references(
+    function: Callable[..., Sequence[Any]], avals: Sequence[Any], info: DebugInfo
+) -> tuple[ClosedJaxpr, Uses]:
+    """Record a function of flat arguments, which may take and capture mutable references.
+
+    Args:
+        function: takes a tracer for each aval, and a reference for each `AbstractRef`.
+        avals: of the arguments.
+        info: what is being traced, for messages.
+    """
+    arguments = tuple(i for i, a in enumerate(avals) if type(a) is AbstractRef)
+    captured = Captured()
+    cells: list[Cell] = []
+
+    def run(*tracers: Any) -> list[Any]:
+        given = list(tracers)
+        for i in arguments:
+            given[i] = Ref.lent(tracers[i])
+            cells.append(given[i].cell)
+        return [*function(*given), *last_values(cells)]
+
+    closed = stage(run, list(map(inner, avals)), info, captured)
+    changed = tuple([cell.changed for cell in (*cells, *captured.cells.values())])
+    return closed, Uses(arguments, tuple(captured.cells), changed)
+
+
+class Lending:
+    """A function that gets references of its own for some of those that are passed to it.
+
+    Args:
+        function: takes flat arguments.
+        leaves: the arguments.
+        numbers: of those that are references to be lent.
+        name: what is done to which function, for messages.
+
+    Attributes:
+        changed: numbers of the arguments that are written to, after a call.
+
+    Raises:
+        ValueError: two of them are one.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Any]],
+        leaves: Sequence[Any],
+        numbers: Sequence[int],
+        name: str,
+    ) -> None:
+        self.function = function
+        self.leaves = leaves
+        self.numbers = numbers
+        self.name = name
+        self.changed: list[int] = []
+        refs = [leaves[i] for i in numbers]
+        if len(set(refs)) != len(refs):
+            twice = next(ref for ref in refs if refs.count(ref) > 1)
+            raise ValueError(
+                f"{name} was passed {twice.described()} twice; two names for one place in memory "
+                "would make the order of reads and writes unknown: pass it once"
+            )
+
+    def values(self) -> list[Any]:
+        """The arguments, with the values of references in the place of those that are lent."""
+        values = list(self.leaves)
+        for i in self.numbers:
+            values[i] = values[i].get()
+        return values
+
+    def __call__(self, *values: Any) -> list[Any]:
+        """The results, and after them the last values of the references that are written to."""
+        given = list(values)
+        with ExitStack() as stack:
+            for i in self.numbers:
+                stack.enter_context(self.leaves[i].held(self.name))
+                given[i] = Ref.lent(values[i])
+            outs = self.function(*given)
+        cells = [given[i].cell for i in self.numbers]
+        self.changed = [i for i, cell in zip(self.numbers, cells, strict=True) if cell.changed]
+        return [*outs, *last_values(cells)]
+
+    @property
+    def aux(self) -> Any:
+        """What the function returns besides."""
+        return getattr(self.function, "aux", None)

@@ -1,0 +1,301 @@
+"""Staging: run a function on tracers and record a jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from dovetail._core.base import caches, config, dtypes
+from dovetail._core.base.bindings import get_traceback
+from dovetail._core.base.errors import NonArrayArgumentError, UnexpectedTracerError
+from dovetail._core.base.source import describe
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    Effects,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    no_effects,
+)
+from dovetail._core.trace.mutable_references import Captured, Cell, Ref
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import Scope
+from dovetail._core.trace.state import Trace, state, use_trace
+from dovetail._core.trace.tracer import Tracer
+
+
+class StageTracer(Tracer):
+    """A variable of a jaxpr being recorded."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, trace: StageTrace, aval: Any, variable: Var) -> None:
+        self._trace = trace
+        self.aval = aval
+        self.variable = variable
+
+
+class StageTrace(Trace):
+    """Records every primitive as an equation.
+
+    Args:
+        parent: the trace that was current before.
+        debug_info: what is being traced, for messages.
+    """
+
+    __slots__ = (
+        "_constants",
+        "captured",
+        "constants",
+        "constvars",
+        "debug_info",
+        "effects",
+        "eqns",
+        "invars",
+        "scopes_around",
+    )
+    scope_name = None
+
+    def __init__(self, parent: Trace | None, debug_info: DebugInfo) -> None:
+        super().__init__(parent)
+        self.debug_info = debug_info
+        self.invars: list[Var] = []
+        self.eqns: list[JaxprEqn] = []
+        self.constvars: list[Var] = []
+        self.constants: list[Any] = []
+        self.effects: Effects = no_effects
+        #: The mutable references used from outside; None where there must not be any.
+        self.captured: Captured | None = None
+        #: How many of the scopes' names are those of scopes in which the jaxpr is used.
+        self.scopes_around = 0
+        # The value stands beside its variable to stay alive, so that its id stays its own.
+        self._constants: dict[int, tuple[Var, Any]] = {}
+
+    def argument(self, aval: Any) -> StageTracer:
+        """A new parameter."""
+        var = Var(aval)
+        self.invars.append(var)
+        return StageTracer(self, aval, var)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        avals = []
+        invars: list[Atom] = []
+        for arg in args:
+            if type(arg) is StageTracer and arg._trace is self:
+                invars.append(arg.variable)
+                avals.append(arg.aval)
+            else:
+                atom = self.atom(arg, primitive)
+                invars.append(atom)
+                avals.append(atom.aval)
+        inferred = primitive.infer(tuple(avals), params)
+        effects = primitive.effects(*avals, **params) if primitive.has_effects else no_effects
+        if effects:
+            self.effects |= effects
+        place = state.place
+        if place is None:
+            place = get_traceback()
+        elif type(place) is Scope:
+            place = place.place(self.scopes_around)
+        if not primitive.multiple_results:
+            var = Var(inferred)
+            self.eqns.append(JaxprEqn(invars, (var,), primitive, params, effects, place))
+            return StageTracer(self, inferred, var)
+        variables = [Var(aval) for aval in inferred]
+        self.eqns.append(JaxprEqn(invars, variables, primitive, params, effects, place))
+        return [StageTracer(self, var.aval, var) for var in variables]
+
+    def atom(self, value: Any, primitive: Primitive | None = None) -> Atom:
+        """The variable or literal that stands for `value` in this jaxpr."""
+        if type(value) is Literal:
+            return value
+        if isinstance(value, Tracer):
+            if value._trace is self:
+                var: Var = value.variable
+                return var
+            if value._trace.finished or not self.is_inside(value._trace):
+                raise UnexpectedTracerError(value)
+        known = self._constants.get(id(value))
+        if known is not None:
+            return known[0]
+        try:
+            aval = aval_of(value)
+        except NonArrayArgumentError as error:
+            name = "the function's result" if primitive is None else f"primitive {primitive.name!r}"
+            raise NonArrayArgumentError(f"{name}: {error}") from None
+        literal = as_literal(value, aval)
+        if literal is not None:
+            return literal
+        constant = _frozen(value, aval.dtype) if isinstance(value, np.ndarray) else value
+        known = self._constants.get(id(constant))
+        if known is not None:
+            self._constants[id(value)] = (known[0], value)
+            return known[0]
+        var = Var(aval)
+        self._constants[id(value)] = (var, value)
+        self._constants[id(constant)] = (var, constant)
+        self.constvars.append(var)
+        self.constants.append(constant)
+        return var
+
+    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+        assert self.parent is not None
+        outer = ref.cell
+        if outer.trace is self:
+            return outer
+        known = None if self.captured is None else self.captured.cells.get(ref)
+        # Also for what is known: a trace between may allow reading alone.
+        self.parent.cell_of(ref, writing)
+        if self.captured is None:
+            info = self.debug_info
+            raise ValueError(
+                f"{ref.described()} cannot be used within {info.function}, which is traced for "
+                f"{info.traced_for}: that takes functions of their arguments alone. Pass the "
+                "value, ref[...], as an argument, and write what is returned"
+            )
+        if known is None:
+            known = self.captured.cells[ref] = Cell(
+                self, self.argument(ref.aval.inner_aval), lent=True
+            )
+        return known
+
+    def to_jaxpr(self, results: Iterable[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The jaxpr that computes `results`, and the values of its constvars."""
+        outvars = [self.atom(result) for result in results]
+        jaxpr = Jaxpr(
+            self.constvars, self.invars, outvars, self.eqns, self.effects, self.debug_info
+        )
+        if config.enable_checks.value:
+            from dovetail._core.ir.check import check_jaxpr  # deferred: rarely asked for
+
+            check_jaxpr(jaxpr)
+        return jaxpr, self.constants
+
+    def sources(self, values: Sequence[Any]) -> list[int | None]:
+        """For each constant the number of the value that it is, or None."""
+        known = [self._constants.get(id(value)) for value in values]
+        numbers: dict[Var, int] = {}
+        for i, found in enumerate(known):
+            if found is not None:
+                numbers.setdefault(found[0], i)
+        return [numbers.get(var) for var in self.constvars]
+
+    def describe(self, tracer: Any) -> str:
+        var = tracer.variable
+        for index, invar in enumerate(self.invars):
+            if invar is var:
+                return self.debug_info.describe_argument(index)
+        for eqn in self.eqns:
+            if any(out is var for out in eqn.outvars):
+                where = describe(eqn.traceback)
+                return (
+                    "a result of the operation "
+                    f"{eqn.primitive.name}{f' at {where}' if where else ''}, in "
+                    f"{self.debug_info.function} traced for {self.debug_info.traced_for}"
+                )
+        return f"a constant of {self.debug_info.function}, traced for {self.debug_info.traced_for}"
+
+
+# Copies of captured arrays, by the identity of the array and by their own: programs that capture
+# one array hold one copy of it.
+_copies: Final[WeakValueDictionary[int, np.ndarray[Any, Any]]] = WeakValueDictionary()
+caches.register(_copies.clear)
+
+
+def _frozen(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """A copy of a captured array: writing to it later must not change the traced program."""
+    known = _copies.get(id(array))
+    if known is array:
+        return known
+    copied = np.array(array, dtype=dtype, order="C")
+    # Equal bits are required, since the array may have been written to since, or be another one.
+    if (
+        known is not None
+        and known.dtype == copied.dtype
+        and known.shape == copied.shape
+        and copied.itemsize
+        and np.array_equal(known.reshape(-1).view(np.uint8), copied.reshape(-1).view(np.uint8))
+    ):
+        return known
+    copied.setflags(write=False)
+    _copies[id(array)] = _copies[id(copied)] = copied
+    return copied
+
+
+def as_literal(value: Any, aval: Any) -> Literal | None:
+    """A `Literal` for scalars of the host, None for everything else."""
+    if type(value) in (bool, int, float, complex):
+        return Literal(value, aval)
+    if (
+        isinstance(value, (np.generic, np.ndarray))
+        and value.ndim == 0
+        and aval.dtype != dtypes.float0
+    ):
+        return Literal(np.asarray(value, aval.dtype)[()], aval)
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        return Literal(value, aval)
+    return None
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    debug_info: DebugInfo,
+    captured: Captured | None = None,
+) -> ClosedJaxpr:
+    """Record `function` of flat arguments.
+
+    Args:
+        function: takes one tracer for each aval, returns a sequence of results.
+        avals: avals of the arguments.
+        debug_info: what is being traced, for messages.
+        captured: receives the mutable references that the function uses from outside, whose values
+            become arguments after the others; the last values of those that it changes become
+            results after the others. By default using one is an error.
+
+    Returns:
+        The jaxpr, closed over the constants that it met (tracers of outer transformations among
+        them).
+    """
+    trace = StageTrace(state.trace, debug_info)
+    trace.captured = captured
+    tracers = [trace.argument(aval) for aval in avals]
+    around, state.place = state.place, None
+    try:
+        with use_trace(trace):
+            results = function(*tracers)
+            if captured is not None:
+                results = [*results, *captured.results()]
+            jaxpr, constants = trace.to_jaxpr(results)
+    finally:
+        trace.finished = True
+        state.place = around
+    closed = ClosedJaxpr(jaxpr, constants)
+    if config.check_tracer_leaks.value:
+        from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for
+
+        del tracers, jaxpr, constants, results
+        check_leaks(trace)
+    return closed
+
+
+def replace_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """The jaxpr with its constants as leading parameters, and their values."""
+    jaxpr = closed.jaxpr
+    if not jaxpr.constvars:
+        return jaxpr, []
+    debug = jaxpr.debug_info
+    if debug is not None and debug.argument_names is not None:
+        names = tuple(f"a captured constant ({v.aval.short_name()})" for v in jaxpr.constvars)
+        debug = DebugInfo(
+            debug.traced_for, debug.function, debug.location, names + debug.argument_names
+        )
+    opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=debug)
+    return opened, closed.consts

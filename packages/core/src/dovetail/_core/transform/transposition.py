@@ -1,0 +1,172 @@
+"""Transposition: run a linear program backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.source import Transformation, describe
+from dovetail._core.basis.elementwise import add_tangents
+from dovetail._core.basis.structural import instantiate, is_linear, not_linear
+from dovetail._core.ir.avals import ShapedArray, aval_of
+from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.scopes import Replay
+from dovetail._core.trace.zeros import Unwanted, Zero
+from dovetail._core.transform.division import apply_part
+
+_TRANSPOSED: Final = (Transformation("transpose"),)
+
+
+def transpose_jaxpr(
+    jaxpr: Jaxpr,
+    constants: Sequence[Any],
+    cotangents: Sequence[Any],
+    linear: Sequence[bool],
+    wanted: Sequence[bool] | None = None,
+) -> list[Any]:
+    """Cotangents of the linear arguments of a jaxpr.
+
+    Args:
+        jaxpr: linear in some of its parameters.
+        constants: values of its constvars, followed by those of its non-linear parameters.
+        cotangents: one for each result, `Zero` where there is none.
+        linear: for each parameter, whether the jaxpr is linear in it.
+        wanted: for each parameter, whether its cotangent is wanted; that of all by default.
+
+    Returns:
+        One cotangent for each linear parameter, a `Zero` where it has no influence or is not
+        wanted.
+    """
+    with Replay() as replay:
+        return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
+
+
+def _transpose_jaxpr(
+    jaxpr: Jaxpr,
+    constants: Sequence[Any],
+    cotangents: Sequence[Any],
+    linear: Sequence[bool],
+    wanted: Sequence[bool] | None,
+    replay: Replay,
+) -> list[Any]:
+    linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
+    bound = [
+        *jaxpr.constvars,
+        *(v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if not is_lin),
+    ]
+    values: dict[Var, Any] = dict(zip(bound, constants, strict=True))
+    parameters = [v for v in jaxpr.invars if v in linear_vars]
+    # What depends on a parameter whose cotangent is wanted: only through it the way back leads.
+    wanted_vars = linear_vars
+    if wanted is not None:
+        chosen = {v for v, w in zip(jaxpr.invars, wanted, strict=True) if w}
+        wanted_vars = linear_vars & chosen
+
+    backward: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        if not any(type(v) is not Literal and v in linear_vars for v in eqn.invars):
+            args = [v if type(v) is Literal else values[v] for v in eqn.invars]  # type: ignore[index]
+            replay.at(eqn)
+            out = eqn.primitive.bind(*args, **eqn.params)
+            outs = out if eqn.primitive.multiple_results else [out]
+            values.update(zip(eqn.outvars, outs, strict=True))
+            continue
+        moving = eqn.outvars
+        if eqn.primitive.divides and not eqn.effects:
+            moving = _linear_results(eqn, linear_vars, values, replay)
+        linear_vars.update(moving)
+        if wanted is not None:
+            if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
+                continue
+            wanted_vars.update(moving)
+        backward.append(eqn)
+
+    accumulated: dict[Var, Any] = {}
+
+    def accumulate(var: Any, cotangent: Any) -> None:
+        if cotangent is None or type(cotangent) is Zero:
+            return
+        known = accumulated.get(var)
+        accumulated[var] = cotangent if known is None else add_tangents(known, cotangent)
+
+    for outvar, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        if type(outvar) is not Literal and outvar in wanted_vars:
+            accumulate(outvar, cotangent)
+
+    for eqn in reversed(backward):
+        primitive = eqn.primitive
+        found = [accumulated.pop(v, None) for v in eqn.outvars]
+        if all(ct is None for ct in found):
+            continue
+        args = [
+            v if type(v) is Literal else v.aval if v in linear_vars else values[v]  # type: ignore[index]
+            for v in eqn.invars
+        ]
+        if wanted is not None and primitive.transposes_partly:
+            args = [
+                Unwanted(a) if type(a) is ShapedArray and v not in wanted_vars else a
+                for v, a in zip(eqn.invars, args, strict=True)
+            ]
+        if primitive.multiple_results:
+            filled = [
+                Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
+            ]
+            given: Any = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
+        else:
+            given = found[0]
+        # What goes wrong on the way back has to do with the line of the way there.
+        replay.at(eqn, _TRANSPOSED)
+        try:
+            results = _transposed(primitive, given, args, eqn.params)
+        except Exception as error:
+            where = describe(eqn.traceback)
+            note = f"While transposing the operation {primitive.name} at {where}, for a gradient"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+            raise
+        for var, result in zip(eqn.invars, results, strict=True):
+            if type(var) is not Literal and var in wanted_vars:
+                accumulate(var, result)
+
+    return [accumulated[v] if v in accumulated else Zero(aval_of(v)) for v in parameters]
+
+
+def _transposed(
+    primitive: Primitive, cotangent: Any, args: Sequence[Any], params: Mapping[str, Any]
+) -> Sequence[Any]:
+    """The rule `transpose` of a primitive.
+
+    Raises:
+        TypeError: an operand that it is not linear in is to be transposed.
+    """
+    if primitive.multiple_results:
+        return primitive.transpose(cotangent, *args, **params)
+    refusal = f"the operation {primitive.name} of operands that depend on a tangent"
+    try:
+        results = primitive.transpose(cotangent, *args, **params)
+    except NonArrayArgumentError:  # it has computed with an operand that has no value
+        raise not_linear(refusal) from None
+    if any(is_linear(a) and ct is None for a, ct in zip(args, results, strict=True)):
+        raise not_linear(refusal)
+    return results
+
+
+def _linear_results(
+    eqn: JaxprEqn, linear_vars: set[Var], values: dict[Var, Any], replay: Replay
+) -> Sequence[Var]:
+    """The results of an equation that depend on linear variables; the others are computed."""
+    flags = [type(v) is not Literal and v in linear_vars for v in eqn.invars]
+    depends = eqn.primitive.depends(flags, **eqn.params)
+    if all(depends):
+        return eqn.outvars
+    args = [
+        v if type(v) is Literal else v.aval if flag else values[v]  # type: ignore[index]
+        for v, flag in zip(eqn.invars, flags, strict=True)
+    ]
+    replay.at(eqn)
+    outs = apply_part(eqn.primitive, args, eqn.params, [not d for d in depends])
+    pairs = list(zip(eqn.outvars, depends, strict=True))
+    values.update(zip((v for v, d in pairs if not d), outs, strict=True))
+    return [v for v, d in pairs if d]
