@@ -26,7 +26,7 @@ from dovetail._core.ir.jaxpr import (
     Literal,
     Var,
 )
-from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import RuntimePrimitive, primitive
 
 F32 = np.dtype(np.float32)

@@ -20,7 +20,7 @@ from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.lower.donation import match_donations
 from dovetail._core.lower.lowering import LoweredModule, lower_jaxpr
-from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import RuntimePrimitive, primitive
 
 F32 = np.dtype(np.float32)

@@ -11,13 +11,13 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
+from dovetail._core.ir.walk import all_equations
 from dovetail.ad_checkpoint import (
     checkpoint_name,
     checkpoint_policies,
     print_saved_residuals,
     saved_residuals,
 )
-from dovetail._core.ir.walk import all_equations
 
 Function = Callable[..., Any]
 

@@ -16,9 +16,9 @@ import numpy as np
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail.ad_checkpoint import checkpoint_name
 from dovetail._core.base.config import threefry_gpu_kernel_lowering
-from dovetail._core.ops.barriers import dce_sink_p
+from dovetail._core.ops.calls.barriers import dce_sink_p
+from dovetail.ad_checkpoint import checkpoint_name
 from dovetail.experimental import io_callback, topologies
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.extend import Primitive

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dovetail._core.api.sharding_pictures import visualize_array_sharding as visualize_array_sharding
+from dovetail._core.api.sharding_pictures import (
+    visualize_array_sharding as visualize_array_sharding,
+)
 from dovetail._core.api.sharding_pictures import visualize_sharding as visualize_sharding
 from dovetail._core.ir.effects import DebugEffect as DebugEffect
 from dovetail._core.ir.effects import OrderedDebugEffect as OrderedDebugEffect
@@ -11,7 +13,9 @@ from dovetail._core.ops.callbacks.checks import check as check
 from dovetail._core.ops.callbacks.debugging import callback as callback
 from dovetail._core.ops.callbacks.debugging import log as log
 from dovetail._core.ops.callbacks.debugging import print as print
-from dovetail._core.ops.callbacks.inspections import inspect_array_sharding as inspect_array_sharding
+from dovetail._core.ops.callbacks.inspections import (
+    inspect_array_sharding as inspect_array_sharding,
+)
 
 __all__ = [
     "DebugEffect",

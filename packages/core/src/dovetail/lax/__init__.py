@@ -17,7 +17,7 @@ _MODULES = {
         "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
     "dovetail._core.ops.associative_scan": ("associative_scan"),
-    "dovetail._core.ops.barriers": (
+    "dovetail._core.ops.calls.barriers": (
         "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
     "dovetail._core.ops.bessel_functions": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
@@ -31,7 +31,7 @@ _MODULES = {
         "ne ne_p"
     ),
     "dovetail._core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
-    "dovetail._core.ops.composite": ("composite"),
+    "dovetail._core.ops.calls.composite": ("composite"),
     "dovetail._core.ops.contraction": (
         "DotDimensionNumbers Precision PrecisionLike batch_matmul dot dot_general dot_general_p"
     ),
@@ -125,7 +125,7 @@ _MODULES = {
     ),
     "dovetail._core.ops.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
     "dovetail._core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
-    "dovetail._core.ops.tokens": ("after_all after_all_p create_token create_token_p"),
+    "dovetail._core.ops.calls.tokens": ("after_all after_all_p create_token create_token_p"),
     "dovetail._core.ops.trigonometric": (
         "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"
     ),

@@ -27,11 +27,6 @@ from dovetail._core.ops.arithmetic import sign_p as sign_p
 from dovetail._core.ops.arithmetic import sub as sub
 from dovetail._core.ops.arithmetic import sub_p as sub_p
 from dovetail._core.ops.associative_scan import associative_scan as associative_scan
-from dovetail._core.ops.barriers import dce_sink as dce_sink
-from dovetail._core.ops.barriers import optimization_barrier as optimization_barrier
-from dovetail._core.ops.barriers import optimization_barrier_p as optimization_barrier_p
-from dovetail._core.ops.barriers import stage as stage
-from dovetail._core.ops.barriers import stage_p as stage_p
 from dovetail._core.ops.bessel_functions import bessel_i0e as bessel_i0e
 from dovetail._core.ops.bessel_functions import bessel_i0e_p as bessel_i0e_p
 from dovetail._core.ops.bessel_functions import bessel_i1e as bessel_i1e
@@ -54,6 +49,16 @@ from dovetail._core.ops.bitwise import shift_right_arithmetic_p as shift_right_a
 from dovetail._core.ops.bitwise import shift_right_logical as shift_right_logical
 from dovetail._core.ops.bitwise import shift_right_logical_p as shift_right_logical_p
 from dovetail._core.ops.bitwise import xor_p as xor_p
+from dovetail._core.ops.calls.barriers import dce_sink as dce_sink
+from dovetail._core.ops.calls.barriers import optimization_barrier as optimization_barrier
+from dovetail._core.ops.calls.barriers import optimization_barrier_p as optimization_barrier_p
+from dovetail._core.ops.calls.barriers import stage as stage
+from dovetail._core.ops.calls.barriers import stage_p as stage_p
+from dovetail._core.ops.calls.composite import composite as composite
+from dovetail._core.ops.calls.tokens import after_all as after_all
+from dovetail._core.ops.calls.tokens import after_all_p as after_all_p
+from dovetail._core.ops.calls.tokens import create_token as create_token
+from dovetail._core.ops.calls.tokens import create_token_p as create_token_p
 from dovetail._core.ops.comparison import eq as eq
 from dovetail._core.ops.comparison import eq_p as eq_p
 from dovetail._core.ops.comparison import eq_to_p as eq_to_p
@@ -79,7 +84,6 @@ from dovetail._core.ops.complex import imag as imag
 from dovetail._core.ops.complex import imag_p as imag_p
 from dovetail._core.ops.complex import real as real
 from dovetail._core.ops.complex import real_p as real_p
-from dovetail._core.ops.composite import composite as composite
 from dovetail._core.ops.contraction import DotDimensionNumbers as DotDimensionNumbers
 from dovetail._core.ops.contraction import Precision as Precision
 from dovetail._core.ops.contraction import PrecisionLike as PrecisionLike
@@ -345,10 +349,6 @@ from dovetail._core.ops.sorting import sort_key_val as sort_key_val
 from dovetail._core.ops.sorting import sort_p as sort_p
 from dovetail._core.ops.sorting import top_k as top_k
 from dovetail._core.ops.sorting import top_k_p as top_k_p
-from dovetail._core.ops.tokens import after_all as after_all
-from dovetail._core.ops.tokens import after_all_p as after_all_p
-from dovetail._core.ops.tokens import create_token as create_token
-from dovetail._core.ops.tokens import create_token_p as create_token_p
 from dovetail._core.ops.trigonometric import acos as acos
 from dovetail._core.ops.trigonometric import acos_p as acos_p
 from dovetail._core.ops.trigonometric import asin as asin

@@ -21,7 +21,9 @@ from dovetail._core.base.node_types import KeyPath as KeyPath
 from dovetail._core.base.node_types import Partial as Partial
 from dovetail._core.base.node_types import dispatch_registry as dispatch_registry
 from dovetail._core.base.node_types import flatten_one_level as flatten_one_level
-from dovetail._core.base.node_types import flatten_one_level_with_keys as flatten_one_level_with_keys
+from dovetail._core.base.node_types import (
+    flatten_one_level_with_keys as flatten_one_level_with_keys,
+)
 from dovetail._core.base.node_types import is_tree_node as is_tree_node
 from dovetail._core.base.node_types import keystr as keystr
 from dovetail._core.base.node_types import register_dataclass as register_dataclass

@@ -9,7 +9,7 @@ from dovetail._core.base import config, pytree
 from dovetail._core.basis import structural
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.call import call
+from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.dimensions import canonical_dimension, inserted, replaced
 from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.shape import reverse as reversed_along

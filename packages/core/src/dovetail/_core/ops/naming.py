@@ -10,7 +10,7 @@ import numpy as np
 from dovetail._core.base import pytree
 from dovetail._core.basis.operands import operand
 from dovetail._core.basis.structural import is_linear
-from dovetail._core.ops.barriers import stage_p
+from dovetail._core.ops.calls.barriers import stage_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 

@@ -422,7 +422,9 @@ def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
     }
     if not numbers:
         return ()
-    from dovetail._core.basis.elementwise import convert_element_type_p  # deferred: loads primitives
+    from dovetail._core.basis.elementwise import (
+        convert_element_type_p,  # deferred: loads primitives
+    )
     from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p  # deferred: likewise
 
     found = []

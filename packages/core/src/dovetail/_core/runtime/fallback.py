@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail._core.base import config
 from dovetail._core.base.source import warn
+from dovetail._core.ops.calls.tokens import after_all_p, create_token_p
 from dovetail._core.ops.random import (
     KeyDType,
     keys_of_numpy,
@@ -18,7 +19,6 @@ from dovetail._core.ops.random import (
     unwrap,
     wrap,
 )
-from dovetail._core.ops.tokens import after_all_p, create_token_p
 from dovetail._core.runtime import clients
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import evaluation_trace, use_trace

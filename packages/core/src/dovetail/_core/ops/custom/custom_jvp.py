@@ -14,7 +14,7 @@ from dovetail._core.basis.structural import batch_size, instantiate
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail._core.ir.walk import dce_inside, dce_rules
-from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.conversion import stop_gradient
 from dovetail._core.ops.custom.arguments import (
     Signature,

@@ -11,7 +11,7 @@ from dovetail._core.basis.structural import batch_size, instantiate, is_linear, 
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail._core.ir.walk import dce_inside, dce_rules
-from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.checks.error import avals_of
 from dovetail._core.ops.custom.arguments import described, users_code

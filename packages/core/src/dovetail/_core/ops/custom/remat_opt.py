@@ -11,7 +11,7 @@ from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_call, dce_inside, dce_rules
-from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.custom.arguments import UserFunction
 from dovetail._core.trace.live import Dims
 from dovetail._core.trace.primitive import Primitive

@@ -14,7 +14,7 @@ from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ir.walk import dce_inside, dce_rules, eval_jaxpr
-from dovetail._core.ops.call import jit_p
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail._core.trace.zeros import Zero
