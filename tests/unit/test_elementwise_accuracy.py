@@ -13,7 +13,7 @@ import pytest
 
 import dovetail
 from dovetail import lax
-from dovetail._core.ops.functions import Function
+from dovetail._core.ops.elementwise.functions import Function
 from dovetail.testing.samples import defined_primitives
 
 mpmath.mp.prec = 200

@@ -36,7 +36,7 @@ from dovetail._core.lower.matrices import transposed as transposed
 from dovetail._core.lower.matrices import triangle as triangle
 from dovetail._core.lower.matrices import where_succeeded as where_succeeded
 from dovetail._core.lower.matrices import with_finite as with_finite
-from dovetail._core.ops.operands import real_dtype as real_dtype
+from dovetail._core.ops.elementwise.operands import real_dtype as real_dtype
 
 __all__ = [
     "adjoint",

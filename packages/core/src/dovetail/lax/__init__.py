@@ -13,7 +13,7 @@ _MODULES = {
     "dovetail._core.basis.elementwise": ("convert_element_type_p mul_p neg_p"),
     "dovetail._core.basis.structural": ("broadcast_in_dim_p reduce_sum_p reshape_p transpose_p"),
     "dovetail._core.ops.approximate_top_k": ("approx_max_k approx_min_k approx_top_k_p"),
-    "dovetail._core.ops.arithmetic": (
+    "dovetail._core.ops.elementwise.arithmetic": (
         "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
     "dovetail._core.ops.associative_scan": ("associative_scan"),
@@ -21,21 +21,21 @@ _MODULES = {
         "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
     "dovetail._core.ops.bessel_functions": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
-    "dovetail._core.ops.bitwise": (
+    "dovetail._core.ops.elementwise.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
         "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
         "shift_right_arithmetic_p shift_right_logical shift_right_logical_p xor_p"
     ),
-    "dovetail._core.ops.comparison": (
+    "dovetail._core.ops.elementwise.comparison": (
         "eq eq_p eq_to_p ge ge_p gt gt_p is_finite is_finite_p le le_p le_to_p lt lt_p lt_to_p "
         "ne ne_p"
     ),
-    "dovetail._core.ops.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
+    "dovetail._core.ops.elementwise.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
     "dovetail._core.ops.calls.composite": ("composite"),
     "dovetail._core.ops.contraction": (
         "DotDimensionNumbers Precision PrecisionLike batch_matmul dot dot_general dot_general_p"
     ),
-    "dovetail._core.ops.conversion": (
+    "dovetail._core.ops.elementwise.conversion": (
         "bitcast_convert_type bitcast_convert_type_p convert_element_type copy_p dtype "
         "reduce_precision reduce_precision_p stop_gradient stop_gradient_p"
     ),
@@ -69,18 +69,18 @@ _MODULES = {
         "dynamic_update_slice_p index_take"
     ),
     "dovetail._core.ops.error_functions": ("erf erf_inv erf_inv_p erf_p erfc erfc_p"),
-    "dovetail._core.ops.exponential": (
+    "dovetail._core.ops.elementwise.exponential": (
         "exp exp2 exp2_p exp_p expm1 expm1_p log log1p log1p_p log2 log2_p log_p logistic "
         "logistic_p"
     ),
-    "dovetail._core.ops.extrema": ("clamp clamp_p max max_p min min_p"),
+    "dovetail._core.ops.elementwise.extrema": ("clamp clamp_p max max_p min min_p"),
     "dovetail._core.ops.fourier": ("FftType fft fft_p"),
-    "dovetail._core.ops.functions": ("AccuracyMode Tolerance"),
+    "dovetail._core.ops.elementwise.functions": ("AccuracyMode Tolerance"),
     "dovetail._core.ops.gamma_functions": (
         "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
     ),
     "dovetail._core.ops.general_reduction": ("reduce reduce_p"),
-    "dovetail._core.ops.hyperbolic": (
+    "dovetail._core.ops.elementwise.hyperbolic": (
         "acosh acosh_p asinh asinh_p atanh atanh_p cosh cosh_p sinh sinh_p tanh tanh_p"
     ),
     "dovetail._core.ops.incomplete_beta": ("betainc regularized_incomplete_beta_p"),
@@ -93,7 +93,7 @@ _MODULES = {
     ),
     "dovetail._core.ops.padding": ("padtype_to_pads"),
     "dovetail._core.ops.polynomial": ("polynomial polynomial_p"),
-    "dovetail._core.ops.powers": (
+    "dovetail._core.ops.elementwise.powers": (
         "cbrt cbrt_p integer_pow integer_pow_p one_minus_square one_minus_square_p pow pow_p "
         "reciprocal rsqrt rsqrt_p sqrt sqrt_p square square_p"
     ),
@@ -107,7 +107,7 @@ _MODULES = {
         "reduce_min reduce_min_p reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum "
         "reduce_xor reduce_xor_p"
     ),
-    "dovetail._core.ops.rounding": (
+    "dovetail._core.ops.elementwise.rounding": (
         "RoundingMethod ceil ceil_p floor floor_p nextafter nextafter_p round round_p"
     ),
     "dovetail._core.ops.scaled_contraction": ("scaled_dot"),
@@ -118,7 +118,7 @@ _MODULES = {
     "dovetail._core.ops.scatter_functions": (
         "scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
     ),
-    "dovetail._core.ops.selection": ("select select_n select_n_p"),
+    "dovetail._core.ops.elementwise.selection": ("select select_n select_n_p"),
     "dovetail._core.ops.shape": (
         "broadcast broadcast_in_dim broadcast_like broadcast_shapes broadcast_to_rank collapse "
         "expand_dims reshape rev rev_p shape_as_value squeeze squeeze_p tile tile_p transpose"
@@ -126,7 +126,7 @@ _MODULES = {
     "dovetail._core.ops.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
     "dovetail._core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
     "dovetail._core.ops.calls.tokens": ("after_all after_all_p create_token create_token_p"),
-    "dovetail._core.ops.trigonometric": (
+    "dovetail._core.ops.elementwise.trigonometric": (
         "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"
     ),
     "dovetail._core.ops.window_selection": (

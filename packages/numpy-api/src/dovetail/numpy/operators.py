@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import mul_p, neg_p
-from dovetail._core.ops.arithmetic import add_p, div_p, sub_p
-from dovetail._core.ops.bitwise import and_p, not_p, or_p, xor_p
-from dovetail._core.ops.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
+from dovetail._core.ops.elementwise.bitwise import and_p, not_p, or_p, xor_p
+from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy import arithmetic, bits, logic

@@ -17,8 +17,9 @@ from dovetail._core.basis.operands import operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, instantiate
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.arithmetic import add_p, sub_p
-from dovetail._core.ops.extrema import max_p, min_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
+from dovetail._core.ops.elementwise.extrema import max_p, min_p
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing import GatherScatterMode
 from dovetail._core.ops.scatter import (
     ScatterFamily,
@@ -31,7 +32,6 @@ from dovetail._core.ops.scatter import (
     scatter_p,
     scatter_sub_p,
 )
-from dovetail._core.ops.selection import select_n_p
 from dovetail._core.ops.shape import add_dimensions, reverse, squeeze_dimensions
 from dovetail._core.runtime.dispatch import compile_eager
 from dovetail._core.trace.primitive import Primitive

@@ -12,16 +12,16 @@ from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.operands import literal, operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail._core.ops.comparison import ge_p
-from dovetail._core.ops.conversion import stop_gradient
+from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.comparison import ge_p
+from dovetail._core.ops.elementwise.conversion import stop_gradient
+from dovetail._core.ops.elementwise.exponential import log1p_p, log_p
+from dovetail._core.ops.elementwise.extrema import max_p, min_p
+from dovetail._core.ops.elementwise.rounding import nextafter_p
+from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.trigonometric import tan_p
 from dovetail._core.ops.error_functions import erf_p
-from dovetail._core.ops.exponential import log1p_p, log_p
-from dovetail._core.ops.extrema import max_p, min_p
 from dovetail._core.ops.random import erf_inv_fast_p
-from dovetail._core.ops.rounding import nextafter_p
-from dovetail._core.ops.selection import select_n_p
-from dovetail._core.ops.trigonometric import tan_p
 from dovetail.numpy.arguments import broadcast_result
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (

@@ -13,11 +13,11 @@ from dovetail._core.basis.operands import literal, operand
 from dovetail._core.basis.structural import move_dimension, reshape
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops import random as core_random
-from dovetail._core.ops.arithmetic import add_p, sub_p
-from dovetail._core.ops.conversion import reduce_precision
 from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.cumulative import cumsum
-from dovetail._core.ops.exponential import log_p
+from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
+from dovetail._core.ops.elementwise.conversion import reduce_precision
+from dovetail._core.ops.elementwise.exponential import log_p
 from dovetail._core.ops.reduction import argmax
 from dovetail._core.ops.slicing import slice_dimension
 from dovetail._core.ops.sorting import sort_p, top_k

@@ -12,7 +12,7 @@ from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, m
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.basis.structural import broadcast_to, instantiate
 from dovetail._core.ir.avals import aval_of, is_array_like, shape_of
-from dovetail._core.ops.arithmetic import div_p
+from dovetail._core.ops.elementwise.arithmetic import div_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.flattening import (

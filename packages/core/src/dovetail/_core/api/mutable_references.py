@@ -10,7 +10,7 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import operand
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.conversion import copy_p
+from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.trace.mutable_references import AbstractRef, Cell, Index, Ref, TransformedRef
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero

@@ -14,7 +14,7 @@ import numpy as np
 from dovetail._core.hlo.builder import Builder
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.ir.avals import ShapedArray
-from dovetail._core.ops.operands import real_dtype
+from dovetail._core.ops.elementwise.operands import real_dtype
 
 __all__ = [
     "adjoint",

@@ -11,14 +11,15 @@ from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import references, special_references
-from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail._core.ops.comparison import gt_p, lt_p
-from dovetail._core.ops.exponential import exp
-from dovetail._core.ops.extrema import min_p
-from dovetail._core.ops.functions import FLOATS, Function, polynomial
-from dovetail._core.ops.powers import rsqrt, square_p
-from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops import special_references
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.comparison import gt_p, lt_p
+from dovetail._core.ops.elementwise.exponential import exp
+from dovetail._core.ops.elementwise.extrema import min_p
+from dovetail._core.ops.elementwise.functions import FLOATS, Function, polynomial
+from dovetail._core.ops.elementwise.powers import rsqrt, square_p
+from dovetail._core.ops.elementwise.selection import select_n_p
 
 # Chebyshev coefficients of sqrt(x) exp(-x) I(x) in t = 16 / x - 1 for x >= 8, where I is the
 # function of order 0 and of order 1, computed with 80 digits.

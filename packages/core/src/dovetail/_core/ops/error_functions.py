@@ -10,16 +10,22 @@ import numpy as np
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import references, special_references
-from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail._core.ops.bitwise import and_p
-from dovetail._core.ops.comparison import eq_p, gt_p, lt_p
-from dovetail._core.ops.conversion import reduce_precision_p
-from dovetail._core.ops.exponential import exp, log
-from dovetail._core.ops.extrema import min_p
-from dovetail._core.ops.functions import Accuracy, ElementaryFunction, Function, polynomial
-from dovetail._core.ops.powers import sqrt, square_p
-from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops import special_references
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.bitwise import and_p
+from dovetail._core.ops.elementwise.comparison import eq_p, gt_p, lt_p
+from dovetail._core.ops.elementwise.conversion import reduce_precision_p
+from dovetail._core.ops.elementwise.exponential import exp, log
+from dovetail._core.ops.elementwise.extrema import min_p
+from dovetail._core.ops.elementwise.functions import (
+    Accuracy,
+    ElementaryFunction,
+    Function,
+    polynomial,
+)
+from dovetail._core.ops.elementwise.powers import sqrt, square_p
+from dovetail._core.ops.elementwise.selection import select_n_p
 
 _WIDE: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.ops import special_references
+from dovetail._core.ops.elementwise.exponential import log1p
 from dovetail._core.ops.error_functions import erf, scaled_erfc_series
-from dovetail._core.ops.exponential import log1p
 from dovetail._core.ops.pairs import Pair
 from dovetail._core.ops.terms import Term, by_kind
 

@@ -16,9 +16,10 @@ from dovetail._core.basis.elementwise import add_tangents, mul, neg
 from dovetail._core.basis.operands import equal_dtypes, literal_like
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops import references, special_references
-from dovetail._core.ops.arithmetic import add_p, div_p, sub_p
-from dovetail._core.ops.exponential import expm1, log, log1p
+from dovetail._core.ops import special_references
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
+from dovetail._core.ops.elementwise.exponential import expm1, log, log1p
 from dovetail._core.ops.gamma_functions import digamma
 from dovetail._core.ops.gamma_weights import (
     STIRLING,

@@ -18,7 +18,6 @@ from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, reshape
 from dovetail._core.ir.avals import make_aval, shape_of
-from dovetail._core.ops.arithmetic import add_p
 from dovetail._core.ops.bit_generator_reference import (
     INCREMENTS,
     MULTIPLIERS,
@@ -26,8 +25,9 @@ from dovetail._core.ops.bit_generator_reference import (
     philox4x32,
     split_dimension,
 )
-from dovetail._core.ops.comparison import lt_p
 from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.elementwise.arithmetic import add_p
+from dovetail._core.ops.elementwise.comparison import lt_p
 from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.slicing import slice_dimension
 from dovetail._core.ops.threefry import UINT32, join_words, threefry2x32_p

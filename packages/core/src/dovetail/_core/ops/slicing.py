@@ -16,7 +16,7 @@ from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_fr
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.dimensions import canonical_dimension, integers
-from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.shape import squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer

@@ -15,8 +15,8 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
-from dovetail._core.ops.comparison import ge_p, le_p
 from dovetail._core.ops.dimensions import canonical_shape, integers
+from dovetail._core.ops.elementwise.comparison import ge_p, le_p
 from dovetail._core.ops.general_reduction import (
     combination,
     elementwise,

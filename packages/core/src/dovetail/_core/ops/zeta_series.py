@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dovetail._core.ops import special_references
-from dovetail._core.ops.exponential import log1p
+from dovetail._core.ops.elementwise.exponential import log1p
 from dovetail._core.ops.gamma_weights import (
     LOG2,
     excess,

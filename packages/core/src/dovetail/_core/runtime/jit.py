@@ -19,7 +19,7 @@ from dovetail._core.base import caches, config, dtypes, pytree, source
 from dovetail._core.ir.avals import aval_of, outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.calls.jit import call
-from dovetail._core.ops.conversion import copy_p
+from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime import clients, compilation
 from dovetail._core.runtime.arguments import from_foreign, resolve_device, resolve_place
 from dovetail._core.runtime.buffers import is_buffer

@@ -9,9 +9,9 @@ import numpy as np
 
 from dovetail._core.api.inspection import make_jaxpr
 from dovetail._core.base.config import enable_x64
-from dovetail._core.ops.arithmetic import add, mul
-from dovetail._core.ops.comparison import lt
-from dovetail._core.ops.trigonometric import sin
+from dovetail._core.ops.elementwise.arithmetic import add, mul
+from dovetail._core.ops.elementwise.comparison import lt
+from dovetail._core.ops.elementwise.trigonometric import sin
 from dovetail.testing.sample import Sample
 
 INDEX = np.dtype(np.int32)

@@ -11,9 +11,9 @@ import numpy as np
 
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops.arithmetic import add, mul
-from dovetail._core.ops.complex import imag, real
 from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.elementwise.arithmetic import add, mul
+from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.linalg.eigen import EighImplementation
 from dovetail._core.ops.linalg.eigen_matrices import diagonal, scaled_columns
 from dovetail._core.ops.linalg.matrices import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.ops.functions import AccuracyMode, Tolerance
-from dovetail._core.ops.rounding import RoundingMethod
+from dovetail._core.ops.elementwise.functions import AccuracyMode, Tolerance
+from dovetail._core.ops.elementwise.rounding import RoundingMethod
 from dovetail.testing.sample import (
     ALL_DTYPES,
     BOOLS,

@@ -9,8 +9,8 @@ import numpy as np
 
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import DebugInfo, Jaxpr
-from dovetail._core.ops.arithmetic import add, mul
-from dovetail._core.ops.comparison import ge_p, gt, le_p
+from dovetail._core.ops.elementwise.arithmetic import add, mul
+from dovetail._core.ops.elementwise.comparison import ge_p, gt, le_p
 from dovetail._core.transform.stage import stage
 from dovetail.testing.sample import (
     ALL_DTYPES,

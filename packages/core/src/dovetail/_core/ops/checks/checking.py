@@ -14,8 +14,6 @@ from dovetail._core.basis.operands import literal, literal_like, operand
 from dovetail._core.basis.structural import batch_size, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Literal
-from dovetail._core.ops.arithmetic import abs_p, rem_p
-from dovetail._core.ops.bitwise import not_p, or_p
 from dovetail._core.ops.checks.error import (
     CheckEffect,
     Error,
@@ -36,9 +34,11 @@ from dovetail._core.ops.checks.failures import (
     OOBError,
     check_fields,
 )
-from dovetail._core.ops.comparison import eq_p, gt_p, lt_p, ne_p
 from dovetail._core.ops.dynamic_slicing import dynamic_index_in_dim
-from dovetail._core.ops.extrema import min_p
+from dovetail._core.ops.elementwise.arithmetic import abs_p, rem_p
+from dovetail._core.ops.elementwise.bitwise import not_p, or_p
+from dovetail._core.ops.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
+from dovetail._core.ops.elementwise.extrema import min_p
 from dovetail._core.ops.reduction import argmax, reduce_or
 from dovetail._core.trace.live import LiveCall
 from dovetail._core.trace.primitive import Primitive

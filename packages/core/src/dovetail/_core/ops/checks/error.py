@@ -15,17 +15,17 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import batch_size, full, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Effects, Literal
-from dovetail._core.ops.bitwise import and_p, or_p
 from dovetail._core.ops.checks.failures import (
     BatchedError,
     Failure,
     JaxException,
 )
-from dovetail._core.ops.comparison import eq_p
-from dovetail._core.ops.conversion import stop_gradient
 from dovetail._core.ops.dynamic_slicing import dynamic_index_in_dim
+from dovetail._core.ops.elementwise.bitwise import and_p, or_p
+from dovetail._core.ops.elementwise.comparison import eq_p
+from dovetail._core.ops.elementwise.conversion import stop_gradient
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.reduction import argmax
-from dovetail._core.ops.selection import select_n_p
 from dovetail._core.trace.primitive import Primitive, primitive
 from dovetail._core.trace.tracer import Tracer
 

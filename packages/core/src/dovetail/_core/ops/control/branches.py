@@ -37,7 +37,6 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.walk import Reduction, Wanted, dce_rules
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import union
-from dovetail._core.ops.comparison import ne
 from dovetail._core.ops.control.bodies import (
     Body,
     named,
@@ -45,9 +44,10 @@ from dovetail._core.ops.control.bodies import (
     same_type,
     stage_body,
 )
-from dovetail._core.ops.conversion import stop_gradient_p
-from dovetail._core.ops.extrema import clamp
-from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.elementwise.comparison import ne
+from dovetail._core.ops.elementwise.conversion import stop_gradient_p
+from dovetail._core.ops.elementwise.extrema import clamp
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.trace.mutable_references import Ref, without_references
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer

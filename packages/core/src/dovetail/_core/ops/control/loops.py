@@ -15,8 +15,6 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import reshape
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.jaxpr import DebugInfo
-from dovetail._core.ops.arithmetic import add
-from dovetail._core.ops.comparison import lt
 from dovetail._core.ops.control.bodies import (
     Body,
     Operands,
@@ -27,6 +25,8 @@ from dovetail._core.ops.control.bodies import (
 )
 from dovetail._core.ops.control.scan import Loop
 from dovetail._core.ops.control.while_loop import repeat
+from dovetail._core.ops.elementwise.arithmetic import add
+from dovetail._core.ops.elementwise.comparison import lt
 from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.slicing import slice_dimension
 from dovetail._core.transform.batch import batch_flat, place_batch

@@ -15,7 +15,6 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail._core.ir.walk import dce_inside, dce_rules
 from dovetail._core.ops.calls.jit import jit_p
-from dovetail._core.ops.conversion import stop_gradient
 from dovetail._core.ops.custom.arguments import (
     Signature,
     UserFunction,
@@ -27,6 +26,7 @@ from dovetail._core.ops.custom.arguments import (
 )
 from dovetail._core.ops.custom.batching import Batch, batched_rule
 from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
+from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.trace.live import Dims, LiveCall, Run
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state

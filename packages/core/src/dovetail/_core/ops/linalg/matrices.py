@@ -19,18 +19,18 @@ from dovetail._core.basis.structural import (
     transpose,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
-from dovetail._core.ops.arithmetic import abs as absolute
-from dovetail._core.ops.arithmetic import add
-from dovetail._core.ops.comparison import eq_p, ge_p
-from dovetail._core.ops.complex import conj, imag, real
 from dovetail._core.ops.contraction import Precision, dot_general_p
 from dovetail._core.ops.creation import iota_like
+from dovetail._core.ops.elementwise.arithmetic import abs as absolute
+from dovetail._core.ops.elementwise.arithmetic import add
+from dovetail._core.ops.elementwise.comparison import eq_p, ge_p
+from dovetail._core.ops.elementwise.complex import conj, imag, real
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
     gather_slices,
 )
-from dovetail._core.ops.selection import select_n_p
 from dovetail._core.ops.slicing import slice_dimension
 from dovetail._core.trace.primitive import Primitive
 

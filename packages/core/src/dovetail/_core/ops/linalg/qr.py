@@ -12,14 +12,16 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.arithmetic import abs as absolute
-from dovetail._core.ops.arithmetic import add, div, mul, neg, sub
-from dovetail._core.ops.bitwise import bitwise_and, bitwise_not
-from dovetail._core.ops.comparison import eq, ge, gt, lt
-from dovetail._core.ops.complex import complex as complex_number
-from dovetail._core.ops.complex import imag, real
 from dovetail._core.ops.creation import iota_like
-from dovetail._core.ops.extrema import max as larger
+from dovetail._core.ops.elementwise.arithmetic import abs as absolute
+from dovetail._core.ops.elementwise.arithmetic import add, div, mul, neg, sub
+from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not
+from dovetail._core.ops.elementwise.comparison import eq, ge, gt, lt
+from dovetail._core.ops.elementwise.complex import complex as complex_number
+from dovetail._core.ops.elementwise.complex import imag, real
+from dovetail._core.ops.elementwise.extrema import max as larger
+from dovetail._core.ops.elementwise.powers import sqrt
+from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.householder import householder_product_p
 from dovetail._core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
@@ -39,9 +41,7 @@ from dovetail._core.ops.linalg.matrices import (
     where,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.powers import sqrt
 from dovetail._core.ops.reduction import argmax, reduce_max, reduce_sum
-from dovetail._core.ops.selection import select
 from dovetail._core.ops.shape import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.slicing import pad_with
 from dovetail._core.ops.sorting import take_along

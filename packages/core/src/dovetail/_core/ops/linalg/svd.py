@@ -12,12 +12,13 @@ from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.arithmetic import abs as absolute
-from dovetail._core.ops.arithmetic import add, div, mul, sub
-from dovetail._core.ops.comparison import gt
-from dovetail._core.ops.complex import complex as from_parts
-from dovetail._core.ops.complex import imag, real
-from dovetail._core.ops.extrema import max as larger
+from dovetail._core.ops.elementwise.arithmetic import abs as absolute
+from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
+from dovetail._core.ops.elementwise.comparison import gt
+from dovetail._core.ops.elementwise.complex import complex as from_parts
+from dovetail._core.ops.elementwise.complex import imag, real
+from dovetail._core.ops.elementwise.extrema import max as larger
+from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.linalg.eigen import EighImplementation, eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (
@@ -48,7 +49,6 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.polar import MOST_ITERATIONS, qdwh_p
 from dovetail._core.ops.linalg.qr import qr_p
-from dovetail._core.ops.selection import select
 from dovetail._core.ops.shape import reverse
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero

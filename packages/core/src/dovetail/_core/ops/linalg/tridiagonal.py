@@ -10,8 +10,8 @@ import numpy as np
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.ops.arithmetic import add, mul, sub
-from dovetail._core.ops.complex import real
+from dovetail._core.ops.elementwise.arithmetic import add, mul, sub
+from dovetail._core.ops.elementwise.complex import real
 from dovetail._core.ops.linalg.eigen_matrices import diagonal, each_matrix, real_part_dtype
 from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (

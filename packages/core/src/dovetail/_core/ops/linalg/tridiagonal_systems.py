@@ -13,10 +13,11 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.arithmetic import abs as absolute
-from dovetail._core.ops.arithmetic import add, div, mul, sub
-from dovetail._core.ops.comparison import eq, gt, ne
-from dovetail._core.ops.extrema import max as larger
+from dovetail._core.ops.elementwise.arithmetic import abs as absolute
+from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
+from dovetail._core.ops.elementwise.comparison import eq, gt, ne
+from dovetail._core.ops.elementwise.extrema import max as larger
+from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
     batch_all,
@@ -27,7 +28,6 @@ from dovetail._core.ops.linalg.matrices import (
     nan_of,
 )
 from dovetail._core.ops.reduction import reduce_and, reduce_max
-from dovetail._core.ops.selection import select
 from dovetail._core.ops.shape import add_dimensions
 from dovetail._core.ops.slicing import pad_with, slice_dimension
 from dovetail._core.trace.primitive import Primitive

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, mul_p
 from dovetail._core.basis.operands import literal
-from dovetail._core.ops import bitwise, comparison
+from dovetail._core.ops.elementwise import bitwise, comparison
 from dovetail._core.trace.primitive import primitive
 
 _UINT32: Final = np.dtype(np.uint32)

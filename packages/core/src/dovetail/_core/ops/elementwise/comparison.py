@@ -11,8 +11,8 @@ from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.families import Compare, Discrete
 from dovetail._core.basis.operands import operand
 from dovetail._core.ir.avals import ShapedArray, make_aval
-from dovetail._core.ops import references
-from dovetail._core.ops.operands import operands, real_dtype
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.operands import operands, real_dtype
 
 
 class Equality(Compare):

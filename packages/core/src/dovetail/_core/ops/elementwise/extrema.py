@@ -18,10 +18,10 @@ from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import equal_dtypes, literal_like
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, broadcast_to, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
-from dovetail._core.ops.arithmetic import sub_p
-from dovetail._core.ops.bitwise import and_p
-from dovetail._core.ops.comparison import eq_p, ne_p
-from dovetail._core.ops.operands import operands, real_dtype
+from dovetail._core.ops.elementwise.arithmetic import sub_p
+from dovetail._core.ops.elementwise.bitwise import and_p
+from dovetail._core.ops.elementwise.comparison import eq_p, ne_p
+from dovetail._core.ops.elementwise.operands import operands, real_dtype
 from dovetail._core.trace.zeros import Zero
 
 

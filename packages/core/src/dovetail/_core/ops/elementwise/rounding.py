@@ -11,8 +11,8 @@ from dovetail._core.basis.elementwise import Elementwise
 from dovetail._core.basis.families import Discrete
 from dovetail._core.basis.operands import operand
 from dovetail._core.ir.avals import ShapedArray
-from dovetail._core.ops import references
-from dovetail._core.ops.operands import operands
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.operands import operands
 
 
 class RoundingMethod(enum.IntEnum):

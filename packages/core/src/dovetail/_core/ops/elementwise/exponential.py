@@ -13,17 +13,22 @@ from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.operands import literal, literal_like, operand
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops import references
-from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail._core.ops.bitwise import and_p, or_p, shift_left_p, shift_right_arithmetic_p
-from dovetail._core.ops.comparison import eq_p, ge_p, gt_p, lt_p
-from dovetail._core.ops.complex import complex_p, imag, real
-from dovetail._core.ops.conversion import bitcast_convert_type_p, reduce_precision_p
-from dovetail._core.ops.extrema import clamp_p, max_p, min_p
-from dovetail._core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
-from dovetail._core.ops.parts import doubled, endless, equal, halved, infinite, where
-from dovetail._core.ops.rounding import RoundingMethod, round_p
-from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.bitwise import (
+    and_p,
+    or_p,
+    shift_left_p,
+    shift_right_arithmetic_p,
+)
+from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
+from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p, reduce_precision_p
+from dovetail._core.ops.elementwise.extrema import clamp_p, max_p, min_p
+from dovetail._core.ops.elementwise.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
+from dovetail._core.ops.elementwise.parts import doubled, endless, equal, halved, infinite, where
+from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
+from dovetail._core.ops.elementwise.selection import select_n_p
 
 
 class Exp(ElementaryFunction):

@@ -14,7 +14,7 @@ from dovetail._core.basis.elementwise import mul
 from dovetail._core.basis.families import Unary
 from dovetail._core.basis.operands import literal_like
 from dovetail._core.ir.avals import ShapedArray
-from dovetail._core.ops.arithmetic import add_p
+from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.trace.zeros import Zero
 
 FLOATS: Final = frozenset(map(np.dtype, (np.float16, dtypes.bfloat16, np.float32, np.float64)))

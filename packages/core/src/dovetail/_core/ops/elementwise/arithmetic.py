@@ -21,13 +21,18 @@ from dovetail._core.basis.families import Binary, Discrete, Unary
 from dovetail._core.basis.operands import literal, literal_like, operand
 from dovetail._core.basis.structural import broadcast_to, is_linear, not_linear, sum_to
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
-from dovetail._core.ops import invariant_division, references
-from dovetail._core.ops.bitwise import and_p, or_p, shift_right_arithmetic_p, shift_right_logical_p
-from dovetail._core.ops.comparison import eq_p, ge_p, gt_p, ne_p
-from dovetail._core.ops.complex import complex_p, conj, imag, real
-from dovetail._core.ops.operands import operands, real_dtype
-from dovetail._core.ops.rounding import RoundingMethod, round_p
-from dovetail._core.ops.selection import select_n_p
+from dovetail._core.ops.elementwise import invariant_division, references
+from dovetail._core.ops.elementwise.bitwise import (
+    and_p,
+    or_p,
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+)
+from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, ne_p
+from dovetail._core.ops.elementwise.complex import complex_p, conj, imag, real
+from dovetail._core.ops.elementwise.operands import operands, real_dtype
+from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
+from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.taylor import Series
 

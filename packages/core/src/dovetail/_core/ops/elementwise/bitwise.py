@@ -8,8 +8,8 @@ import numpy as np
 
 from dovetail._core.basis.families import Discrete
 from dovetail._core.basis.operands import operand
-from dovetail._core.ops import references
-from dovetail._core.ops.operands import operands
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.operands import operands
 
 
 class And(Discrete):

@@ -12,7 +12,7 @@ from dovetail._core.basis.families import Binary, Unary
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.basis.structural import instantiate, is_linear, sum_to
 from dovetail._core.ir.avals import ShapedArray, aval_of
-from dovetail._core.ops.operands import complex_dtype, operands, real_dtype
+from dovetail._core.ops.elementwise.operands import complex_dtype, operands, real_dtype
 from dovetail._core.trace.zeros import Zero
 
 

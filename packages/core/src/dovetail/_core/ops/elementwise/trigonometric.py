@@ -11,15 +11,15 @@ from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import references
-from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sub_p
-from dovetail._core.ops.bitwise import or_p
-from dovetail._core.ops.comparison import eq_p, lt_p
-from dovetail._core.ops.complex import complex_p, imag, real
-from dovetail._core.ops.exponential import exp, expm1, log1p, scaled_cosh, scaled_sinh
-from dovetail._core.ops.functions import COMPLEX, Accuracy, ElementaryFunction, Function
-from dovetail._core.ops.operands import operands
-from dovetail._core.ops.parts import (
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
+from dovetail._core.ops.elementwise.bitwise import or_p
+from dovetail._core.ops.elementwise.comparison import eq_p, lt_p
+from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.exponential import exp, expm1, log1p, scaled_cosh, scaled_sinh
+from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction, Function
+from dovetail._core.ops.elementwise.operands import operands
+from dovetail._core.ops.elementwise.parts import (
     doubled,
     endless,
     equal,
@@ -30,7 +30,7 @@ from dovetail._core.ops.parts import (
     where,
     with_sign,
 )
-from dovetail._core.ops.powers import one_minus_square_p, rsqrt, square_p
+from dovetail._core.ops.elementwise.powers import one_minus_square_p, rsqrt, square_p
 
 
 class Sin(ElementaryFunction):

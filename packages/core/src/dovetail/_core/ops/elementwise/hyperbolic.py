@@ -11,16 +11,27 @@ from dovetail._core.basis.elementwise import mul
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops import references
-from dovetail._core.ops.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail._core.ops.comparison import gt_p
-from dovetail._core.ops.complex import complex_p, imag, real
-from dovetail._core.ops.exponential import exp, log1p, scaled_sinh
-from dovetail._core.ops.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction, Function
-from dovetail._core.ops.parts import equal, nan_beside, where, with_sign
-from dovetail._core.ops.powers import one_minus_square_p, rsqrt, square_p
-from dovetail._core.ops.selection import select_n_p
-from dovetail._core.ops.trigonometric import atanh_parts, cosh_parts, sinh_parts, tanh_parts
+from dovetail._core.ops.elementwise import references
+from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
+from dovetail._core.ops.elementwise.comparison import gt_p
+from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.exponential import exp, log1p, scaled_sinh
+from dovetail._core.ops.elementwise.functions import (
+    COMPLEX,
+    FLOATS,
+    Accuracy,
+    ElementaryFunction,
+    Function,
+)
+from dovetail._core.ops.elementwise.parts import equal, nan_beside, where, with_sign
+from dovetail._core.ops.elementwise.powers import one_minus_square_p, rsqrt, square_p
+from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.elementwise.trigonometric import (
+    atanh_parts,
+    cosh_parts,
+    sinh_parts,
+    tanh_parts,
+)
 
 
 class Sinh(Function):
