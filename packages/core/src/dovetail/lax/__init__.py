@@ -57,7 +57,7 @@ _MODULES = {
         "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
         "conv_transpose conv_with_general_padding"
     ),
-    "dovetail._core.ops.creation": ("broadcasted_iota empty full full_like iota iota_p"),
+    "dovetail._core.ops.shape.creation": ("broadcasted_iota empty full full_like iota iota_p"),
     "dovetail._core.ops.cumulative": (
         "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
         "cumsum_p"
@@ -88,10 +88,10 @@ _MODULES = {
         "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad"
     ),
     "dovetail._core.ops.indexing": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
-    "dovetail._core.ops.joining": (
+    "dovetail._core.ops.shape.joining": (
         "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
     ),
-    "dovetail._core.ops.padding": ("padtype_to_pads"),
+    "dovetail._core.ops.shape.padding": ("padtype_to_pads"),
     "dovetail._core.ops.polynomial": ("polynomial polynomial_p"),
     "dovetail._core.ops.elementwise.powers": (
         "cbrt cbrt_p integer_pow integer_pow_p one_minus_square one_minus_square_p pow pow_p "
@@ -119,11 +119,11 @@ _MODULES = {
         "scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
     ),
     "dovetail._core.ops.elementwise.selection": ("select select_n select_n_p"),
-    "dovetail._core.ops.shape": (
+    "dovetail._core.ops.shape.reshaping": (
         "broadcast broadcast_in_dim broadcast_like broadcast_shapes broadcast_to_rank collapse "
         "expand_dims reshape rev rev_p shape_as_value squeeze squeeze_p tile tile_p transpose"
     ),
-    "dovetail._core.ops.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
+    "dovetail._core.ops.shape.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
     "dovetail._core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
     "dovetail._core.ops.calls.tokens": ("after_all after_all_p create_token create_token_p"),
     "dovetail._core.ops.elementwise.trigonometric": (

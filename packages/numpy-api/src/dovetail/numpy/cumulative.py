@@ -7,7 +7,7 @@ from typing import Any
 from dovetail import lax
 from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

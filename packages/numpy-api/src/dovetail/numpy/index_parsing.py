@@ -12,7 +12,7 @@ from dovetail._core.base.config import enable_x64
 from dovetail._core.base.errors import NonConcreteBooleanIndexError
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
 from dovetail._core.ir.avals import as_array
-from dovetail._core.ops.joining import stack
+from dovetail._core.ops.shape.joining import stack
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]

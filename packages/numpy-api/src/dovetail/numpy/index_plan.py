@@ -13,13 +13,13 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.comparison import lt_p
 from dovetail._core.ops.elementwise.extrema import min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing import GatherDimensionNumbers
-from dovetail._core.ops.joining import concatenate_p
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail.numpy.index_parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped
 
 Shape = tuple[int, ...]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.joining import concatenate_p, split_p, stack_p, unstack_p
-from dovetail._core.ops.shape import tile_p
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.joining import concatenate_p, split_p, stack_p, unstack_p
+from dovetail._core.ops.shape.reshaping import tile_p
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,

@@ -9,7 +9,7 @@ import numpy as np
 from dovetail import lax
 from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.slicing import pad_p, slice_dimension
+from dovetail._core.ops.shape.slicing import pad_p, slice_dimension
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (
     array_like,

@@ -10,7 +10,7 @@ from dovetail import lax
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     convert,

@@ -12,9 +12,9 @@ from dovetail._core.base import dtypes
 from dovetail._core.basis.structural import broadcast_in_dim, reshape_p, transpose_p
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.joining import concatenate_p
-from dovetail._core.ops.shape import rev_p, squeeze_p
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.reshaping import rev_p, squeeze_p
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
     array_like,

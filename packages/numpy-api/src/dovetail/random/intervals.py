@@ -20,8 +20,8 @@ from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p, sub_p
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.shape import squeeze_dimensions
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.reshaping import squeeze_dimensions
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail.numpy.arguments import with_rank
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (

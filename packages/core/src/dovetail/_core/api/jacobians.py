@@ -247,7 +247,9 @@ def _standard_basis(leaves: Any) -> list[Any]:
 def _split_axis(column: Any, leaves: Any, tree: Any, axis: int, argnums: Any) -> Any:
     """The last axis of a Jacobian, which runs over all elements of the arguments, back in their
     tree."""
-    from dovetail._core.ops.slicing import slice_in_dim  # deferred: loaded with the first Jacobian
+    from dovetail._core.ops.shape.slicing import (
+        slice_in_dim,  # deferred: loaded with the first Jacobian
+    )
 
     shape = aval_of(column).shape
     parts = []
@@ -262,7 +264,9 @@ def _split_axis(column: Any, leaves: Any, tree: Any, axis: int, argnums: Any) ->
 
 
 def _split_leading(row: Any, outs: Any) -> list[Any]:
-    from dovetail._core.ops.slicing import slice_in_dim  # deferred: loaded with the first Jacobian
+    from dovetail._core.ops.shape.slicing import (
+        slice_in_dim,  # deferred: loaded with the first Jacobian
+    )
 
     shape = aval_of(row).shape
     parts = []

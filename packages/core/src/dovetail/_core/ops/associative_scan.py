@@ -10,10 +10,10 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.calls.jit import call
-from dovetail._core.ops.dimensions import canonical_dimension, inserted, replaced
-from dovetail._core.ops.joining import concatenate_p
-from dovetail._core.ops.shape import reverse as reversed_along
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.dimensions import canonical_dimension, inserted, replaced
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.reshaping import reverse as reversed_along
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.transform.derived import close
 from dovetail._core.transform.flattening import check_callable, debug_info, name_of

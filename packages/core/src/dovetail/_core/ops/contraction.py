@@ -19,7 +19,6 @@ from dovetail._core.basis.elementwise import (
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail._core.ops.dimensions import integers, refuse_sharding
 from dovetail._core.ops.dot_algorithms import (
     ALGORITHM_NAMES,
     DotAlgorithm,
@@ -30,6 +29,7 @@ from dovetail._core.ops.dot_algorithms import (
     plan,
     product_dtype,
 )
+from dovetail._core.ops.shape.dimensions import integers, refuse_sharding
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

@@ -16,10 +16,10 @@ from dovetail._core.basis.elementwise import (
 )
 from dovetail._core.basis.structural import batch_size, is_linear, move_dimension, reshape
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.dimensions import without
 from dovetail._core.ops.elementwise.operands import real_dtype
-from dovetail._core.ops.padding import Pads, dilated_size
-from dovetail._core.ops.shape import reverse
+from dovetail._core.ops.shape.dimensions import without
+from dovetail._core.ops.shape.padding import Pads, dilated_size
+from dovetail._core.ops.shape.reshaping import reverse
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

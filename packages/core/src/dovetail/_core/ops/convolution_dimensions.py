@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dovetail._core.ops.convolution import ConvDimensionNumbers, in_places, spatial_sizes
-from dovetail._core.ops.dimensions import canonical_shape, integer, integers
-from dovetail._core.ops.padding import Pads, dilated_size, pads_of
+from dovetail._core.ops.shape.dimensions import canonical_shape, integer, integers
+from dovetail._core.ops.shape.padding import Pads, dilated_size, pads_of
 
 Shape = tuple[int, ...]
 

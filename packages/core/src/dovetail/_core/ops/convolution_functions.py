@@ -29,13 +29,13 @@ from dovetail._core.ops.convolution_dimensions import (
     spatial_pads,
     transposed_pads,
 )
-from dovetail._core.ops.creation import iota_p
-from dovetail._core.ops.dimensions import integer, refuse_sharding
 from dovetail._core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
-from dovetail._core.ops.joining import stack_p
-from dovetail._core.ops.padding import dilated_size
-from dovetail._core.ops.shape import reverse
-from dovetail._core.ops.slicing import pad_with, slice_dimension
+from dovetail._core.ops.shape.creation import iota_p
+from dovetail._core.ops.shape.dimensions import integer, refuse_sharding
+from dovetail._core.ops.shape.joining import stack_p
+from dovetail._core.ops.shape.padding import dilated_size
+from dovetail._core.ops.shape.reshaping import reverse
+from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 
 Shape = tuple[int, ...]
 

@@ -24,7 +24,6 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import Linear, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.dimensions import canonical_dimension, replaced
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.elementwise.complex import real
@@ -32,7 +31,8 @@ from dovetail._core.ops.elementwise.exponential import exp_p, log_p
 from dovetail._core.ops.elementwise.extrema import Extremum, max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.reduction import KINDS
-from dovetail._core.ops.slicing import pad_with
+from dovetail._core.ops.shape.dimensions import canonical_dimension, replaced
+from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

@@ -24,19 +24,19 @@ from dovetail._core.basis.structural import (
 )
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.dimensions import (
+from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
+from dovetail._core.ops.elementwise.comparison import lt_p
+from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
+from dovetail._core.ops.scatter import ScatterDimensionNumbers, bind_scatter, scatter_p
+from dovetail._core.ops.shape.dimensions import (
     canonical_dimension,
     canonical_dimensions,
     integers,
     replaced,
 )
-from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
-from dovetail._core.ops.elementwise.comparison import lt_p
-from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
-from dovetail._core.ops.joining import concatenate_p, unstack_p
-from dovetail._core.ops.scatter import ScatterDimensionNumbers, bind_scatter, scatter_p
-from dovetail._core.ops.shape import add_dimensions, squeeze_dimensions
+from dovetail._core.ops.shape.joining import concatenate_p, unstack_p
+from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero

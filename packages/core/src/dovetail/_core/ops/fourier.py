@@ -15,10 +15,10 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import Linear, is_linear, move_dimension
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.dimensions import integers
 from dovetail._core.ops.elementwise.complex import conj_p
 from dovetail._core.ops.elementwise.operands import complex_dtype, real_dtype
-from dovetail._core.ops.slicing import pad_with
+from dovetail._core.ops.shape.dimensions import integers
+from dovetail._core.ops.shape.slicing import pad_with
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder

@@ -16,8 +16,6 @@ from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_av
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import eval_jaxpr
-from dovetail._core.ops.dimensions import canonical_dimensions, refuse_sharding, without
-from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.reduction import (
     highest,
     lowest,
@@ -29,7 +27,9 @@ from dovetail._core.ops.reduction import (
     reduce_prod_p,
     reduce_xor_p,
 )
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.dimensions import canonical_dimensions, refuse_sharding, without
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero

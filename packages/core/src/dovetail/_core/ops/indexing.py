@@ -25,7 +25,7 @@ from dovetail._core.basis.structural import (
     move_dimension,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.dimensions import integers
+from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ from dovetail._core.ops.bit_generator_reference import (
     philox4x32,
     split_dimension,
 )
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.comparison import lt_p
-from dovetail._core.ops.joining import concatenate_p
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.ops.threefry import UINT32, join_words, threefry2x32_p
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dovetail._core.basis.structural import broadcast_to, full, is_linear, sum_t
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise import references
-from dovetail._core.ops.joining import unstack
+from dovetail._core.ops.shape.joining import unstack
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero
 

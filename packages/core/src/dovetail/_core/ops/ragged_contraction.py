@@ -28,10 +28,10 @@ from dovetail._core.ops.contraction import (
     free_dimensions,
     placed,
 )
-from dovetail._core.ops.dimensions import refuse_sharding, without
 from dovetail._core.ops.dot_algorithms import for_cotangents
 from dovetail._core.ops.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
 from dovetail._core.ops.ragged_loop import plan_loop
+from dovetail._core.ops.shape.dimensions import refuse_sharding, without
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

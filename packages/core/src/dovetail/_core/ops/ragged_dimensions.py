@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 
 from dovetail._core.ops.contraction import DimensionNumbers, Dims, canonical_dimension_numbers
-from dovetail._core.ops.dimensions import integers
+from dovetail._core.ops.shape.dimensions import integers
 
 
 class RaggedMode(enum.Enum):

@@ -14,8 +14,8 @@ from dovetail._core.basis.operands import operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.control.bodies import operands_of
-from dovetail._core.ops.joining import concatenate_p, split
-from dovetail._core.ops.shape import reshape
+from dovetail._core.ops.shape.joining import concatenate_p, split
+from dovetail._core.ops.shape.reshaping import reshape
 
 
 @dataclass(frozen=True, slots=True)

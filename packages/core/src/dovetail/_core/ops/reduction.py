@@ -22,15 +22,15 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import reduced_aval
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.dimensions import (
+from dovetail._core.ops.elementwise.arithmetic import div_p
+from dovetail._core.ops.elementwise.comparison import eq_p
+from dovetail._core.ops.shape.dimensions import (
     canonical_dimension,
     canonical_dimensions,
     refuse_sharding,
     without,
 )
-from dovetail._core.ops.elementwise.arithmetic import div_p
-from dovetail._core.ops.elementwise.comparison import eq_p
-from dovetail._core.ops.slicing import pad_with, slice_dimension
+from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

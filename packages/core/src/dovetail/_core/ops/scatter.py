@@ -39,7 +39,6 @@ from dovetail._core.basis.structural import (
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import eval_jaxpr
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
@@ -58,8 +57,9 @@ from dovetail._core.ops.indexing import (
     window_corner,
     with_batching,
 )
-from dovetail._core.ops.shape import reverse
-from dovetail._core.ops.slicing import pad_with
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.reshaping import reverse
+from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.ops.sorting import sort_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero

@@ -13,7 +13,6 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
-from dovetail._core.ops.dimensions import canonical_shape
 from dovetail._core.ops.indexing import GatherScatterMode, canonical_numbers
 from dovetail._core.ops.scatter import (
     ScatterDimensionNumbers,
@@ -26,6 +25,7 @@ from dovetail._core.ops.scatter import (
     scatter_p,
     scatter_sub_p,
 )
+from dovetail._core.ops.shape.dimensions import canonical_shape
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage

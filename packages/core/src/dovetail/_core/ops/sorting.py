@@ -12,13 +12,13 @@ from dovetail._core.basis.elementwise import dtype_kind, dtype_name
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.creation import iota_like
-from dovetail._core.ops.dimensions import canonical_dimension, integer, replaced
 from dovetail._core.ops.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
     gather_slices,
 )
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.dimensions import canonical_dimension, integer, replaced
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

@@ -25,10 +25,10 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops import threefry_reference
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise import bitwise
-from dovetail._core.ops.joining import concatenate_p
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.ops.threefry_reference import PARITY, ROTATIONS
 
 if TYPE_CHECKING:

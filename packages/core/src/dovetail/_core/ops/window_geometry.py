@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops.padding import Pads, dilated_size
-from dovetail._core.ops.slicing import pad_with, static_slice
+from dovetail._core.ops.shape.padding import Pads, dilated_size
+from dovetail._core.ops.shape.slicing import pad_with, static_slice
 
 Shape = tuple[int, ...]
 

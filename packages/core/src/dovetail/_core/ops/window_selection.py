@@ -18,7 +18,6 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import batch_size, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.bitwise import and_p, not_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, le_p, ne_p
@@ -27,7 +26,8 @@ from dovetail._core.ops.general_reduction import elementwise, evaluated
 from dovetail._core.ops.indexing import GatherScatterMode
 from dovetail._core.ops.reduction import KINDS, before, highest, lowest
 from dovetail._core.ops.scatter import ScatterDimensionNumbers, scatter_add_updates
-from dovetail._core.ops.slicing import pad_with, slice_dimension
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.ops.sorting import position_dtype
 from dovetail._core.ops.window_geometry import Window, seen
 from dovetail._core.trace.primitive import Primitive

@@ -15,7 +15,6 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
-from dovetail._core.ops.dimensions import canonical_shape, integers
 from dovetail._core.ops.elementwise.comparison import ge_p, le_p
 from dovetail._core.ops.general_reduction import (
     combination,
@@ -24,9 +23,10 @@ from dovetail._core.ops.general_reduction import (
     known_monoid,
     starting_value,
 )
-from dovetail._core.ops.padding import dilated_size, pads_of
 from dovetail._core.ops.reduction import KINDS, before, highest, lowest
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.dimensions import canonical_shape, integers
+from dovetail._core.ops.shape.padding import dilated_size, pads_of
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.ops.window_geometry import Shape, Window, spread
 from dovetail._core.ops.window_selection import select_and_gather_add_p
 from dovetail._core.trace.primitive import Primitive

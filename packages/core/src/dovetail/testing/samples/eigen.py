@@ -11,7 +11,6 @@ import numpy as np
 
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import add, mul
 from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.linalg.eigen import EighImplementation
@@ -25,6 +24,7 @@ from dovetail._core.ops.linalg.matrices import (
     triangle,
 )
 from dovetail._core.ops.linalg.svd import SvdAlgorithm
+from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.sorting import sort_p, take_along
 from dovetail.testing.sample import COMPLEXES, FLOATS, Sample, across_dtypes, rejected
 from dovetail.testing.samples.shape import numbers

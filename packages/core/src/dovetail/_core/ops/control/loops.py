@@ -27,8 +27,8 @@ from dovetail._core.ops.control.scan import Loop
 from dovetail._core.ops.control.while_loop import repeat
 from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import lt
-from dovetail._core.ops.joining import concatenate_p
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.transform.batch import batch_flat, place_batch
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.interning import interned

@@ -14,7 +14,6 @@ from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, n
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import eq
@@ -56,6 +55,7 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction import argmax, reduce_sum
+from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

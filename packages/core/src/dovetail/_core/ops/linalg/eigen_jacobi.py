@@ -16,7 +16,6 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, full
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and
@@ -24,7 +23,6 @@ from dovetail._core.ops.elementwise.comparison import ge, gt, is_finite, lt
 from dovetail._core.ops.elementwise.complex import real
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
-from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
@@ -45,7 +43,9 @@ from dovetail._core.ops.linalg.matrices import (
     where,
 )
 from dovetail._core.ops.reduction import reduce_max
-from dovetail._core.ops.slicing import pad_with, slice_dimension
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.ops.sorting import sort_p, take_along
 
 if TYPE_CHECKING:

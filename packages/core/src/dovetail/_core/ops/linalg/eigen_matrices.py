@@ -11,11 +11,11 @@ from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reduce_sum
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
-from dovetail._core.ops.dimensions import integers
 from dovetail._core.ops.elementwise.arithmetic import mul
 from dovetail._core.ops.linalg.matrices import nan_of, on_diagonal, where
-from dovetail._core.ops.shape import add_dimensions
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.dimensions import integers
+from dovetail._core.ops.shape.reshaping import add_dimensions
+from dovetail._core.ops.shape.slicing import slice_dimension
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder

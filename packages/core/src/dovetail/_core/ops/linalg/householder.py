@@ -32,7 +32,7 @@ from dovetail._core.ops.linalg.matrices import (
     where,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.shape import add_dimensions
+from dovetail._core.ops.shape.reshaping import add_dimensions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.jvp import jvp_flat

@@ -20,7 +20,6 @@ from dovetail._core.basis.structural import (
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail._core.ops.contraction import Precision, dot_general_p
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p
@@ -31,7 +30,8 @@ from dovetail._core.ops.indexing import (
     GatherScatterMode,
     gather_slices,
 )
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.primitive import Primitive
 
 Shape = tuple[int, ...]

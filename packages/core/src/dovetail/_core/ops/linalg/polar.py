@@ -11,15 +11,12 @@ from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.creation import iota_like
-from dovetail._core.ops.dimensions import integers
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq, le, lt
 from dovetail._core.ops.elementwise.powers import rsqrt, sqrt
 from dovetail._core.ops.elementwise.selection import select
-from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.linalg.cholesky import cholesky_p
 from dovetail._core.ops.linalg.eigen import eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (
@@ -45,6 +42,9 @@ from dovetail._core.ops.linalg.matrices import (
 from dovetail._core.ops.linalg.qr import qr_p
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction import reduce_max, reduce_or, reduce_sum
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.dimensions import integers
+from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

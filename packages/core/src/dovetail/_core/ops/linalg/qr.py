@@ -12,7 +12,6 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.creation import iota_like
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, neg, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not
@@ -42,8 +41,9 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction import argmax, reduce_max, reduce_sum
-from dovetail._core.ops.shape import add_dimensions, squeeze_dimensions
-from dovetail._core.ops.slicing import pad_with
+from dovetail._core.ops.shape.creation import iota_like
+from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
+from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.ops.sorting import take_along
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero

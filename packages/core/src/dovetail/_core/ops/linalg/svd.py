@@ -19,7 +19,6 @@ from dovetail._core.ops.elementwise.complex import complex as from_parts
 from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.extrema import max as larger
 from dovetail._core.ops.elementwise.selection import select
-from dovetail._core.ops.joining import concatenate_p
 from dovetail._core.ops.linalg.eigen import EighImplementation, eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (
     Subset,
@@ -49,7 +48,8 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.polar import MOST_ITERATIONS, qdwh_p
 from dovetail._core.ops.linalg.qr import qr_p
-from dovetail._core.ops.shape import reverse
+from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail._core.ops.shape.reshaping import reverse
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

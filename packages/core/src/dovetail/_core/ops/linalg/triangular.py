@@ -23,7 +23,7 @@ from dovetail._core.ops.linalg.matrices import (
     transposed,
     triangle,
 )
-from dovetail._core.ops.shape import add_dimensions, squeeze_dimensions
+from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

@@ -26,7 +26,7 @@ from dovetail._core.ops.linalg.matrices import (
     triangle,
 )
 from dovetail._core.ops.linalg.qr import reflected, reflection
-from dovetail._core.ops.shape import reverse, squeeze_dimensions
+from dovetail._core.ops.shape.reshaping import reverse, squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from dovetail._core.ops.linalg.matrices import (
     nan_of,
 )
 from dovetail._core.ops.reduction import reduce_and, reduce_max
-from dovetail._core.ops.shape import add_dimensions
-from dovetail._core.ops.slicing import pad_with, slice_dimension
+from dovetail._core.ops.shape.reshaping import add_dimensions
+from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

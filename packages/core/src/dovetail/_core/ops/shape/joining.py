@@ -14,7 +14,7 @@ from dovetail._core.basis.operands import equal_dtypes
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail._core.ops.dimensions import (
+from dovetail._core.ops.shape.dimensions import (
     canonical_dimension,
     inserted,
     integer,
@@ -22,8 +22,8 @@ from dovetail._core.ops.dimensions import (
     replaced,
     without,
 )
-from dovetail._core.ops.shape import squeeze_dimensions
-from dovetail._core.ops.slicing import slice_dimension
+from dovetail._core.ops.shape.reshaping import squeeze_dimensions
+from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail._core.trace.zeros import Zero

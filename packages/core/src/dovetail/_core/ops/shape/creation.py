@@ -14,7 +14,11 @@ from dovetail._core.basis.operands import literal, operand
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.dimensions import canonical_dimension, canonical_shape, refuse_sharding
+from dovetail._core.ops.shape.dimensions import (
+    canonical_dimension,
+    canonical_shape,
+    refuse_sharding,
+)
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder

@@ -12,7 +12,7 @@ from dovetail._core.basis import structural
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
 from dovetail._core.ir.avals import make_aval, shape_of
-from dovetail._core.ops.dimensions import (
+from dovetail._core.ops.shape.dimensions import (
     canonical_dimensions,
     canonical_shape,
     integers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dovetail._core.ops.dimensions import integers
+from dovetail._core.ops.shape.dimensions import integers
 
 Pads = tuple[tuple[int, int], ...]
 

@@ -15,9 +15,9 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.dimensions import canonical_dimension, integers
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.shape import squeeze_dimensions
+from dovetail._core.ops.shape.dimensions import canonical_dimension, integers
+from dovetail._core.ops.shape.reshaping import squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
