@@ -9,7 +9,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.ops.indexing import default_fill
+from dovetail._core.ops.indexing.gather import default_fill
 
 ELEMENT = lax.GatherDimensionNumbers((), (0,), (0,))
 INTO_ELEMENT = lax.ScatterDimensionNumbers((), (0,), (0,))

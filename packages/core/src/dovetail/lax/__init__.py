@@ -12,7 +12,7 @@ from typing import Any
 _MODULES = {
     "dovetail._core.basis.elementwise": ("convert_element_type_p mul_p neg_p"),
     "dovetail._core.basis.structural": ("broadcast_in_dim_p reduce_sum_p reshape_p transpose_p"),
-    "dovetail._core.ops.approximate_top_k": ("approx_max_k approx_min_k approx_top_k_p"),
+    "dovetail._core.ops.indexing.approximate_top_k": ("approx_max_k approx_min_k approx_top_k_p"),
     "dovetail._core.ops.elementwise.arithmetic": (
         "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
@@ -63,7 +63,7 @@ _MODULES = {
         "cumsum_p"
     ),
     "dovetail._core.ops.dot_algorithms": ("DotAlgorithm DotAlgorithmPreset"),
-    "dovetail._core.ops.dynamic_slicing": (
+    "dovetail._core.ops.indexing.dynamic_slicing": (
         "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_slice_p "
         "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim "
         "dynamic_update_slice_p index_take"
@@ -87,7 +87,7 @@ _MODULES = {
     "dovetail._core.ops.incomplete_gamma": (
         "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad"
     ),
-    "dovetail._core.ops.indexing": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
+    "dovetail._core.ops.indexing.gather": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
     "dovetail._core.ops.shape.joining": (
         "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
     ),
@@ -111,11 +111,11 @@ _MODULES = {
         "RoundingMethod ceil ceil_p floor floor_p nextafter nextafter_p round round_p"
     ),
     "dovetail._core.ops.scaled_contraction": ("scaled_dot"),
-    "dovetail._core.ops.scatter": (
+    "dovetail._core.ops.indexing.scatter": (
         "ScatterDimensionNumbers scatter_add_p scatter_max_p scatter_min_p scatter_mul_p "
         "scatter_p scatter_sub_p"
     ),
-    "dovetail._core.ops.scatter_functions": (
+    "dovetail._core.ops.indexing.scatter_functions": (
         "scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
     ),
     "dovetail._core.ops.elementwise.selection": ("select select_n select_n_p"),
@@ -124,7 +124,7 @@ _MODULES = {
         "expand_dims reshape rev rev_p shape_as_value squeeze squeeze_p tile tile_p transpose"
     ),
     "dovetail._core.ops.shape.slicing": ("index_in_dim pad pad_p slice slice_in_dim slice_p"),
-    "dovetail._core.ops.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
+    "dovetail._core.ops.indexing.sorting": ("sort sort_key_val sort_p top_k top_k_p"),
     "dovetail._core.ops.calls.tokens": ("after_all after_all_p create_token create_token_p"),
     "dovetail._core.ops.elementwise.trigonometric": (
         "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"

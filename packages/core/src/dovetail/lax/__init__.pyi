@@ -7,9 +7,6 @@ from dovetail._core.basis.structural import broadcast_in_dim_p as broadcast_in_d
 from dovetail._core.basis.structural import reduce_sum_p as reduce_sum_p
 from dovetail._core.basis.structural import reshape_p as reshape_p
 from dovetail._core.basis.structural import transpose_p as transpose_p
-from dovetail._core.ops.approximate_top_k import approx_max_k as approx_max_k
-from dovetail._core.ops.approximate_top_k import approx_min_k as approx_min_k
-from dovetail._core.ops.approximate_top_k import approx_top_k_p as approx_top_k_p
 from dovetail._core.ops.associative_scan import associative_scan as associative_scan
 from dovetail._core.ops.bessel_functions import bessel_i0e as bessel_i0e
 from dovetail._core.ops.bessel_functions import bessel_i0e_p as bessel_i0e_p
@@ -87,19 +84,6 @@ from dovetail._core.ops.cumulative import cumsum as cumsum
 from dovetail._core.ops.cumulative import cumsum_p as cumsum_p
 from dovetail._core.ops.dot_algorithms import DotAlgorithm as DotAlgorithm
 from dovetail._core.ops.dot_algorithms import DotAlgorithmPreset as DotAlgorithmPreset
-from dovetail._core.ops.dynamic_slicing import dynamic_index_in_dim as dynamic_index_in_dim
-from dovetail._core.ops.dynamic_slicing import dynamic_slice as dynamic_slice
-from dovetail._core.ops.dynamic_slicing import dynamic_slice_in_dim as dynamic_slice_in_dim
-from dovetail._core.ops.dynamic_slicing import dynamic_slice_p as dynamic_slice_p
-from dovetail._core.ops.dynamic_slicing import (
-    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
-)
-from dovetail._core.ops.dynamic_slicing import dynamic_update_slice as dynamic_update_slice
-from dovetail._core.ops.dynamic_slicing import (
-    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
-)
-from dovetail._core.ops.dynamic_slicing import dynamic_update_slice_p as dynamic_update_slice_p
-from dovetail._core.ops.dynamic_slicing import index_take as index_take
 from dovetail._core.ops.elementwise.arithmetic import abs as abs
 from dovetail._core.ops.elementwise.arithmetic import abs_p as abs_p
 from dovetail._core.ops.elementwise.arithmetic import add as add
@@ -277,10 +261,47 @@ from dovetail._core.ops.incomplete_gamma import igamma_p as igamma_p
 from dovetail._core.ops.incomplete_gamma import igammac as igammac
 from dovetail._core.ops.incomplete_gamma import igammac_p as igammac_p
 from dovetail._core.ops.incomplete_gamma import random_gamma_grad as random_gamma_grad
-from dovetail._core.ops.indexing import GatherDimensionNumbers as GatherDimensionNumbers
-from dovetail._core.ops.indexing import GatherScatterMode as GatherScatterMode
-from dovetail._core.ops.indexing import gather as gather
-from dovetail._core.ops.indexing import gather_p as gather_p
+from dovetail._core.ops.indexing.approximate_top_k import approx_max_k as approx_max_k
+from dovetail._core.ops.indexing.approximate_top_k import approx_min_k as approx_min_k
+from dovetail._core.ops.indexing.approximate_top_k import approx_top_k_p as approx_top_k_p
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim as dynamic_index_in_dim
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice as dynamic_slice
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice_in_dim as dynamic_slice_in_dim
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice_p as dynamic_slice_p
+from dovetail._core.ops.indexing.dynamic_slicing import (
+    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
+)
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_update_slice as dynamic_update_slice
+from dovetail._core.ops.indexing.dynamic_slicing import (
+    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
+)
+from dovetail._core.ops.indexing.dynamic_slicing import (
+    dynamic_update_slice_p as dynamic_update_slice_p,
+)
+from dovetail._core.ops.indexing.dynamic_slicing import index_take as index_take
+from dovetail._core.ops.indexing.gather import GatherDimensionNumbers as GatherDimensionNumbers
+from dovetail._core.ops.indexing.gather import GatherScatterMode as GatherScatterMode
+from dovetail._core.ops.indexing.gather import gather as gather
+from dovetail._core.ops.indexing.gather import gather_p as gather_p
+from dovetail._core.ops.indexing.scatter import ScatterDimensionNumbers as ScatterDimensionNumbers
+from dovetail._core.ops.indexing.scatter import scatter_add_p as scatter_add_p
+from dovetail._core.ops.indexing.scatter import scatter_max_p as scatter_max_p
+from dovetail._core.ops.indexing.scatter import scatter_min_p as scatter_min_p
+from dovetail._core.ops.indexing.scatter import scatter_mul_p as scatter_mul_p
+from dovetail._core.ops.indexing.scatter import scatter_p as scatter_p
+from dovetail._core.ops.indexing.scatter import scatter_sub_p as scatter_sub_p
+from dovetail._core.ops.indexing.scatter_functions import scatter as scatter
+from dovetail._core.ops.indexing.scatter_functions import scatter_add as scatter_add
+from dovetail._core.ops.indexing.scatter_functions import scatter_apply as scatter_apply
+from dovetail._core.ops.indexing.scatter_functions import scatter_max as scatter_max
+from dovetail._core.ops.indexing.scatter_functions import scatter_min as scatter_min
+from dovetail._core.ops.indexing.scatter_functions import scatter_mul as scatter_mul
+from dovetail._core.ops.indexing.scatter_functions import scatter_sub as scatter_sub
+from dovetail._core.ops.indexing.sorting import sort as sort
+from dovetail._core.ops.indexing.sorting import sort_key_val as sort_key_val
+from dovetail._core.ops.indexing.sorting import sort_p as sort_p
+from dovetail._core.ops.indexing.sorting import top_k as top_k
+from dovetail._core.ops.indexing.sorting import top_k_p as top_k_p
 from dovetail._core.ops.polynomial import polynomial as polynomial
 from dovetail._core.ops.polynomial import polynomial_p as polynomial_p
 from dovetail._core.ops.ragged_contraction import ragged_dot as ragged_dot
@@ -311,20 +332,6 @@ from dovetail._core.ops.reduction import reduce_sum as reduce_sum
 from dovetail._core.ops.reduction import reduce_xor as reduce_xor
 from dovetail._core.ops.reduction import reduce_xor_p as reduce_xor_p
 from dovetail._core.ops.scaled_contraction import scaled_dot as scaled_dot
-from dovetail._core.ops.scatter import ScatterDimensionNumbers as ScatterDimensionNumbers
-from dovetail._core.ops.scatter import scatter_add_p as scatter_add_p
-from dovetail._core.ops.scatter import scatter_max_p as scatter_max_p
-from dovetail._core.ops.scatter import scatter_min_p as scatter_min_p
-from dovetail._core.ops.scatter import scatter_mul_p as scatter_mul_p
-from dovetail._core.ops.scatter import scatter_p as scatter_p
-from dovetail._core.ops.scatter import scatter_sub_p as scatter_sub_p
-from dovetail._core.ops.scatter_functions import scatter as scatter
-from dovetail._core.ops.scatter_functions import scatter_add as scatter_add
-from dovetail._core.ops.scatter_functions import scatter_apply as scatter_apply
-from dovetail._core.ops.scatter_functions import scatter_max as scatter_max
-from dovetail._core.ops.scatter_functions import scatter_min as scatter_min
-from dovetail._core.ops.scatter_functions import scatter_mul as scatter_mul
-from dovetail._core.ops.scatter_functions import scatter_sub as scatter_sub
 from dovetail._core.ops.shape.creation import broadcasted_iota as broadcasted_iota
 from dovetail._core.ops.shape.creation import empty as empty
 from dovetail._core.ops.shape.creation import full as full
@@ -362,11 +369,6 @@ from dovetail._core.ops.shape.slicing import pad_p as pad_p
 from dovetail._core.ops.shape.slicing import slice as slice
 from dovetail._core.ops.shape.slicing import slice_in_dim as slice_in_dim
 from dovetail._core.ops.shape.slicing import slice_p as slice_p
-from dovetail._core.ops.sorting import sort as sort
-from dovetail._core.ops.sorting import sort_key_val as sort_key_val
-from dovetail._core.ops.sorting import sort_p as sort_p
-from dovetail._core.ops.sorting import top_k as top_k
-from dovetail._core.ops.sorting import top_k_p as top_k_p
 from dovetail._core.ops.window_selection import select_and_gather_add_p as select_and_gather_add_p
 from dovetail._core.ops.window_selection import select_and_scatter_add_p as select_and_scatter_add_p
 from dovetail._core.ops.window_selection import select_and_scatter_p as select_and_scatter_p

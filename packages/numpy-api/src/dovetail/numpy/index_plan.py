@@ -17,7 +17,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.comparison import lt_p
 from dovetail._core.ops.elementwise.extrema import min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing import GatherDimensionNumbers
+from dovetail._core.ops.indexing.gather import GatherDimensionNumbers
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail.numpy.index_parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped

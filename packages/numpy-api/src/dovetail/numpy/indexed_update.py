@@ -7,9 +7,9 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops.indexing import GatherScatterMode
-from dovetail._core.ops.scatter import scatter_numbers
-from dovetail._core.ops.scatter_functions import scatter_apply
+from dovetail._core.ops.indexing.gather import GatherScatterMode
+from dovetail._core.ops.indexing.scatter import scatter_numbers
+from dovetail._core.ops.indexing.scatter_functions import scatter_apply
 from dovetail._core.ops.shape.dimensions import refuse_sharding
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.trace.tracer import ArrayClass

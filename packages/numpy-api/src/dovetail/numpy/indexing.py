@@ -17,8 +17,8 @@ from dovetail._core.base.config import index_mode
 from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.dynamic_slicing import dynamic_slice_p
-from dovetail._core.ops.indexing import GatherScatterMode, canonical_fill, gather_slices
+from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice_p
+from dovetail._core.ops.indexing.gather import GatherScatterMode, canonical_fill, gather_slices
 from dovetail._core.ops.shape.reshaping import add_dimensions, reverse, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import static_slice
 from dovetail._core.runtime.dispatch import compile_eager

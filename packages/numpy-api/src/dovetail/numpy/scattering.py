@@ -20,8 +20,8 @@ from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing import GatherScatterMode
-from dovetail._core.ops.scatter import (
+from dovetail._core.ops.indexing.gather import GatherScatterMode
+from dovetail._core.ops.indexing.scatter import (
     ScatterFamily,
     bind_scatter,
     scatter_add_p,

@@ -15,7 +15,7 @@ from dovetail import lax
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.sorting import sort_p
+from dovetail._core.ops.indexing.sorting import sort_p
 from dovetail._core.trace.state import evaluation_trace, use_trace
 from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (

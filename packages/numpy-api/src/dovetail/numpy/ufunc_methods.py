@@ -15,7 +15,7 @@ from dovetail._core.api.inspection import ShapeDtypeStruct, eval_shape
 from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.indexing import canonical_fill
+from dovetail._core.ops.indexing.gather import canonical_fill
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy import cumulative, gathering, reductions, shapes
 from dovetail.numpy.arguments import (

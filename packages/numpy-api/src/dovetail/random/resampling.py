@@ -17,10 +17,10 @@ from dovetail._core.ops.cumulative import cumsum
 from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
 from dovetail._core.ops.elementwise.conversion import reduce_precision
 from dovetail._core.ops.elementwise.exponential import log_p
+from dovetail._core.ops.indexing.sorting import sort_p, top_k
 from dovetail._core.ops.reduction import argmax
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.ops.sorting import sort_p, top_k
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import canonical_axis, inexact, integer, value, with_rank
 from dovetail.numpy.compiled import compiled_with

@@ -29,7 +29,11 @@ from dovetail._core.ops.convolution_dimensions import (
     spatial_pads,
     transposed_pads,
 )
-from dovetail._core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
+from dovetail._core.ops.indexing.gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    gather_slices,
+)
 from dovetail._core.ops.shape.creation import iota_p
 from dovetail._core.ops.shape.dimensions import integer, refuse_sharding
 from dovetail._core.ops.shape.joining import stack_p

@@ -13,6 +13,7 @@ from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.ops.elementwise.arithmetic import add, mul
 from dovetail._core.ops.elementwise.complex import imag, real
+from dovetail._core.ops.indexing.sorting import sort_p, take_along
 from dovetail._core.ops.linalg.eigen import EighImplementation
 from dovetail._core.ops.linalg.eigen_matrices import diagonal, scaled_columns
 from dovetail._core.ops.linalg.matrices import (
@@ -25,7 +26,6 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.svd import SvdAlgorithm
 from dovetail._core.ops.shape.creation import iota_like
-from dovetail._core.ops.sorting import sort_p, take_along
 from dovetail.testing.sample import COMPLEXES, FLOATS, Sample, across_dtypes, rejected
 from dovetail.testing.samples.shape import numbers
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.indexing import (
+from dovetail._core.ops.indexing.gather import (
     NAN,
     GatherDimensionNumbers,
     GatherScatterMode,
     default_fill,
 )
-from dovetail._core.ops.scatter import ScatterDimensionNumbers
+from dovetail._core.ops.indexing.scatter import ScatterDimensionNumbers
 from dovetail.testing.sample import (
     ALL_DTYPES,
     BOOLS,

@@ -23,6 +23,7 @@ from dovetail._core.ops.elementwise.comparison import ge, gt, is_finite, lt
 from dovetail._core.ops.elementwise.complex import real
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.indexing.sorting import sort_p, take_along
 from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
@@ -46,7 +47,6 @@ from dovetail._core.ops.reduction import reduce_max
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
-from dovetail._core.ops.sorting import sort_p, take_along
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder

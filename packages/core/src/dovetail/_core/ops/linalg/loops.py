@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail._core.ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from dovetail._core.ops.elementwise.comparison import eq
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.indexing.dynamic_slicing import (
+    dynamic_slice_in_dim,
+    dynamic_update_slice_in_dim,
+)
 from dovetail._core.ops.linalg.matrices import INT32
 
 if TYPE_CHECKING:

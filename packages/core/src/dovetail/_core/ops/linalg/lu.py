@@ -17,6 +17,7 @@ from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import eq, ge, gt
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.indexing.sorting import take_along
 from dovetail._core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
     INT32,
@@ -35,7 +36,6 @@ from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import pad_with
-from dovetail._core.ops.sorting import take_along
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero

@@ -25,7 +25,7 @@ from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p
 from dovetail._core.ops.elementwise.complex import conj, imag, real
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing import (
+from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
     gather_slices,

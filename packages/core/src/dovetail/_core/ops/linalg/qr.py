@@ -21,6 +21,7 @@ from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.extrema import max as larger
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
+from dovetail._core.ops.indexing.sorting import take_along
 from dovetail._core.ops.linalg.householder import householder_product_p
 from dovetail._core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
@@ -44,7 +45,6 @@ from dovetail._core.ops.reduction import argmax, reduce_max, reduce_sum
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import pad_with
-from dovetail._core.ops.sorting import take_along
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

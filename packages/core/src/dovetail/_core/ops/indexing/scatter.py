@@ -43,7 +43,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing import (
+from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
     batch_positions,
@@ -57,10 +57,10 @@ from dovetail._core.ops.indexing import (
     window_corner,
     with_batching,
 )
+from dovetail._core.ops.indexing.sorting import sort_p
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.reshaping import reverse
 from dovetail._core.ops.shape.slicing import pad_with
-from dovetail._core.ops.sorting import sort_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat, place_batch

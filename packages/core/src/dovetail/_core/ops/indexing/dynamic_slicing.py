@@ -27,8 +27,12 @@ from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p
 from dovetail._core.ops.elementwise.comparison import lt_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing import GatherDimensionNumbers, GatherScatterMode, gather_slices
-from dovetail._core.ops.scatter import ScatterDimensionNumbers, bind_scatter, scatter_p
+from dovetail._core.ops.indexing.gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    gather_slices,
+)
+from dovetail._core.ops.indexing.scatter import ScatterDimensionNumbers, bind_scatter, scatter_p
 from dovetail._core.ops.shape.dimensions import (
     canonical_dimension,
     canonical_dimensions,

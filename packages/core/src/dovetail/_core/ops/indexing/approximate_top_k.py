@@ -15,8 +15,8 @@ from dovetail._core.basis.elementwise import (
 )
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.ir.avals import make_aval, shape_of
+from dovetail._core.ops.indexing.sorting import INT32, take_along, top_k_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integers, replaced
-from dovetail._core.ops.sorting import INT32, take_along, top_k_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 

@@ -416,7 +416,7 @@ class Gather(Linear):
     ) -> Sequence[Any]:
         if not is_linear(operand):
             return (None, None)
-        from dovetail._core.ops.scatter import (  # deferred: scatter is built on this module
+        from dovetail._core.ops.indexing.scatter import (  # deferred: scatter is built on this module
             scatter_add_updates,
             scatter_numbers,
         )

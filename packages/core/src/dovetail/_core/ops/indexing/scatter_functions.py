@@ -13,8 +13,8 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal
-from dovetail._core.ops.indexing import GatherScatterMode, canonical_numbers
-from dovetail._core.ops.scatter import (
+from dovetail._core.ops.indexing.gather import GatherScatterMode, canonical_numbers
+from dovetail._core.ops.indexing.scatter import (
     ScatterDimensionNumbers,
     ScatterFamily,
     bind_scatter,

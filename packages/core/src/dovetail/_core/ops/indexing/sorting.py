@@ -12,7 +12,7 @@ from dovetail._core.basis.elementwise import dtype_kind, dtype_name
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
-from dovetail._core.ops.indexing import (
+from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
     gather_slices,
