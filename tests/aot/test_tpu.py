@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from dovetail._core.ops.interior_functions import InteriorFunction
+from dovetail._core.ops.special.interior_functions import InteriorFunction
 from dovetail.experimental import topologies
 from dovetail.testing.ahead_of_time import PROGRAMS, contains
 from dovetail.testing.samples import defined_primitives

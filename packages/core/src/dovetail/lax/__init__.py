@@ -20,7 +20,7 @@ _MODULES = {
     "dovetail._core.ops.calls.barriers": (
         "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
-    "dovetail._core.ops.bessel_functions": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
+    "dovetail._core.ops.special.bessel_functions": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
     "dovetail._core.ops.elementwise.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
         "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
@@ -68,7 +68,7 @@ _MODULES = {
         "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim "
         "dynamic_update_slice_p index_take"
     ),
-    "dovetail._core.ops.error_functions": ("erf erf_inv erf_inv_p erf_p erfc erfc_p"),
+    "dovetail._core.ops.special.error_functions": ("erf erf_inv erf_inv_p erf_p erfc erfc_p"),
     "dovetail._core.ops.elementwise.exponential": (
         "exp exp2 exp2_p exp_p expm1 expm1_p log log1p log1p_p log2 log2_p log_p logistic "
         "logistic_p"
@@ -76,15 +76,15 @@ _MODULES = {
     "dovetail._core.ops.elementwise.extrema": ("clamp clamp_p max max_p min min_p"),
     "dovetail._core.ops.fourier": ("FftType fft fft_p"),
     "dovetail._core.ops.elementwise.functions": ("AccuracyMode Tolerance"),
-    "dovetail._core.ops.gamma_functions": (
+    "dovetail._core.ops.special.gamma_functions": (
         "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
     ),
     "dovetail._core.ops.general_reduction": ("reduce reduce_p"),
     "dovetail._core.ops.elementwise.hyperbolic": (
         "acosh acosh_p asinh asinh_p atanh atanh_p cosh cosh_p sinh sinh_p tanh tanh_p"
     ),
-    "dovetail._core.ops.incomplete_beta": ("betainc regularized_incomplete_beta_p"),
-    "dovetail._core.ops.incomplete_gamma": (
+    "dovetail._core.ops.special.incomplete_beta": ("betainc regularized_incomplete_beta_p"),
+    "dovetail._core.ops.special.incomplete_gamma": (
         "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad"
     ),
     "dovetail._core.ops.indexing.gather": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
@@ -92,7 +92,7 @@ _MODULES = {
         "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
     ),
     "dovetail._core.ops.shape.padding": ("padtype_to_pads"),
-    "dovetail._core.ops.polynomial": ("polynomial polynomial_p"),
+    "dovetail._core.ops.special.polynomial": ("polynomial polynomial_p"),
     "dovetail._core.ops.elementwise.powers": (
         "cbrt cbrt_p integer_pow integer_pow_p one_minus_square one_minus_square_p pow pow_p "
         "reciprocal rsqrt rsqrt_p sqrt sqrt_p square square_p"

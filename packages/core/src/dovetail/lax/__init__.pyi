@@ -8,10 +8,6 @@ from dovetail._core.basis.structural import reduce_sum_p as reduce_sum_p
 from dovetail._core.basis.structural import reshape_p as reshape_p
 from dovetail._core.basis.structural import transpose_p as transpose_p
 from dovetail._core.ops.associative_scan import associative_scan as associative_scan
-from dovetail._core.ops.bessel_functions import bessel_i0e as bessel_i0e
-from dovetail._core.ops.bessel_functions import bessel_i0e_p as bessel_i0e_p
-from dovetail._core.ops.bessel_functions import bessel_i1e as bessel_i1e
-from dovetail._core.ops.bessel_functions import bessel_i1e_p as bessel_i1e_p
 from dovetail._core.ops.calls.barriers import dce_sink as dce_sink
 from dovetail._core.ops.calls.barriers import optimization_barrier as optimization_barrier
 from dovetail._core.ops.calls.barriers import optimization_barrier_p as optimization_barrier_p
@@ -231,36 +227,11 @@ from dovetail._core.ops.elementwise.trigonometric import sin as sin
 from dovetail._core.ops.elementwise.trigonometric import sin_p as sin_p
 from dovetail._core.ops.elementwise.trigonometric import tan as tan
 from dovetail._core.ops.elementwise.trigonometric import tan_p as tan_p
-from dovetail._core.ops.error_functions import erf as erf
-from dovetail._core.ops.error_functions import erf_inv as erf_inv
-from dovetail._core.ops.error_functions import erf_inv_p as erf_inv_p
-from dovetail._core.ops.error_functions import erf_p as erf_p
-from dovetail._core.ops.error_functions import erfc as erfc
-from dovetail._core.ops.error_functions import erfc_p as erfc_p
 from dovetail._core.ops.fourier import FftType as FftType
 from dovetail._core.ops.fourier import fft as fft
 from dovetail._core.ops.fourier import fft_p as fft_p
-from dovetail._core.ops.gamma_functions import digamma as digamma
-from dovetail._core.ops.gamma_functions import digamma_p as digamma_p
-from dovetail._core.ops.gamma_functions import lgamma as lgamma
-from dovetail._core.ops.gamma_functions import lgamma_p as lgamma_p
-from dovetail._core.ops.gamma_functions import polygamma as polygamma
-from dovetail._core.ops.gamma_functions import polygamma_p as polygamma_p
-from dovetail._core.ops.gamma_functions import zeta as zeta
-from dovetail._core.ops.gamma_functions import zeta_p as zeta_p
 from dovetail._core.ops.general_reduction import reduce as reduce
 from dovetail._core.ops.general_reduction import reduce_p as reduce_p
-from dovetail._core.ops.incomplete_beta import betainc as betainc
-from dovetail._core.ops.incomplete_beta import (
-    regularized_incomplete_beta_p as regularized_incomplete_beta_p,
-)
-from dovetail._core.ops.incomplete_gamma import igamma as igamma
-from dovetail._core.ops.incomplete_gamma import igamma_grad_a as igamma_grad_a
-from dovetail._core.ops.incomplete_gamma import igamma_grad_a_p as igamma_grad_a_p
-from dovetail._core.ops.incomplete_gamma import igamma_p as igamma_p
-from dovetail._core.ops.incomplete_gamma import igammac as igammac
-from dovetail._core.ops.incomplete_gamma import igammac_p as igammac_p
-from dovetail._core.ops.incomplete_gamma import random_gamma_grad as random_gamma_grad
 from dovetail._core.ops.indexing.approximate_top_k import approx_max_k as approx_max_k
 from dovetail._core.ops.indexing.approximate_top_k import approx_min_k as approx_min_k
 from dovetail._core.ops.indexing.approximate_top_k import approx_top_k_p as approx_top_k_p
@@ -302,8 +273,6 @@ from dovetail._core.ops.indexing.sorting import sort_key_val as sort_key_val
 from dovetail._core.ops.indexing.sorting import sort_p as sort_p
 from dovetail._core.ops.indexing.sorting import top_k as top_k
 from dovetail._core.ops.indexing.sorting import top_k_p as top_k_p
-from dovetail._core.ops.polynomial import polynomial as polynomial
-from dovetail._core.ops.polynomial import polynomial_p as polynomial_p
 from dovetail._core.ops.ragged_contraction import ragged_dot as ragged_dot
 from dovetail._core.ops.ragged_contraction import ragged_dot_general as ragged_dot_general
 from dovetail._core.ops.ragged_dimensions import (
@@ -369,6 +338,37 @@ from dovetail._core.ops.shape.slicing import pad_p as pad_p
 from dovetail._core.ops.shape.slicing import slice as slice
 from dovetail._core.ops.shape.slicing import slice_in_dim as slice_in_dim
 from dovetail._core.ops.shape.slicing import slice_p as slice_p
+from dovetail._core.ops.special.bessel_functions import bessel_i0e as bessel_i0e
+from dovetail._core.ops.special.bessel_functions import bessel_i0e_p as bessel_i0e_p
+from dovetail._core.ops.special.bessel_functions import bessel_i1e as bessel_i1e
+from dovetail._core.ops.special.bessel_functions import bessel_i1e_p as bessel_i1e_p
+from dovetail._core.ops.special.error_functions import erf as erf
+from dovetail._core.ops.special.error_functions import erf_inv as erf_inv
+from dovetail._core.ops.special.error_functions import erf_inv_p as erf_inv_p
+from dovetail._core.ops.special.error_functions import erf_p as erf_p
+from dovetail._core.ops.special.error_functions import erfc as erfc
+from dovetail._core.ops.special.error_functions import erfc_p as erfc_p
+from dovetail._core.ops.special.gamma_functions import digamma as digamma
+from dovetail._core.ops.special.gamma_functions import digamma_p as digamma_p
+from dovetail._core.ops.special.gamma_functions import lgamma as lgamma
+from dovetail._core.ops.special.gamma_functions import lgamma_p as lgamma_p
+from dovetail._core.ops.special.gamma_functions import polygamma as polygamma
+from dovetail._core.ops.special.gamma_functions import polygamma_p as polygamma_p
+from dovetail._core.ops.special.gamma_functions import zeta as zeta
+from dovetail._core.ops.special.gamma_functions import zeta_p as zeta_p
+from dovetail._core.ops.special.incomplete_beta import betainc as betainc
+from dovetail._core.ops.special.incomplete_beta import (
+    regularized_incomplete_beta_p as regularized_incomplete_beta_p,
+)
+from dovetail._core.ops.special.incomplete_gamma import igamma as igamma
+from dovetail._core.ops.special.incomplete_gamma import igamma_grad_a as igamma_grad_a
+from dovetail._core.ops.special.incomplete_gamma import igamma_grad_a_p as igamma_grad_a_p
+from dovetail._core.ops.special.incomplete_gamma import igamma_p as igamma_p
+from dovetail._core.ops.special.incomplete_gamma import igammac as igammac
+from dovetail._core.ops.special.incomplete_gamma import igammac_p as igammac_p
+from dovetail._core.ops.special.incomplete_gamma import random_gamma_grad as random_gamma_grad
+from dovetail._core.ops.special.polynomial import polynomial as polynomial
+from dovetail._core.ops.special.polynomial import polynomial_p as polynomial_p
 from dovetail._core.ops.window_selection import select_and_gather_add_p as select_and_gather_add_p
 from dovetail._core.ops.window_selection import select_and_scatter_add_p as select_and_scatter_add_p
 from dovetail._core.ops.window_selection import select_and_scatter_p as select_and_scatter_p

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.terms import Term, repeat_downwards
+from dovetail._core.ops.special.terms import Term, repeat_downwards
 
 NDArray = np.ndarray[Any, Any]
 

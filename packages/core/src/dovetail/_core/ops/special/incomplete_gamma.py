@@ -16,13 +16,13 @@ import numpy as np
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import literal_like
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.exponential import expm1, log
 from dovetail._core.ops.elementwise.operands import operands
-from dovetail._core.ops.gamma_functions import digamma
-from dovetail._core.ops.gamma_weights import (
+from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.gamma_functions import digamma
+from dovetail._core.ops.special.gamma_weights import (
     STIRLING,
     NormalTail,
     gamma_kernel,
@@ -31,10 +31,10 @@ from dovetail._core.ops.gamma_weights import (
     log_minus_digamma,
     scaled_excess,
 )
-from dovetail._core.ops.interior_functions import InteriorFunction
-from dovetail._core.ops.normal_expansion import Expansion, gamma_series
-from dovetail._core.ops.pairs import paired
-from dovetail._core.ops.terms import Term, by_kind, repeat_downwards
+from dovetail._core.ops.special.interior_functions import InteriorFunction
+from dovetail._core.ops.special.normal_expansion import Expansion, gamma_series
+from dovetail._core.ops.special.pairs import paired
+from dovetail._core.ops.special.terms import Term, by_kind, repeat_downwards
 
 
 class GammaFunction(InteriorFunction, Binary):

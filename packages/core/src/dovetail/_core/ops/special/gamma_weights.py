@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise.exponential import log1p
-from dovetail._core.ops.error_functions import erf, scaled_erfc_series
-from dovetail._core.ops.pairs import Pair
-from dovetail._core.ops.terms import Term, by_kind
+from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.error_functions import erf, scaled_erfc_series
+from dovetail._core.ops.special.pairs import Pair
+from dovetail._core.ops.special.terms import Term, by_kind
 
 #: From here on the logarithm of the gamma function is computed by Stirling's series.
 STIRLING: Final = 8

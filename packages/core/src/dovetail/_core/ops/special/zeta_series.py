@@ -12,16 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise.exponential import log1p
-from dovetail._core.ops.gamma_weights import (
+from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.gamma_weights import (
     LOG2,
     excess,
     nearest_power,
     stirling_correction,
 )
-from dovetail._core.ops.pairs import Pair, sum_of
-from dovetail._core.ops.terms import Term, by_kind, repeat_downwards
+from dovetail._core.ops.special.pairs import Pair, sum_of
+from dovetail._core.ops.special.terms import Term, by_kind, repeat_downwards
 
 #: From here on the gamma function is computed by Stirling's series.
 _STIRLING: Final = 8

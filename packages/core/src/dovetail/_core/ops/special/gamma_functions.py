@@ -15,7 +15,6 @@ from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
@@ -27,9 +26,10 @@ from dovetail._core.ops.elementwise.powers import reciprocal, square
 from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.elementwise.trigonometric import sin, tan
-from dovetail._core.ops.interior_functions import InteriorFunction
-from dovetail._core.ops.terms import Term, by_kind
-from dovetail._core.ops.zeta_series import gamma_zeta, hurwitz_zeta
+from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.interior_functions import InteriorFunction
+from dovetail._core.ops.special.terms import Term, by_kind
+from dovetail._core.ops.special.zeta_series import gamma_zeta, hurwitz_zeta
 
 # The zero of the digamma function between 1 and 2.
 _DIGAMMA_ZERO: Final = "1.461632144968362341262659542325721328468196204"

@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import Elementwise
 from dovetail._core.ir.avals import ShapedArray
-from dovetail._core.ops.terms import Term
+from dovetail._core.ops.special.terms import Term
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder

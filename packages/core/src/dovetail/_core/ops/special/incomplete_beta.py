@@ -16,12 +16,12 @@ from dovetail._core.basis.elementwise import add_tangents, mul, neg
 from dovetail._core.basis.operands import equal_dtypes, literal_like
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.exponential import expm1, log, log1p
-from dovetail._core.ops.gamma_functions import digamma
-from dovetail._core.ops.gamma_weights import (
+from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.gamma_functions import digamma
+from dovetail._core.ops.special.gamma_weights import (
     STIRLING,
     NormalTail,
     log_gamma1,
@@ -32,10 +32,10 @@ from dovetail._core.ops.gamma_weights import (
     stirling_slope,
     stirling_weight,
 )
-from dovetail._core.ops.interior_functions import InteriorFunction
-from dovetail._core.ops.normal_expansion import Expansion, beta_series
-from dovetail._core.ops.pairs import Pair, paired, product_of, sum_of
-from dovetail._core.ops.terms import Term, by_kind, repeat_downwards, stacked, unstacked
+from dovetail._core.ops.special.interior_functions import InteriorFunction
+from dovetail._core.ops.special.normal_expansion import Expansion, beta_series
+from dovetail._core.ops.special.pairs import Pair, paired, product_of, sum_of
+from dovetail._core.ops.special.terms import Term, by_kind, repeat_downwards, stacked, unstacked
 from dovetail._core.trace.zeros import Zero
 
 

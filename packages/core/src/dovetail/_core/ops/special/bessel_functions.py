@@ -11,7 +11,6 @@ from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail._core.ops.elementwise.comparison import gt_p, lt_p
@@ -20,6 +19,7 @@ from dovetail._core.ops.elementwise.extrema import min_p
 from dovetail._core.ops.elementwise.functions import FLOATS, Function, polynomial
 from dovetail._core.ops.elementwise.powers import rsqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.special import special_references
 
 # Chebyshev coefficients of sqrt(x) exp(-x) I(x) in t = 16 / x - 1 for x >= 8, where I is the
 # function of order 0 and of order 1, computed with 80 digits.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail._core.ops.terms import Term
+from dovetail._core.ops.special.terms import Term
 
 
 class Pair:

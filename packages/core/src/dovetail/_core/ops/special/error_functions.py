@@ -10,7 +10,6 @@ import numpy as np
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import literal_like, operand
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import special_references
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p
@@ -26,6 +25,7 @@ from dovetail._core.ops.elementwise.functions import (
 )
 from dovetail._core.ops.elementwise.powers import sqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.special import special_references
 
 _WIDE: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
