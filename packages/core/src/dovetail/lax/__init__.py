@@ -16,7 +16,7 @@ _MODULES = {
     "dovetail._core.ops.elementwise.arithmetic": (
         "abs abs_p add add_p div div_p mul mulhi mulhi_p neg rem rem_p sign sign_p sub sub_p"
     ),
-    "dovetail._core.ops.associative_scan": ("associative_scan"),
+    "dovetail._core.ops.reduction.associative_scan": ("associative_scan"),
     "dovetail._core.ops.calls.barriers": (
         "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
@@ -58,7 +58,7 @@ _MODULES = {
         "conv_transpose conv_with_general_padding"
     ),
     "dovetail._core.ops.shape.creation": ("broadcasted_iota empty full full_like iota iota_p"),
-    "dovetail._core.ops.cumulative": (
+    "dovetail._core.ops.reduction.cumulative": (
         "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
         "cumsum_p"
     ),
@@ -79,7 +79,7 @@ _MODULES = {
     "dovetail._core.ops.special.gamma_functions": (
         "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
     ),
-    "dovetail._core.ops.general_reduction": ("reduce reduce_p"),
+    "dovetail._core.ops.reduction.general_reduction": ("reduce reduce_p"),
     "dovetail._core.ops.elementwise.hyperbolic": (
         "acosh acosh_p asinh asinh_p atanh atanh_p cosh cosh_p sinh sinh_p tanh tanh_p"
     ),
@@ -102,7 +102,7 @@ _MODULES = {
     "dovetail._core.ops.random_bits": (
         "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
     ),
-    "dovetail._core.ops.reduction": (
+    "dovetail._core.ops.reduction.reductions": (
         "argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max reduce_max_p "
         "reduce_min reduce_min_p reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum "
         "reduce_xor reduce_xor_p"

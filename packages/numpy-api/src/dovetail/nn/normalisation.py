@@ -11,7 +11,7 @@ from dovetail import lax
 from dovetail._core.base import dtypes
 from dovetail._core.basis.structural import reduce_sum_p
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction import reduce_max_p
+from dovetail._core.ops.reduction.reductions import reduce_max_p
 from dovetail._core.ops.shape.creation import iota_p
 from dovetail.numpy.arguments import (
     Axis,

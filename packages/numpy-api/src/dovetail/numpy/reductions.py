@@ -12,7 +12,7 @@ from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import broadcast_in_dim, reduce_sum_p
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction import (
+from dovetail._core.ops.reduction.reductions import (
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,

@@ -16,14 +16,14 @@ from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_fr
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
 from dovetail._core.ops.elementwise.comparison import ge_p, le_p
-from dovetail._core.ops.general_reduction import (
+from dovetail._core.ops.reduction.general_reduction import (
     combination,
     elementwise,
     evaluated,
     known_monoid,
     starting_value,
 )
-from dovetail._core.ops.reduction import KINDS, before, highest, lowest
+from dovetail._core.ops.reduction.reductions import KINDS, before, highest, lowest
 from dovetail._core.ops.shape.dimensions import canonical_shape, integers
 from dovetail._core.ops.shape.padding import dilated_size, pads_of
 from dovetail._core.ops.shape.slicing import slice_dimension

@@ -39,7 +39,7 @@ from dovetail._core.ops.elementwise.bitwise import not_p, or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
 from dovetail._core.ops.elementwise.extrema import min_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
-from dovetail._core.ops.reduction import argmax, reduce_or
+from dovetail._core.ops.reduction.reductions import argmax, reduce_or
 from dovetail._core.trace.live import LiveCall
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import Replay

@@ -25,7 +25,7 @@ from dovetail._core.ops.elementwise.comparison import eq_p
 from dovetail._core.ops.elementwise.conversion import stop_gradient
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
-from dovetail._core.ops.reduction import argmax
+from dovetail._core.ops.reduction.reductions import argmax
 from dovetail._core.trace.primitive import Primitive, primitive
 from dovetail._core.trace.tracer import Tracer
 

@@ -24,7 +24,7 @@ from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import avals_of, merged, settled, union
 from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
 from dovetail._core.ops.control.branches import chosen
-from dovetail._core.ops.reduction import reduce_or
+from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (

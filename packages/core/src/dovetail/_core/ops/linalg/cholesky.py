@@ -37,7 +37,7 @@ from dovetail._core.ops.linalg.matrices import (
     where,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.reduction import reduce_and
+from dovetail._core.ops.reduction.reductions import reduce_and
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
 

@@ -54,7 +54,7 @@ from dovetail._core.ops.linalg.matrices import (
     where,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.reduction import argmax, reduce_sum
+from dovetail._core.ops.reduction.reductions import argmax, reduce_sum
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero

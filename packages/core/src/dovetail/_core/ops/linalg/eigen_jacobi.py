@@ -43,7 +43,7 @@ from dovetail._core.ops.linalg.matrices import (
     on_diagonal,
     where,
 )
-from dovetail._core.ops.reduction import reduce_max
+from dovetail._core.ops.reduction.reductions import reduce_max
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension

@@ -31,7 +31,7 @@ from dovetail._core.ops.linalg.matrices import (
     triangle,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.reduction import argmax
+from dovetail._core.ops.reduction.reductions import argmax
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions

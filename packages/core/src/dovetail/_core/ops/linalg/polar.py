@@ -41,7 +41,7 @@ from dovetail._core.ops.linalg.matrices import (
 )
 from dovetail._core.ops.linalg.qr import qr_p
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.reduction import reduce_max, reduce_or, reduce_sum
+from dovetail._core.ops.reduction.reductions import reduce_max, reduce_or, reduce_sum
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.ops.shape.joining import concatenate_p

@@ -41,7 +41,7 @@ from dovetail._core.ops.linalg.matrices import (
     where,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.ops.reduction import argmax, reduce_max, reduce_sum
+from dovetail._core.ops.reduction.reductions import argmax, reduce_max, reduce_sum
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import pad_with

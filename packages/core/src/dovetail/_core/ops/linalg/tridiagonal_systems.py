@@ -27,7 +27,7 @@ from dovetail._core.ops.linalg.matrices import (
     magnitude,
     nan_of,
 )
-from dovetail._core.ops.reduction import reduce_and, reduce_max
+from dovetail._core.ops.reduction.reductions import reduce_and, reduce_max
 from dovetail._core.ops.shape.reshaping import add_dimensions
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.trace.primitive import Primitive

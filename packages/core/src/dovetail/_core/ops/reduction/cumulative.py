@@ -30,7 +30,7 @@ from dovetail._core.ops.elementwise.complex import real
 from dovetail._core.ops.elementwise.exponential import exp_p, log_p
 from dovetail._core.ops.elementwise.extrema import Extremum, max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.reduction import KINDS
+from dovetail._core.ops.reduction.reductions import KINDS
 from dovetail._core.ops.shape.dimensions import canonical_dimension, replaced
 from dovetail._core.ops.shape.slicing import pad_with
 from dovetail._core.trace.primitive import Primitive

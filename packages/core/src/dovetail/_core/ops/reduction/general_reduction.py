@@ -16,7 +16,7 @@ from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_av
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import eval_jaxpr
-from dovetail._core.ops.reduction import (
+from dovetail._core.ops.reduction.reductions import (
     highest,
     lowest,
     merged,
