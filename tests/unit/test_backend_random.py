@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail import lax, random
 from dovetail._core.base import config, dtypes
 from dovetail._core.base.errors import MissingRuleError
-from dovetail._core.ops.philox import philox4x32_p
+from dovetail._core.ops.random.philox import philox4x32_p
 
 IMPLEMENTATIONS = ["rbg", "unsafe_rbg"]
 STATE = np.array([0, 1, 2, 3], np.uint32)

@@ -12,10 +12,13 @@ import pytest
 import dovetail as dt
 from dovetail import random, tree
 from dovetail._core.base import config, dtypes
-from dovetail._core.ops import random as core_random
-from dovetail._core.ops import threefry_reference
-from dovetail._core.ops.random import random_bits_p, threefry_implementation
-from dovetail._core.ops.threefry import threefry2x32_p, threefry_2x32
+from dovetail._core.ops.random.keys import keys as core_random
+from dovetail._core.ops.random.keys import (
+    random_bits_p,
+    threefry_implementation,
+    threefry_reference,
+)
+from dovetail._core.ops.random.threefry import threefry2x32_p, threefry_2x32
 from dovetail.testing.checks import CHECKS
 from dovetail.testing.keys import key_array
 from dovetail.testing.samples.random import SAMPLES

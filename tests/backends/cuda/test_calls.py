@@ -19,7 +19,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail._core.base.config import threefry_gpu_kernel_lowering
-from dovetail._core.ops.threefry import threefry2x32_p
+from dovetail._core.ops.random.threefry import threefry2x32_p
 from dovetail.experimental import io_callback
 from dovetail.experimental.buffer_callback import buffer_callback
 from dovetail.extend import primitives

@@ -99,7 +99,7 @@ _MODULES = {
     ),
     "dovetail._core.ops.ragged_contraction": ("ragged_dot ragged_dot_general"),
     "dovetail._core.ops.ragged_dimensions": ("RaggedDotDimensionNumbers"),
-    "dovetail._core.ops.random_bits": (
+    "dovetail._core.ops.random.random_bits": (
         "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
     ),
     "dovetail._core.ops.reduction.reductions": (

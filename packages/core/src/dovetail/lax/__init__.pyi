@@ -265,11 +265,11 @@ from dovetail._core.ops.ragged_contraction import ragged_dot_general as ragged_d
 from dovetail._core.ops.ragged_dimensions import (
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
 )
-from dovetail._core.ops.random_bits import RandomAlgorithm as RandomAlgorithm
-from dovetail._core.ops.random_bits import rng_bit_generator as rng_bit_generator
-from dovetail._core.ops.random_bits import rng_bit_generator_p as rng_bit_generator_p
-from dovetail._core.ops.random_bits import rng_uniform as rng_uniform
-from dovetail._core.ops.random_bits import rng_uniform_p as rng_uniform_p
+from dovetail._core.ops.random.random_bits import RandomAlgorithm as RandomAlgorithm
+from dovetail._core.ops.random.random_bits import rng_bit_generator as rng_bit_generator
+from dovetail._core.ops.random.random_bits import rng_bit_generator_p as rng_bit_generator_p
+from dovetail._core.ops.random.random_bits import rng_uniform as rng_uniform
+from dovetail._core.ops.random.random_bits import rng_uniform_p as rng_uniform_p
 from dovetail._core.ops.reduction.associative_scan import associative_scan as associative_scan
 from dovetail._core.ops.reduction.cumulative import cumlogsumexp as cumlogsumexp
 from dovetail._core.ops.reduction.cumulative import cumlogsumexp_p as cumlogsumexp_p

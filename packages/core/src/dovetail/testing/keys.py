@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ops.random import is_key, key_dtype, keys_of_numpy, unwrap, wrap
+from dovetail._core.ops.random.keys import is_key, key_dtype, keys_of_numpy, unwrap, wrap
 
 __all__ = ["as_argument", "as_numpy", "aval_of_sample", "key_array"]
 

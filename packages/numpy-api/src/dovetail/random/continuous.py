@@ -20,7 +20,7 @@ from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.rounding import nextafter_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.elementwise.trigonometric import tan_p
-from dovetail._core.ops.random import erf_inv_fast_p
+from dovetail._core.ops.random.keys import erf_inv_fast_p
 from dovetail._core.ops.special.error_functions import erf_p
 from dovetail.numpy.arguments import broadcast_result
 from dovetail.numpy.compiled import compiled_with

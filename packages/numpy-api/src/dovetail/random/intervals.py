@@ -14,12 +14,12 @@ from dovetail._core.basis.operands import literal, operand
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops import random as core_random
 from dovetail._core.ops.elementwise import bitwise, comparison
 from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p, sub_p
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
+from dovetail._core.ops.random.keys import keys as core_random
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail.numpy.arguments import with_rank

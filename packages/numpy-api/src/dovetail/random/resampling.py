@@ -12,11 +12,11 @@ from dovetail._core.basis.elementwise import convert_element_type, mul
 from dovetail._core.basis.operands import literal, operand
 from dovetail._core.basis.structural import move_dimension, reshape
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops import random as core_random
 from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
 from dovetail._core.ops.elementwise.conversion import reduce_precision
 from dovetail._core.ops.elementwise.exponential import log_p
 from dovetail._core.ops.indexing.sorting import sort_p, top_k
+from dovetail._core.ops.random.keys import keys as core_random
 from dovetail._core.ops.reduction.cumulative import cumsum
 from dovetail._core.ops.reduction.reductions import argmax
 from dovetail._core.ops.shape.creation import iota_like

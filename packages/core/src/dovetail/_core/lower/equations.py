@@ -15,7 +15,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, Jaxpr, no_e
 from dovetail._core.ir.walk import eval_jaxpr, jaxprs_in_params
 from dovetail._core.lower.donation import Donation
 from dovetail._core.ops.calls.tokens import create_token_p
-from dovetail._core.ops.random import KeyDType, unwrap, wrap
+from dovetail._core.ops.random.keys import KeyDType, unwrap, wrap
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.stage import stage
 

@@ -11,7 +11,7 @@ import numpy as np
 from dovetail._core.base import config
 from dovetail._core.base.source import warn
 from dovetail._core.ops.calls.tokens import after_all_p, create_token_p
-from dovetail._core.ops.random import (
+from dovetail._core.ops.random.keys import (
     KeyDType,
     keys_of_numpy,
     random_unwrap_p,

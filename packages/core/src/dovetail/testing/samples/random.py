@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.random import (
+from dovetail._core.ops.random.keys import (
     rbg_implementation,
     threefry_implementation,
     unsafe_rbg_implementation,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.random_bits import RandomAlgorithm
+from dovetail._core.ops.random.random_bits import RandomAlgorithm
 from dovetail.testing.sample import Sample
 from dovetail.testing.samples.random import WORDS
 

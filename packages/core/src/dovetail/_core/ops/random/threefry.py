@@ -24,12 +24,12 @@ from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops import threefry_reference
 from dovetail._core.ops.elementwise import bitwise
+from dovetail._core.ops.random.keys import threefry_reference
+from dovetail._core.ops.random.threefry_reference import PARITY, ROTATIONS
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.ops.threefry_reference import PARITY, ROTATIONS
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -124,7 +124,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
 
     Example:
         >>> import numpy as np
-        >>> from dovetail._core.ops.threefry import threefry_2x32
+        >>> from dovetail._core.ops.random.threefry import threefry_2x32
         >>> threefry_2x32(np.zeros(2, np.uint32), np.arange(2, dtype=np.uint32)).tolist()
         [1797259609, 2579123966]
     """

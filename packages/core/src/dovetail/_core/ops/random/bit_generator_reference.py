@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.ops.threefry_reference import threefry2x32
+from dovetail._core.ops.random.threefry_reference import threefry2x32
 
 NDArray = np.ndarray[Any, Any]
 Shape = tuple[int, ...]

@@ -18,19 +18,19 @@ from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, reshape
 from dovetail._core.ir.avals import make_aval, shape_of
-from dovetail._core.ops.bit_generator_reference import (
+from dovetail._core.ops.elementwise.arithmetic import add_p
+from dovetail._core.ops.elementwise.comparison import lt_p
+from dovetail._core.ops.random.bit_generator_reference import (
     INCREMENTS,
     MULTIPLIERS,
     ROUNDS,
     philox4x32,
     split_dimension,
 )
-from dovetail._core.ops.elementwise.arithmetic import add_p
-from dovetail._core.ops.elementwise.comparison import lt_p
+from dovetail._core.ops.random.threefry import UINT32, join_words, threefry2x32_p
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.ops.threefry import UINT32, join_words, threefry2x32_p
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
