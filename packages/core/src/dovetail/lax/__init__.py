@@ -32,7 +32,7 @@ _MODULES = {
     ),
     "dovetail._core.ops.elementwise.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
     "dovetail._core.ops.calls.composite": ("composite"),
-    "dovetail._core.ops.contraction": (
+    "dovetail._core.ops.contraction.dot_general": (
         "DotDimensionNumbers Precision PrecisionLike batch_matmul dot dot_general dot_general_p"
     ),
     "dovetail._core.ops.elementwise.conversion": (
@@ -62,7 +62,7 @@ _MODULES = {
         "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
         "cumsum_p"
     ),
-    "dovetail._core.ops.dot_algorithms": ("DotAlgorithm DotAlgorithmPreset"),
+    "dovetail._core.ops.contraction.dot_algorithms": ("DotAlgorithm DotAlgorithmPreset"),
     "dovetail._core.ops.indexing.dynamic_slicing": (
         "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_slice_p "
         "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim "
@@ -74,7 +74,7 @@ _MODULES = {
         "logistic_p"
     ),
     "dovetail._core.ops.elementwise.extrema": ("clamp clamp_p max max_p min min_p"),
-    "dovetail._core.ops.fourier": ("FftType fft fft_p"),
+    "dovetail._core.ops.contraction.fourier": ("FftType fft fft_p"),
     "dovetail._core.ops.elementwise.functions": ("AccuracyMode Tolerance"),
     "dovetail._core.ops.special.gamma_functions": (
         "digamma digamma_p lgamma lgamma_p polygamma polygamma_p zeta zeta_p"
@@ -97,8 +97,8 @@ _MODULES = {
         "cbrt cbrt_p integer_pow integer_pow_p one_minus_square one_minus_square_p pow pow_p "
         "reciprocal rsqrt rsqrt_p sqrt sqrt_p square square_p"
     ),
-    "dovetail._core.ops.ragged_contraction": ("ragged_dot ragged_dot_general"),
-    "dovetail._core.ops.ragged_dimensions": ("RaggedDotDimensionNumbers"),
+    "dovetail._core.ops.contraction.ragged_contraction": ("ragged_dot ragged_dot_general"),
+    "dovetail._core.ops.contraction.ragged_dimensions": ("RaggedDotDimensionNumbers"),
     "dovetail._core.ops.random.random_bits": (
         "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
     ),
@@ -110,7 +110,7 @@ _MODULES = {
     "dovetail._core.ops.elementwise.rounding": (
         "RoundingMethod ceil ceil_p floor floor_p nextafter nextafter_p round round_p"
     ),
-    "dovetail._core.ops.scaled_contraction": ("scaled_dot"),
+    "dovetail._core.ops.contraction.scaled_contraction": ("scaled_dot"),
     "dovetail._core.ops.indexing.scatter": (
         "ScatterDimensionNumbers scatter_add_p scatter_max_p scatter_min_p scatter_mul_p "
         "scatter_p scatter_sub_p"

@@ -17,13 +17,26 @@ from dovetail._core.ops.calls.tokens import after_all as after_all
 from dovetail._core.ops.calls.tokens import after_all_p as after_all_p
 from dovetail._core.ops.calls.tokens import create_token as create_token
 from dovetail._core.ops.calls.tokens import create_token_p as create_token_p
-from dovetail._core.ops.contraction import DotDimensionNumbers as DotDimensionNumbers
-from dovetail._core.ops.contraction import Precision as Precision
-from dovetail._core.ops.contraction import PrecisionLike as PrecisionLike
-from dovetail._core.ops.contraction import batch_matmul as batch_matmul
-from dovetail._core.ops.contraction import dot as dot
-from dovetail._core.ops.contraction import dot_general as dot_general
-from dovetail._core.ops.contraction import dot_general_p as dot_general_p
+from dovetail._core.ops.contraction.dot_algorithms import DotAlgorithm as DotAlgorithm
+from dovetail._core.ops.contraction.dot_algorithms import DotAlgorithmPreset as DotAlgorithmPreset
+from dovetail._core.ops.contraction.dot_general import DotDimensionNumbers as DotDimensionNumbers
+from dovetail._core.ops.contraction.dot_general import Precision as Precision
+from dovetail._core.ops.contraction.dot_general import PrecisionLike as PrecisionLike
+from dovetail._core.ops.contraction.dot_general import batch_matmul as batch_matmul
+from dovetail._core.ops.contraction.dot_general import dot as dot
+from dovetail._core.ops.contraction.dot_general import dot_general as dot_general
+from dovetail._core.ops.contraction.dot_general import dot_general_p as dot_general_p
+from dovetail._core.ops.contraction.fourier import FftType as FftType
+from dovetail._core.ops.contraction.fourier import fft as fft
+from dovetail._core.ops.contraction.fourier import fft_p as fft_p
+from dovetail._core.ops.contraction.ragged_contraction import ragged_dot as ragged_dot
+from dovetail._core.ops.contraction.ragged_contraction import (
+    ragged_dot_general as ragged_dot_general,
+)
+from dovetail._core.ops.contraction.ragged_dimensions import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+)
+from dovetail._core.ops.contraction.scaled_contraction import scaled_dot as scaled_dot
 from dovetail._core.ops.control.branches import cond as cond
 from dovetail._core.ops.control.branches import cond_p as cond_p
 from dovetail._core.ops.control.branches import switch as switch
@@ -67,8 +80,6 @@ from dovetail._core.ops.convolution_functions import conv_transpose as conv_tran
 from dovetail._core.ops.convolution_functions import (
     conv_with_general_padding as conv_with_general_padding,
 )
-from dovetail._core.ops.dot_algorithms import DotAlgorithm as DotAlgorithm
-from dovetail._core.ops.dot_algorithms import DotAlgorithmPreset as DotAlgorithmPreset
 from dovetail._core.ops.elementwise.arithmetic import abs as abs
 from dovetail._core.ops.elementwise.arithmetic import abs_p as abs_p
 from dovetail._core.ops.elementwise.arithmetic import add as add
@@ -216,9 +227,6 @@ from dovetail._core.ops.elementwise.trigonometric import sin as sin
 from dovetail._core.ops.elementwise.trigonometric import sin_p as sin_p
 from dovetail._core.ops.elementwise.trigonometric import tan as tan
 from dovetail._core.ops.elementwise.trigonometric import tan_p as tan_p
-from dovetail._core.ops.fourier import FftType as FftType
-from dovetail._core.ops.fourier import fft as fft
-from dovetail._core.ops.fourier import fft_p as fft_p
 from dovetail._core.ops.indexing.approximate_top_k import approx_max_k as approx_max_k
 from dovetail._core.ops.indexing.approximate_top_k import approx_min_k as approx_min_k
 from dovetail._core.ops.indexing.approximate_top_k import approx_top_k_p as approx_top_k_p
@@ -260,11 +268,6 @@ from dovetail._core.ops.indexing.sorting import sort_key_val as sort_key_val
 from dovetail._core.ops.indexing.sorting import sort_p as sort_p
 from dovetail._core.ops.indexing.sorting import top_k as top_k
 from dovetail._core.ops.indexing.sorting import top_k_p as top_k_p
-from dovetail._core.ops.ragged_contraction import ragged_dot as ragged_dot
-from dovetail._core.ops.ragged_contraction import ragged_dot_general as ragged_dot_general
-from dovetail._core.ops.ragged_dimensions import (
-    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
-)
 from dovetail._core.ops.random.random_bits import RandomAlgorithm as RandomAlgorithm
 from dovetail._core.ops.random.random_bits import rng_bit_generator as rng_bit_generator
 from dovetail._core.ops.random.random_bits import rng_bit_generator_p as rng_bit_generator_p
@@ -300,7 +303,6 @@ from dovetail._core.ops.reduction.reductions import reduce_prod_p as reduce_prod
 from dovetail._core.ops.reduction.reductions import reduce_sum as reduce_sum
 from dovetail._core.ops.reduction.reductions import reduce_xor as reduce_xor
 from dovetail._core.ops.reduction.reductions import reduce_xor_p as reduce_xor_p
-from dovetail._core.ops.scaled_contraction import scaled_dot as scaled_dot
 from dovetail._core.ops.shape.creation import broadcasted_iota as broadcasted_iota
 from dovetail._core.ops.shape.creation import empty as empty
 from dovetail._core.ops.shape.creation import full as full

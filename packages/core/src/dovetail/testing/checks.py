@@ -22,7 +22,7 @@ from dovetail._core.api.jit import jit
 from dovetail._core.api.vectorization import vmap
 from dovetail._core.base import pytree
 from dovetail._core.base.config import enable_checks, enable_x64, optimization_level
-from dovetail._core.ops.contraction import Precision
+from dovetail._core.ops.contraction.dot_general import Precision
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.transform.derived import reference_of
 from dovetail.testing.capabilities import CAPABILITIES

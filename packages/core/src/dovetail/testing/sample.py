@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from dovetail._core.ir.walk import all_jaxprs, jaxprs_in_params
-from dovetail._core.ops.dot_algorithms import DotAlgorithmPreset
+from dovetail._core.ops.contraction.dot_algorithms import DotAlgorithmPreset
 from dovetail._core.trace.primitive import Primitive
 from dovetail.testing.keys import aval_of_sample
 

@@ -8,7 +8,7 @@ from typing import Any
 from dovetail import lax
 from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.contraction import dot_general_p, dot_precision
+from dovetail._core.ops.contraction.dot_general import dot_general_p, dot_precision
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,

@@ -14,7 +14,7 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import move_dimension, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.contraction import canonical_precision, dot_general
+from dovetail._core.ops.contraction.dot_general import canonical_precision, dot_general
 from dovetail._core.ops.convolution import (
     ConvDimensionNumbers,
     conv_general_dilated_p,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.contraction import Precision
-from dovetail._core.ops.dot_algorithms import DotAlgorithm, DotAlgorithmPreset
+from dovetail._core.ops.contraction.dot_algorithms import DotAlgorithm, DotAlgorithmPreset
+from dovetail._core.ops.contraction.dot_general import Precision
 from dovetail.testing.sample import ALL_DTYPES, Sample, across_dtypes
 from dovetail.testing.samples.shape import numbers
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.fourier import FftType
+from dovetail._core.ops.contraction.fourier import FftType
 from dovetail.testing.sample import COMPLEXES, Sample, across_dtypes
 from dovetail.testing.samples.shape import complex_numbers, numbers
 

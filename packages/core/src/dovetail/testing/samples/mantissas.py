@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.ops.contraction import Precision
+from dovetail._core.ops.contraction.dot_general import Precision
 from dovetail.testing.sample import COMPLEXES, FLOATS, Sample
 from dovetail.testing.samples import (
     barriers,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.ragged_dimensions import RaggedDotDimensionNumbers
+from dovetail._core.ops.contraction.ragged_dimensions import RaggedDotDimensionNumbers
 from dovetail.testing.sample import Sample, across_dtypes
 from dovetail.testing.samples.shape import numbers
 

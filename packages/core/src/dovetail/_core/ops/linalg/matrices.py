@@ -19,7 +19,7 @@ from dovetail._core.basis.structural import (
     transpose,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
-from dovetail._core.ops.contraction import Precision, dot_general_p
+from dovetail._core.ops.contraction.dot_general import Precision, dot_general_p
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p

@@ -6,7 +6,11 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from dovetail._core.ops.contraction import DimensionNumbers, Dims, canonical_dimension_numbers
+from dovetail._core.ops.contraction.dot_general import (
+    DimensionNumbers,
+    Dims,
+    canonical_dimension_numbers,
+)
 from dovetail._core.ops.shape.dimensions import integers
 
 

@@ -19,7 +19,7 @@ from dovetail._core.basis.elementwise import (
 from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail._core.ops.dot_algorithms import (
+from dovetail._core.ops.contraction.dot_algorithms import (
     ALGORITHM_NAMES,
     DotAlgorithm,
     DotAlgorithmPreset,

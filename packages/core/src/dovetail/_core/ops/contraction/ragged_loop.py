@@ -12,7 +12,8 @@ from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, m
 from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reduce_sum, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.contraction import DimensionNumbers, Dims, free_dimensions
+from dovetail._core.ops.contraction.dot_general import DimensionNumbers, Dims, free_dimensions
+from dovetail._core.ops.contraction.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p
 from dovetail._core.ops.elementwise.comparison import ge_p, le_p, lt_p
@@ -22,7 +23,6 @@ from dovetail._core.ops.indexing.dynamic_slicing import (
     dynamic_slice_in_dim,
     dynamic_update_slice_in_dim,
 )
-from dovetail._core.ops.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
 from dovetail._core.ops.reduction.cumulative import cumsum_p
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p

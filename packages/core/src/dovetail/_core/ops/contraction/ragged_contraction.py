@@ -20,7 +20,8 @@ from dovetail._core.basis.structural import (
     transpose,
 )
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ops.contraction import (
+from dovetail._core.ops.contraction.dot_algorithms import for_cotangents
+from dovetail._core.ops.contraction.dot_general import (
     Dims,
     contracted_aval,
     dot_general_p,
@@ -28,9 +29,8 @@ from dovetail._core.ops.contraction import (
     free_dimensions,
     placed,
 )
-from dovetail._core.ops.dot_algorithms import for_cotangents
-from dovetail._core.ops.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
-from dovetail._core.ops.ragged_loop import plan_loop
+from dovetail._core.ops.contraction.ragged_dimensions import RaggedDotDimensionNumbers, RaggedMode
+from dovetail._core.ops.contraction.ragged_loop import plan_loop
 from dovetail._core.ops.shape.dimensions import refuse_sharding, without
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
