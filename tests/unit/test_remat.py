@@ -17,8 +17,8 @@ from dovetail import lax
 from dovetail._core.base.source import user_frame
 from dovetail._core.ir.walk import all_equations, all_jaxprs, count_equations
 from dovetail._core.ops.contraction.dot_general import dot_general_p
-from dovetail._core.ops.convolution import conv_general_dilated_p
 from dovetail._core.ops.elementwise.trigonometric import cos_p, sin_p
+from dovetail._core.ops.windows.convolution import conv_general_dilated_p
 from dovetail.ad_checkpoint import (
     Offloadable,
     Recompute,

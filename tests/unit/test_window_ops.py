@@ -12,7 +12,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.ops.window_geometry import Window
+from dovetail._core.ops.windows.window_geometry import Window
 from dovetail._core.trace.primitive import Primitive
 
 X = (np.arange(30, dtype=np.float32) * 7 % 30).reshape(5, 6)

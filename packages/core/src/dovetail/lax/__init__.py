@@ -46,14 +46,14 @@ _MODULES = {
     "dovetail._core.ops.control.root": ("custom_root"),
     "dovetail._core.ops.control.scan": ("scan_p"),
     "dovetail._core.ops.control.while_loop": ("while_loop while_p"),
-    "dovetail._core.ops.convolution": (
+    "dovetail._core.ops.windows.convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_general_dilated_p"
     ),
-    "dovetail._core.ops.convolution_dimensions": (
+    "dovetail._core.ops.windows.convolution_dimensions": (
         "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
         "conv_shape_tuple conv_transpose_shape_tuple"
     ),
-    "dovetail._core.ops.convolution_functions": (
+    "dovetail._core.ops.windows.convolution_functions": (
         "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
         "conv_transpose conv_with_general_padding"
     ),
@@ -129,10 +129,10 @@ _MODULES = {
     "dovetail._core.ops.elementwise.trigonometric": (
         "acos acos_p asin asin_p atan atan2 atan2_p atan_p cos cos_p sin sin_p tan tan_p"
     ),
-    "dovetail._core.ops.window_selection": (
+    "dovetail._core.ops.windows.window_selection": (
         "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p"
     ),
-    "dovetail._core.ops.windows": (
+    "dovetail._core.ops.windows.reduce_window": (
         "reduce_window reduce_window_max_p reduce_window_min_p reduce_window_p "
         "reduce_window_shape_tuple reduce_window_sum_p"
     ),

@@ -50,36 +50,6 @@ from dovetail._core.ops.control.root import custom_root as custom_root
 from dovetail._core.ops.control.scan import scan_p as scan_p
 from dovetail._core.ops.control.while_loop import while_loop as while_loop
 from dovetail._core.ops.control.while_loop import while_p as while_p
-from dovetail._core.ops.convolution import ConvDimensionNumbers as ConvDimensionNumbers
-from dovetail._core.ops.convolution import (
-    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-)
-from dovetail._core.ops.convolution import conv_general_dilated_p as conv_general_dilated_p
-from dovetail._core.ops.convolution_dimensions import (
-    conv_dimension_numbers as conv_dimension_numbers,
-)
-from dovetail._core.ops.convolution_dimensions import (
-    conv_general_permutations as conv_general_permutations,
-)
-from dovetail._core.ops.convolution_dimensions import (
-    conv_general_shape_tuple as conv_general_shape_tuple,
-)
-from dovetail._core.ops.convolution_dimensions import conv_shape_tuple as conv_shape_tuple
-from dovetail._core.ops.convolution_dimensions import (
-    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
-)
-from dovetail._core.ops.convolution_functions import conv as conv
-from dovetail._core.ops.convolution_functions import conv_general_dilated as conv_general_dilated
-from dovetail._core.ops.convolution_functions import (
-    conv_general_dilated_local as conv_general_dilated_local,
-)
-from dovetail._core.ops.convolution_functions import (
-    conv_general_dilated_patches as conv_general_dilated_patches,
-)
-from dovetail._core.ops.convolution_functions import conv_transpose as conv_transpose
-from dovetail._core.ops.convolution_functions import (
-    conv_with_general_padding as conv_with_general_padding,
-)
 from dovetail._core.ops.elementwise.arithmetic import abs as abs
 from dovetail._core.ops.elementwise.arithmetic import abs_p as abs_p
 from dovetail._core.ops.elementwise.arithmetic import add as add
@@ -371,13 +341,51 @@ from dovetail._core.ops.special.incomplete_gamma import igammac_p as igammac_p
 from dovetail._core.ops.special.incomplete_gamma import random_gamma_grad as random_gamma_grad
 from dovetail._core.ops.special.polynomial import polynomial as polynomial
 from dovetail._core.ops.special.polynomial import polynomial_p as polynomial_p
-from dovetail._core.ops.window_selection import select_and_gather_add_p as select_and_gather_add_p
-from dovetail._core.ops.window_selection import select_and_scatter_add_p as select_and_scatter_add_p
-from dovetail._core.ops.window_selection import select_and_scatter_p as select_and_scatter_p
-from dovetail._core.ops.windows import reduce_window as reduce_window
-from dovetail._core.ops.windows import reduce_window_max_p as reduce_window_max_p
-from dovetail._core.ops.windows import reduce_window_min_p as reduce_window_min_p
-from dovetail._core.ops.windows import reduce_window_p as reduce_window_p
-from dovetail._core.ops.windows import reduce_window_shape_tuple as reduce_window_shape_tuple
-from dovetail._core.ops.windows import reduce_window_sum_p as reduce_window_sum_p
+from dovetail._core.ops.windows.convolution import ConvDimensionNumbers as ConvDimensionNumbers
+from dovetail._core.ops.windows.convolution import (
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+)
+from dovetail._core.ops.windows.convolution import conv_general_dilated_p as conv_general_dilated_p
+from dovetail._core.ops.windows.convolution_dimensions import (
+    conv_dimension_numbers as conv_dimension_numbers,
+)
+from dovetail._core.ops.windows.convolution_dimensions import (
+    conv_general_permutations as conv_general_permutations,
+)
+from dovetail._core.ops.windows.convolution_dimensions import (
+    conv_general_shape_tuple as conv_general_shape_tuple,
+)
+from dovetail._core.ops.windows.convolution_dimensions import conv_shape_tuple as conv_shape_tuple
+from dovetail._core.ops.windows.convolution_dimensions import (
+    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
+)
+from dovetail._core.ops.windows.convolution_functions import conv as conv
+from dovetail._core.ops.windows.convolution_functions import (
+    conv_general_dilated as conv_general_dilated,
+)
+from dovetail._core.ops.windows.convolution_functions import (
+    conv_general_dilated_local as conv_general_dilated_local,
+)
+from dovetail._core.ops.windows.convolution_functions import (
+    conv_general_dilated_patches as conv_general_dilated_patches,
+)
+from dovetail._core.ops.windows.convolution_functions import conv_transpose as conv_transpose
+from dovetail._core.ops.windows.convolution_functions import (
+    conv_with_general_padding as conv_with_general_padding,
+)
+from dovetail._core.ops.windows.reduce_window import reduce_window as reduce_window
+from dovetail._core.ops.windows.reduce_window import reduce_window_max_p as reduce_window_max_p
+from dovetail._core.ops.windows.reduce_window import reduce_window_min_p as reduce_window_min_p
+from dovetail._core.ops.windows.reduce_window import reduce_window_p as reduce_window_p
+from dovetail._core.ops.windows.reduce_window import (
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
+)
+from dovetail._core.ops.windows.reduce_window import reduce_window_sum_p as reduce_window_sum_p
+from dovetail._core.ops.windows.window_selection import (
+    select_and_gather_add_p as select_and_gather_add_p,
+)
+from dovetail._core.ops.windows.window_selection import (
+    select_and_scatter_add_p as select_and_scatter_add_p,
+)
+from dovetail._core.ops.windows.window_selection import select_and_scatter_p as select_and_scatter_p
 from dovetail.lax import linalg as linalg

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.ops.contraction.dot_general import Precision
-from dovetail._core.ops.convolution import ConvDimensionNumbers
+from dovetail._core.ops.windows.convolution import ConvDimensionNumbers
 from dovetail.testing.sample import ALL_DTYPES, Sample, across_dtypes
 from dovetail.testing.samples.shape import numbers
 

@@ -15,20 +15,6 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import move_dimension, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.contraction.dot_general import canonical_precision, dot_general
-from dovetail._core.ops.convolution import (
-    ConvDimensionNumbers,
-    conv_general_dilated_p,
-    in_places,
-    result_dtype,
-    spatial_sizes,
-)
-from dovetail._core.ops.convolution_dimensions import (
-    dimension_numbers_of,
-    entries,
-    sizes_of,
-    spatial_pads,
-    transposed_pads,
-)
 from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -40,6 +26,20 @@ from dovetail._core.ops.shape.joining import stack_p
 from dovetail._core.ops.shape.padding import dilated_size
 from dovetail._core.ops.shape.reshaping import reverse
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
+from dovetail._core.ops.windows.convolution import (
+    ConvDimensionNumbers,
+    conv_general_dilated_p,
+    in_places,
+    result_dtype,
+    spatial_sizes,
+)
+from dovetail._core.ops.windows.convolution_dimensions import (
+    dimension_numbers_of,
+    entries,
+    sizes_of,
+    spatial_pads,
+    transposed_pads,
+)
 
 Shape = tuple[int, ...]
 

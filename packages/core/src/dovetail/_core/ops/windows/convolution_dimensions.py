@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dovetail._core.ops.convolution import ConvDimensionNumbers, in_places, spatial_sizes
 from dovetail._core.ops.shape.dimensions import canonical_shape, integer, integers
 from dovetail._core.ops.shape.padding import Pads, dilated_size, pads_of
+from dovetail._core.ops.windows.convolution import ConvDimensionNumbers, in_places, spatial_sizes
 
 Shape = tuple[int, ...]
 

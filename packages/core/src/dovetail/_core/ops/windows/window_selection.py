@@ -29,7 +29,7 @@ from dovetail._core.ops.reduction.general_reduction import elementwise, evaluate
 from dovetail._core.ops.reduction.reductions import KINDS, before, highest, lowest
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
-from dovetail._core.ops.window_geometry import Window, seen
+from dovetail._core.ops.windows.window_geometry import Window, seen
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat

@@ -27,8 +27,8 @@ from dovetail._core.ops.reduction.reductions import KINDS, before, highest, lowe
 from dovetail._core.ops.shape.dimensions import canonical_shape, integers
 from dovetail._core.ops.shape.padding import dilated_size, pads_of
 from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.ops.window_geometry import Shape, Window, spread
-from dovetail._core.ops.window_selection import select_and_gather_add_p
+from dovetail._core.ops.windows.window_geometry import Shape, Window, spread
+from dovetail._core.ops.windows.window_selection import select_and_gather_add_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat
