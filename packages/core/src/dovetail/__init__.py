@@ -82,11 +82,11 @@ if TYPE_CHECKING:
     from dovetail._core.base.config import threefry_partitionable as threefry_partitionable
     from dovetail._core.base.dtypes import float0 as float0
     from dovetail._core.ops.callbacks.values import pure_callback as pure_callback
+    from dovetail._core.ops.checkpoint.policies import checkpoint_policies as checkpoint_policies
     from dovetail._core.ops.custom.custom_gradient import closure_convert as closure_convert
     from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient
     from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
     from dovetail._core.ops.custom.custom_vjp import custom_vjp as custom_vjp
-    from dovetail._core.ops.remat_policies import checkpoint_policies as checkpoint_policies
     from dovetail._core.runtime.array import Array as Array
     from dovetail._core.runtime.array import Shard as Shard
     from dovetail._core.runtime.array import live_arrays as live_arrays
@@ -116,7 +116,7 @@ _NAMES = {
     "check_tracer_leaks": "dovetail._core.base.config",
     "checking_leaks": "dovetail._core.base.config:check_tracer_leaks",
     "checkpoint": "dovetail._core.api.rematerialization",
-    "checkpoint_policies": "dovetail._core.ops.remat_policies",
+    "checkpoint_policies": "dovetail._core.ops.checkpoint.policies",
     "clear_caches": "dovetail._core.api.jit",
     "closure_convert": "dovetail._core.ops.custom.custom_gradient",
     "config": "dovetail._core.base.config",

@@ -12,8 +12,8 @@ from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.basis.operands import operand
 from dovetail._core.ir.avals import AbstractValue, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
-from dovetail._core.ops.remat import origin, remat_p
-from dovetail._core.ops.remat_policies import Policy, check_policy
+from dovetail._core.ops.checkpoint.policies import Policy, check_policy
+from dovetail._core.ops.checkpoint.remat import origin, remat_p
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.derived import close
 from dovetail._core.transform.flattening import (

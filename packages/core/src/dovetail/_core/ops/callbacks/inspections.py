@@ -10,7 +10,7 @@ from dovetail._core.base import pytree
 from dovetail._core.basis.operands import operand
 from dovetail._core.ir.jaxpr import Effects
 from dovetail._core.ops.callbacks.calls import Observation
-from dovetail._core.ops.naming import as_array
+from dovetail._core.ops.checkpoint.naming import as_array
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder

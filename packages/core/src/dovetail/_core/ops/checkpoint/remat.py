@@ -31,9 +31,9 @@ from dovetail._core.ir.walk import (
     rename,
     substitute,
 )
-from dovetail._core.ops.naming import as_array, name_p, offload_p
-from dovetail._core.ops.remat_policies import Offloadable, Policy
-from dovetail._core.ops.remat_split import split, with_calls_written_out
+from dovetail._core.ops.checkpoint.naming import as_array, name_p, offload_p
+from dovetail._core.ops.checkpoint.policies import Offloadable, Policy
+from dovetail._core.ops.checkpoint.split import split, with_calls_written_out
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero, wanted_among
 from dovetail._core.transform.derived import (

@@ -23,10 +23,10 @@ from dovetail._core.ir.walk import (
     jaxprs_in_params,
     rename,
 )
+from dovetail._core.ops.checkpoint.naming import name_p
+from dovetail._core.ops.checkpoint.policies import AnythingExcept, Policy, answer_of
 from dovetail._core.ops.control.branches import cond_p, shared_room, with_room
 from dovetail._core.ops.control.scan import Loop, scan_p
-from dovetail._core.ops.naming import name_p
-from dovetail._core.ops.remat_policies import AnythingExcept, Policy, answer_of
 
 
 class Split(NamedTuple):

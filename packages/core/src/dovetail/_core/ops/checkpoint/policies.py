@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
+from dovetail._core.ops.checkpoint.naming import name_p
 from dovetail._core.ops.contraction.dot_general import dot_general_p
-from dovetail._core.ops.naming import name_p
 from dovetail._core.ops.windows.convolution import conv_general_dilated_p
 from dovetail._core.trace.primitive import Primitive
 
