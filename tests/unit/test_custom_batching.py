@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.ops.custom_batching import custom_vmap_call_p
+from dovetail._core.ops.custom.custom_vmap import custom_vmap_call_p
 from dovetail.custom_batching import custom_vmap, sequential_vmap
 
 X = jnp.array([0.5, -1.0, 2.0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail._core.ops.custom_batching import custom_vmap as custom_vmap
-from dovetail._core.ops.custom_batching import sequential_vmap as sequential_vmap
+from dovetail._core.ops.custom.custom_vmap import custom_vmap as custom_vmap
+from dovetail._core.ops.custom.custom_vmap import sequential_vmap as sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]
