@@ -80,5 +80,5 @@ def test_a_program_on_the_cpu_loads_nothing_for_other_backends():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "dovetail_cpu.runtime" in loaded
-    unwanted = ("dovetail._core.lower.equations", "dovetail._core.runtime.pjrt", "json")
+    unwanted = ("dovetail._core.lower.equations", "dovetail._core.runtime.devices.pjrt", "json")
     assert not loaded & {*unwanted, "dovetail_cuda.runtime", "dovetail_tpu.runtime"}

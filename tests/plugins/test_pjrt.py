@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dovetail._core.base.bindings import OLDEST_PJRT, pjrt_struct_size
-from dovetail._core.runtime.pjrt_api import capsule_address, open_library
+from dovetail._core.runtime.devices.pjrt_api import capsule_address, open_library
 
 FAULTS = {
     # how the proxy is compiled, then what is said about it

@@ -16,7 +16,7 @@ import pytest
 from dovetail._core.base import config
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins.manager import PluginManager
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail.extend import BackendInfo, hookimpl
 
 

@@ -25,8 +25,8 @@ from dovetail._core.base.errors import (
 from dovetail._core.plugins.doctor import examine
 from dovetail._core.plugins.manager import PluginManager
 from dovetail._core.plugins.new_backend import new_backend
-from dovetail._core.runtime import clients
-from dovetail._core.runtime.plugin_buffers import PluginBuffer
+from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail.dlpack import from_dlpack
 from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
 

@@ -9,7 +9,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail.experimental.serialize_executable import deserialize_and_load, serialize
 from dovetail.extend import BackendInfo, evaluate, hookimpl, manager
 

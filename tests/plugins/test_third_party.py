@@ -14,7 +14,7 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base.errors import BackendUnavailableError, DeletedArrayError
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail.experimental import serialize_executable
 
 DTYPES = [

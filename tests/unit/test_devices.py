@@ -13,8 +13,8 @@ import pytest
 
 import dovetail as dt
 from dovetail._core.plugins.manager import PluginManager
-from dovetail._core.runtime import clients
-from dovetail._core.runtime.sharding import as_sharding, default_sharding
+from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail.errors import BackendUnavailableError
 from dovetail.extend import BackendInfo, hookimpl
 from dovetail.sharding import Sharding, SingleDeviceSharding

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dovetail._core.base.config import config, cuda_visible_devices
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail_cuda.options import OPTIONS, client_options
 
 VARIABLES = (

@@ -90,14 +90,14 @@ if TYPE_CHECKING:
     from dovetail._core.runtime.array import Array as Array
     from dovetail._core.runtime.array import Shard as Shard
     from dovetail._core.runtime.array import live_arrays as live_arrays
-    from dovetail._core.runtime.clients import default_backend as default_backend
-    from dovetail._core.runtime.clients import device_count as device_count
-    from dovetail._core.runtime.clients import devices as devices
-    from dovetail._core.runtime.clients import local_device_count as local_device_count
-    from dovetail._core.runtime.clients import local_devices as local_devices
-    from dovetail._core.runtime.clients import process_count as process_count
-    from dovetail._core.runtime.clients import process_index as process_index
-    from dovetail._core.runtime.clients import process_indices as process_indices
+    from dovetail._core.runtime.devices.clients import default_backend as default_backend
+    from dovetail._core.runtime.devices.clients import device_count as device_count
+    from dovetail._core.runtime.devices.clients import devices as devices
+    from dovetail._core.runtime.devices.clients import local_device_count as local_device_count
+    from dovetail._core.runtime.devices.clients import local_devices as local_devices
+    from dovetail._core.runtime.devices.clients import process_count as process_count
+    from dovetail._core.runtime.devices.clients import process_index as process_index
+    from dovetail._core.runtime.devices.clients import process_indices as process_indices
     from dovetail._core.runtime.effects import effects_barrier as effects_barrier
     from dovetail._core.runtime.transfer import block_until_ready as block_until_ready
     from dovetail._core.runtime.transfer import copy_to_host_async as copy_to_host_async
@@ -127,14 +127,14 @@ _NAMES = {
     "debug_checks": "dovetail._core.base.config",
     "debug_infs": "dovetail._core.base.config",
     "debug_nans": "dovetail._core.base.config",
-    "default_backend": "dovetail._core.runtime.clients",
+    "default_backend": "dovetail._core.runtime.devices.clients",
     "default_device": "dovetail._core.base.config",
     "default_matmul_precision": "dovetail._core.base.config",
     "default_prng_impl": "dovetail._core.base.config",
-    "device_count": "dovetail._core.runtime.clients",
+    "device_count": "dovetail._core.runtime.devices.clients",
     "device_get": "dovetail._core.runtime.transfer",
     "device_put": "dovetail._core.runtime.transfer",
-    "devices": "dovetail._core.runtime.clients",
+    "devices": "dovetail._core.runtime.devices.clients",
     "disable_jit": "dovetail._core.base.config",
     "effects_barrier": "dovetail._core.runtime.effects",
     "empty_ref": "dovetail._core.api.mutable_references",
@@ -159,8 +159,8 @@ _NAMES = {
     "linear_transpose": "dovetail._core.api.derivatives",
     "linearize": "dovetail._core.api.derivatives",
     "live_arrays": "dovetail._core.runtime.array",
-    "local_device_count": "dovetail._core.runtime.clients",
-    "local_devices": "dovetail._core.runtime.clients",
+    "local_device_count": "dovetail._core.runtime.devices.clients",
+    "local_devices": "dovetail._core.runtime.devices.clients",
     "log_compiles": "dovetail._core.base.config",
     "make_jaxpr": "dovetail._core.api.inspection",
     "named_call": "dovetail._core.api.named_scopes",
@@ -171,9 +171,9 @@ _NAMES = {
     "numpy_rank_promotion": "dovetail._core.base.config",
     "optimization_level": "dovetail._core.base.config",
     "print_environment_info": "dovetail._core.api.environment",
-    "process_count": "dovetail._core.runtime.clients",
-    "process_index": "dovetail._core.runtime.clients",
-    "process_indices": "dovetail._core.runtime.clients",
+    "process_count": "dovetail._core.runtime.devices.clients",
+    "process_index": "dovetail._core.runtime.devices.clients",
+    "process_indices": "dovetail._core.runtime.devices.clients",
     "pure_callback": "dovetail._core.ops.callbacks.values",
     "remat": "dovetail._core.api.rematerialization:checkpoint",
     "threefry_partitionable": "dovetail._core.base.config",

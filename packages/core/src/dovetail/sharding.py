@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail._core.runtime.sharding import Sharding as Sharding
-from dovetail._core.runtime.sharding import SingleDeviceSharding as SingleDeviceSharding
+from dovetail._core.runtime.devices.sharding import Sharding as Sharding
+from dovetail._core.runtime.devices.sharding import SingleDeviceSharding as SingleDeviceSharding
 
 __all__ = ["Sharding", "SingleDeviceSharding"]

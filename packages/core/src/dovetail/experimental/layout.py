@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail._core.runtime.layout import Format as Format
-from dovetail._core.runtime.layout import Layout as Layout
+from dovetail._core.runtime.devices.layout import Format as Format
+from dovetail._core.runtime.devices.layout import Layout as Layout
 
 __all__ = ["Format", "Layout"]

@@ -6,7 +6,7 @@ whether it fits into memory.
 
 from __future__ import annotations
 
-from dovetail._core.runtime.topologies import TopologyDescription as TopologyDescription
-from dovetail._core.runtime.topologies import get_topology_desc as get_topology_desc
+from dovetail._core.runtime.devices.topologies import TopologyDescription as TopologyDescription
+from dovetail._core.runtime.devices.topologies import get_topology_desc as get_topology_desc
 
 __all__ = ["TopologyDescription", "get_topology_desc"]

@@ -16,8 +16,8 @@ from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime import buffers
 from dovetail._core.runtime.array import Array, wrap
+from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.host import checked_ndarray
-from dovetail._core.runtime.sharding import default_sharding
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.config import enable_x64
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool",),

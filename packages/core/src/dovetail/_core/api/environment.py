@@ -8,7 +8,8 @@ import sys
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins import doctor
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime import clients, disk_cache
+from dovetail._core.runtime import disk_cache
+from dovetail._core.runtime.devices import clients
 
 
 def cache_state() -> str:

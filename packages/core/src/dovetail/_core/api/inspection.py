@@ -12,8 +12,8 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.ir.avals import AbstractToken, aval_of
-from dovetail._core.runtime.layout import Format
-from dovetail._core.runtime.sharding import Sharding
+from dovetail._core.runtime.devices.layout import Format
+from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
 from dovetail._core.transform.flattening import (
     FlatFunction,

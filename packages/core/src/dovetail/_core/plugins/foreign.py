@@ -33,7 +33,7 @@ VARIABLE: Final = "PJRT_NAMES_AND_LIBRARY_PATHS"
 CAPABILITIES: Final = frozenset({"complex", "donation", "float64", "serialization", "spmd"})
 """What a plug-in is believed to have that reads StableHLO and says nothing more."""
 
-_BACKEND: Final = "dovetail._core.runtime.foreign:ForeignBackend"
+_BACKEND: Final = "dovetail._core.runtime.devices.foreign:ForeignBackend"
 _FOUND_PRIORITY: Final = -1
 _NAMED_PRIORITY: Final = 400
 _FIELDS: Final[Mapping[str, type]] = {

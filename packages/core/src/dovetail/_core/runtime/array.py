@@ -19,13 +19,14 @@ from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceba
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval
-from dovetail._core.runtime import buffers, clients, sharding
+from dovetail._core.runtime import buffers
 from dovetail._core.runtime.array_text import array_text, short_type
+from dovetail._core.runtime.devices import clients, sharding
 from dovetail._core.runtime.host import numpy_aval, physical_aval
 from dovetail._core.trace.tracer import ArrayClass, Tracer, load_array_methods
 
 if TYPE_CHECKING:
-    from dovetail._core.runtime.layout import Format
+    from dovetail._core.runtime.devices.layout import Format
 
 __all__ = [
     "Array",
@@ -179,7 +180,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     @property
     def format(self) -> Format:
         """The devices that hold the array, and the order of its elements in their memory."""
-        from dovetail._core.runtime.layout import format_of  # deferred: seldom needed
+        from dovetail._core.runtime.devices.layout import format_of  # deferred: seldom needed
 
         self._check()
         return format_of(self._buffer, self.sharding)

@@ -22,9 +22,9 @@ from dovetail._core.base.bindings import (
     xla_client,
 )
 from dovetail._core.plugins import protocols
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.failures import original
-from dovetail._core.runtime.plugin_buffers import PluginBuffer
 
 __all__ = [
     "Buffer",

@@ -26,7 +26,7 @@ from typing import Any, Final
 from dovetail._core.base import caches, config
 from dovetail._core.base.errors import CompilationCacheWarning
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime.client_libraries import library_text
+from dovetail._core.runtime.devices.client_libraries import library_text
 
 __all__ = ["DiskCache", "current", "default_folder", "entry_key", "host_processor"]
 

@@ -19,7 +19,7 @@ from dovetail._core.ops.random.keys import (
     unwrap,
     wrap,
 )
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import evaluation_trace, use_trace
 from dovetail._core.transform.derived import evaluation_place

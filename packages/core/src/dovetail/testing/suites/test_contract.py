@@ -21,7 +21,7 @@ from dovetail._core.plugins.discovery import BACKENDS, installed_plugins
 from dovetail._core.plugins.loading import IN_PROCESS, LoadedBackend
 from dovetail._core.plugins.manager import PluginManager, manager
 from dovetail._core.plugins.protocols import Device, is_pjrt, missing_members
-from dovetail._core.runtime.foreign import ForeignBackend
+from dovetail._core.runtime.devices.foreign import ForeignBackend
 from dovetail._core.trace.explanation import all_primitives
 from dovetail.errors import BackendUnavailableError
 from dovetail.testing.backend import BackendUnderTest

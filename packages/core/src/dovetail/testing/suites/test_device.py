@@ -17,7 +17,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail._core.plugins.protocols import is_pjrt
-from dovetail._core.runtime.sharding import memory_kinds
+from dovetail._core.runtime.devices.sharding import memory_kinds
 from dovetail.errors import DeletedArrayError
 from dovetail.experimental import serialize_executable
 from dovetail.sharding import SingleDeviceSharding

@@ -14,7 +14,7 @@ from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins.loading import plugin_lock
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
-from dovetail._core.runtime.plugin_buffers import live_plugin_buffers
+from dovetail._core.runtime.devices.plugin_buffers import live_plugin_buffers
 
 __all__ = [
     "add_topology",

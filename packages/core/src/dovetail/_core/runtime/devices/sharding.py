@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, xla_client
 from dovetail._core.base.config import default_device
 from dovetail._core.plugins.protocols import is_pjrt
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 
 __all__ = ["Sharding", "SingleDeviceSharding", "as_sharding", "default_sharding", "memory_kinds"]
 

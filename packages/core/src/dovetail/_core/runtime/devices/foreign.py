@@ -9,7 +9,7 @@ from dovetail._core.plugins.foreign import ForeignPlugin
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, hookimpl
 
 if TYPE_CHECKING:
-    from dovetail._core.runtime.pjrt import Plugin
+    from dovetail._core.runtime.devices.pjrt import Plugin
 
 __all__ = ["ForeignBackend"]
 
@@ -47,7 +47,7 @@ class ForeignBackend:
         return self._plugin().topology_devices(name, **options)
 
     def _plugin(self) -> Plugin:
-        from dovetail._core.runtime.pjrt import (  # deferred: only if it is used
+        from dovetail._core.runtime.devices.pjrt import (  # deferred: only if it is used
             PjrtError,
             load_plugin,
         )

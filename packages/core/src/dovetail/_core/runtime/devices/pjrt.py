@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from dovetail._core.base.bindings import JaxRuntimeError, _jax, load_pjrt_plugin, xla_client
-from dovetail._core.runtime.client_libraries import note_library
-from dovetail._core.runtime.pjrt_api import (
+from dovetail._core.runtime.devices.client_libraries import note_library
+from dovetail._core.runtime.devices.pjrt_api import (
     STAGES,
     Api,
     PjrtError,

@@ -6,8 +6,8 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-from dovetail._core.runtime.plugin_buffers import PluginBuffer
-from dovetail._core.runtime.sharding import Sharding
+from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
+from dovetail._core.runtime.devices.sharding import Sharding
 
 __all__ = ["Format", "Layout", "format_of"]
 

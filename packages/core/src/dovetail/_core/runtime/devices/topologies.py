@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 
 __all__ = ["TopologyDescription", "get_topology_desc"]
 
