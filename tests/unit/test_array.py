@@ -14,8 +14,15 @@ import pytest
 import dovetail as dt
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime import buffers, host
-from dovetail._core.runtime.array import Array, KeyArray, live_arrays, result_tree, wrap, wrap_value
+from dovetail._core.runtime.arrays import buffers, host
+from dovetail._core.runtime.arrays.array import (
+    Array,
+    KeyArray,
+    live_arrays,
+    result_tree,
+    wrap,
+    wrap_value,
+)
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.transform.stage import stage
 from dovetail.errors import DeletedArrayError

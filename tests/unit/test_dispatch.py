@@ -16,7 +16,7 @@ from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, mul_p
 from dovetail._core.runtime import arguments, compilation, fastpath
-from dovetail._core.runtime.array import Array, wrap
+from dovetail._core.runtime.arrays.array import Array, wrap
 from dovetail._core.runtime.dispatch import apply_primitive, compile_eager
 from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.errors import DeviceMismatchError, NonArrayArgumentError

@@ -13,7 +13,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.runtime.tokens import Token
+from dovetail._core.runtime.arrays.tokens import Token
 from dovetail.errors import NonArrayArgumentError
 
 X = np.arange(1, 4, dtype=np.float32)

@@ -8,7 +8,7 @@ import pytest
 import dovetail as dt
 from dovetail._core.base.config import enable_x64
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime import transfer
+from dovetail._core.runtime.arrays import transfer
 from dovetail.errors import NonArrayArgumentError
 from dovetail.sharding import SingleDeviceSharding
 

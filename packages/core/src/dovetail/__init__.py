@@ -87,9 +87,13 @@ if TYPE_CHECKING:
     from dovetail._core.ops.custom.custom_gradient import custom_gradient as custom_gradient
     from dovetail._core.ops.custom.custom_jvp import custom_jvp as custom_jvp
     from dovetail._core.ops.custom.custom_vjp import custom_vjp as custom_vjp
-    from dovetail._core.runtime.array import Array as Array
-    from dovetail._core.runtime.array import Shard as Shard
-    from dovetail._core.runtime.array import live_arrays as live_arrays
+    from dovetail._core.runtime.arrays.array import Array as Array
+    from dovetail._core.runtime.arrays.array import Shard as Shard
+    from dovetail._core.runtime.arrays.array import live_arrays as live_arrays
+    from dovetail._core.runtime.arrays.transfer import block_until_ready as block_until_ready
+    from dovetail._core.runtime.arrays.transfer import copy_to_host_async as copy_to_host_async
+    from dovetail._core.runtime.arrays.transfer import device_get as device_get
+    from dovetail._core.runtime.arrays.transfer import device_put as device_put
     from dovetail._core.runtime.devices.clients import default_backend as default_backend
     from dovetail._core.runtime.devices.clients import device_count as device_count
     from dovetail._core.runtime.devices.clients import devices as devices
@@ -99,20 +103,16 @@ if TYPE_CHECKING:
     from dovetail._core.runtime.devices.clients import process_index as process_index
     from dovetail._core.runtime.devices.clients import process_indices as process_indices
     from dovetail._core.runtime.effects import effects_barrier as effects_barrier
-    from dovetail._core.runtime.transfer import block_until_ready as block_until_ready
-    from dovetail._core.runtime.transfer import copy_to_host_async as copy_to_host_async
-    from dovetail._core.runtime.transfer import device_get as device_get
-    from dovetail._core.runtime.transfer import device_put as device_put
     from dovetail._core.trace.mutable_references import Ref as Ref
 
 __version__ = "0.1.0"
 
 _NAMES = {
-    "Array": "dovetail._core.runtime.array",
+    "Array": "dovetail._core.runtime.arrays.array",
     "Ref": "dovetail._core.trace.mutable_references",
     "ShapeDtypeStruct": "dovetail._core.api.inspection",
-    "Shard": "dovetail._core.runtime.array",
-    "block_until_ready": "dovetail._core.runtime.transfer",
+    "Shard": "dovetail._core.runtime.arrays.array",
+    "block_until_ready": "dovetail._core.runtime.arrays.transfer",
     "check_tracer_leaks": "dovetail._core.base.config",
     "checking_leaks": "dovetail._core.base.config:check_tracer_leaks",
     "checkpoint": "dovetail._core.api.rematerialization",
@@ -120,7 +120,7 @@ _NAMES = {
     "clear_caches": "dovetail._core.api.jit",
     "closure_convert": "dovetail._core.ops.custom.custom_gradient",
     "config": "dovetail._core.base.config",
-    "copy_to_host_async": "dovetail._core.runtime.transfer",
+    "copy_to_host_async": "dovetail._core.runtime.arrays.transfer",
     "custom_gradient": "dovetail._core.ops.custom.custom_gradient",
     "custom_jvp": "dovetail._core.ops.custom.custom_jvp",
     "custom_vjp": "dovetail._core.ops.custom.custom_vjp",
@@ -132,8 +132,8 @@ _NAMES = {
     "default_matmul_precision": "dovetail._core.base.config",
     "default_prng_impl": "dovetail._core.base.config",
     "device_count": "dovetail._core.runtime.devices.clients",
-    "device_get": "dovetail._core.runtime.transfer",
-    "device_put": "dovetail._core.runtime.transfer",
+    "device_get": "dovetail._core.runtime.arrays.transfer",
+    "device_put": "dovetail._core.runtime.arrays.transfer",
     "devices": "dovetail._core.runtime.devices.clients",
     "disable_jit": "dovetail._core.base.config",
     "effects_barrier": "dovetail._core.runtime.effects",
@@ -158,7 +158,7 @@ _NAMES = {
     "legacy_prng_key": "dovetail._core.base.config",
     "linear_transpose": "dovetail._core.api.derivatives",
     "linearize": "dovetail._core.api.derivatives",
-    "live_arrays": "dovetail._core.runtime.array",
+    "live_arrays": "dovetail._core.runtime.arrays.array",
     "local_device_count": "dovetail._core.runtime.devices.clients",
     "local_devices": "dovetail._core.runtime.devices.clients",
     "log_compiles": "dovetail._core.base.config",

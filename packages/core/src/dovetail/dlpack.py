@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail._core.runtime.dlpack import from_dlpack as from_dlpack
-from dovetail._core.runtime.dlpack import is_supported_dtype as is_supported_dtype
+from dovetail._core.runtime.arrays.dlpack import from_dlpack as from_dlpack
+from dovetail._core.runtime.arrays.dlpack import is_supported_dtype as is_supported_dtype
 
 __all__ = ["from_dlpack", "is_supported_dtype"]

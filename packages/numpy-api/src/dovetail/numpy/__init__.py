@@ -10,7 +10,7 @@ from importlib import import_module
 # Module to the names that are in it; before an equals sign, the public name of what has another
 # there. Type checkers read `__init__.pyi`; a test compares the two.
 _MODULES = {
-    "dovetail._core.runtime.array": ("ndarray=Array"),
+    "dovetail._core.runtime.arrays.array": ("ndarray=Array"),
     "dovetail.numpy.arithmetic": (
         "abs absolute=abs add cbrt divide=true_divide divmod fabs float_power floor_divide "
         "fmax fmin fmod heaviside hypot maximum minimum mod=remainder multiply negative "

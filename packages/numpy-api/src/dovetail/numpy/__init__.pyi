@@ -1,6 +1,6 @@
 """The names of `dovetail.numpy` for type checkers; the table of modules beside it is what runs."""
 
-from dovetail._core.runtime.array import Array as ndarray
+from dovetail._core.runtime.arrays.array import Array as ndarray
 from dovetail.numpy import fft as fft
 from dovetail.numpy import linalg as linalg
 from dovetail.numpy.arithmetic import abs as abs

@@ -18,10 +18,10 @@ from dovetail._core.basis.operands import operand
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.array import wrap
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import wrap
+from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.runtime.host import checked_ndarray
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]

@@ -14,10 +14,10 @@ from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.array import Array, wrap
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import Array, wrap
+from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.runtime.host import checked_ndarray
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import (
@@ -40,7 +40,7 @@ def on_device(x: Any, device: Any) -> Any:
     """An array on the device that was asked for; None leaves it where it is."""
     if device is None:
         return x
-    from dovetail._core.runtime.transfer import device_put  # deferred: rarely used
+    from dovetail._core.runtime.arrays.transfer import device_put  # deferred: rarely used
 
     return device_put(x, device)
 

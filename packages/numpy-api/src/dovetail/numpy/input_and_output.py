@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 from dovetail._core.base import dtypes
-from dovetail._core.runtime import dlpack
+from dovetail._core.runtime.arrays import dlpack
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.creation import array
 

@@ -11,14 +11,14 @@ from dovetail._core.base import dtypes
 from dovetail._core.base.errors import DeviceMismatchError
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.array import Array, KeyArray, wrap
-from dovetail._core.runtime.array_text import short_type
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap
+from dovetail._core.runtime.arrays.host import checked_ndarray, host_value, numpy_aval
+from dovetail._core.runtime.arrays.text import short_type
+from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.sharding import Sharding, default_sharding
-from dovetail._core.runtime.host import checked_ndarray, host_value, numpy_aval
-from dovetail._core.runtime.tokens import Token
 
 __all__ = [
     "argument_buffer",

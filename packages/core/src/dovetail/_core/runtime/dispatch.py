@@ -19,11 +19,12 @@ from dovetail._core.base.bindings import get_traceback
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime import buffers, compilation
+from dovetail._core.runtime import compilation
 from dovetail._core.runtime.arguments import from_foreign as from_foreign
 from dovetail._core.runtime.arguments import literal_value
 from dovetail._core.runtime.arguments import resolve_device as resolve_device
-from dovetail._core.runtime.array import Array
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.cache_misses import log_compiled
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.fastpath import FastpathData as FastpathData

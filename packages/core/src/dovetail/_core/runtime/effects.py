@@ -18,8 +18,8 @@ import numpy as np
 from dovetail._core.base import config
 from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.ir.avals import runtime_token
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.failures import original, was_raised
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.failures import original, was_raised
 
 __all__ = ["effects_barrier", "give_token", "ordering", "take_token", "wait_for_ordered"]
 

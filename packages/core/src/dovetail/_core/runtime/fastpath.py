@@ -17,7 +17,7 @@ from dovetail._core.base.bindings import _jax
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.runtime.arguments import HostArgument, place_host_argument
-from dovetail._core.runtime.array import Array, KeyArray, result_tree
+from dovetail._core.runtime.arrays.array import Array, KeyArray, result_tree
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.runtime.programs import LoadedProgram
 

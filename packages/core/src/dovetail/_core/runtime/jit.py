@@ -22,11 +22,11 @@ from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime import compilation
 from dovetail._core.runtime.arguments import from_foreign, resolve_device, resolve_place
-from dovetail._core.runtime.buffers import is_buffer
+from dovetail._core.runtime.arrays.buffers import is_buffer
+from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.cache_misses import Signature, log_compiled, miss
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding
-from dovetail._core.runtime.donation import donating
 from dovetail._core.runtime.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.programs import (
     LoadedProgram,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JaxRuntimeError, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
-from dovetail._core.runtime.array import Array, KeyArray, retire
+from dovetail._core.runtime.arrays.array import Array, KeyArray, retire
 
 __all__ = ["donating", "raise_explained", "retire_donated"]
 

@@ -16,8 +16,9 @@ import numpy as np
 from dovetail._core.base.bindings import JAXLIB_VERSION, _jax
 from dovetail._core.base.errors import BackendUnavailableError, TracerArrayConversionError
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.array import Array, wrap, wrap_as
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import Array, wrap, wrap_as
+from dovetail._core.runtime.arrays.host import checked_ndarray, numpy_aval
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail._core.runtime.devices.sharding import (
@@ -25,7 +26,6 @@ from dovetail._core.runtime.devices.sharding import (
     as_sharding,
     default_sharding,
 )
-from dovetail._core.runtime.host import checked_ndarray, numpy_aval
 from dovetail._core.trace.tracer import Tracer
 
 __all__ = ["address", "dlpack_device", "from_dlpack", "is_supported_dtype", "to_capsule"]

@@ -19,10 +19,10 @@ from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceba
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import ShapedArray, make_aval
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.array_text import array_text, short_type
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.host import numpy_aval, physical_aval
+from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, sharding
-from dovetail._core.runtime.host import numpy_aval, physical_aval
 from dovetail._core.trace.tracer import ArrayClass, Tracer, load_array_methods
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data; valid for as long as the array is alive and not deleted."""
-        from dovetail._core.runtime import dlpack  # deferred: dlpack makes arrays
+        from dovetail._core.runtime.arrays import dlpack  # deferred: dlpack makes arrays
 
         self._check()
         return dlpack.address(self._buffer)
@@ -381,7 +381,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     # -------------------------------------------------------------------------------- protocols
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        from dovetail._core.runtime import dlpack  # deferred: dlpack makes arrays
+        from dovetail._core.runtime.arrays import dlpack  # deferred: dlpack makes arrays
 
         return dlpack.dlpack_device(self)
 
@@ -393,7 +393,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        from dovetail._core.runtime import dlpack  # deferred: dlpack makes arrays
+        from dovetail._core.runtime.arrays import dlpack  # deferred: dlpack makes arrays
 
         return dlpack.to_capsule(self, stream, max_version, dl_device, copy)
 

@@ -11,11 +11,11 @@ from dovetail._core.base import bindings, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime import buffers
-from dovetail._core.runtime.array import Array, KeyArray, read, retire, wrap, wrap_as
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import Array, KeyArray, read, retire, wrap, wrap_as
+from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
-from dovetail._core.runtime.host import checked_ndarray, host_value
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail._core.trace.zeros import Zero

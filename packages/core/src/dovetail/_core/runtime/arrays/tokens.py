@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dovetail._core.ir.avals import AbstractToken, abstract_token
-from dovetail._core.runtime.array import Array
+from dovetail._core.runtime.arrays.array import Array
 
 
 class Token:
