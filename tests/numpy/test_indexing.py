@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.runtime.compilation import statistics
+from dovetail._core.runtime.programs.compilation import statistics
 from dovetail.numpy.index_parsing import parse
 from dovetail.numpy.indexing import join, split, take
 

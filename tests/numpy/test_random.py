@@ -14,7 +14,7 @@ import dovetail.random as public
 from dovetail import random
 from dovetail._core.base import config
 from dovetail._core.base.config import enable_x64
-from dovetail._core.runtime.compilation import statistics
+from dovetail._core.runtime.programs.compilation import statistics
 
 KEY = random.key(0)
 BFLOAT16 = ml_dtypes.bfloat16

@@ -10,7 +10,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail._core.runtime.compilation import statistics
+from dovetail._core.runtime.programs.compilation import statistics
 
 pytestmark = pytest.mark.tables
 

@@ -14,7 +14,7 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail._core.runtime.compilation import statistics
+from dovetail._core.runtime.programs.compilation import statistics
 
 
 class Counter:

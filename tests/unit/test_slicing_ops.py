@@ -11,7 +11,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.runtime.compilation import statistics
+from dovetail._core.runtime.programs.compilation import statistics
 
 X = np.arange(20, dtype=np.float32).reshape(4, 5)
 

@@ -17,9 +17,9 @@ import pytest
 
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail._core.runtime.compilation import compile_options
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices import topologies as topologies_module
+from dovetail._core.runtime.programs.compilation import compile_options
 from dovetail.errors import DeviceMismatchError, JaxRuntimeError
 from dovetail.experimental import serialize_executable, topologies
 from dovetail.experimental.layout import Format

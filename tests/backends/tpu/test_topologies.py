@@ -13,7 +13,7 @@ from jaxlib import xla_client
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.runtime.programs import compile_module
+from dovetail._core.runtime.programs.program import compile_module
 from dovetail.errors import JaxRuntimeError
 from dovetail.experimental.topologies import get_topology_desc
 from dovetail.sharding import SingleDeviceSharding

@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from dovetail._core.runtime.devices.clients import process_count as process_count
     from dovetail._core.runtime.devices.clients import process_index as process_index
     from dovetail._core.runtime.devices.clients import process_indices as process_indices
-    from dovetail._core.runtime.effects import effects_barrier as effects_barrier
+    from dovetail._core.runtime.programs.effects import effects_barrier as effects_barrier
     from dovetail._core.trace.mutable_references import Ref as Ref
 
 __version__ = "0.1.0"
@@ -136,7 +136,7 @@ _NAMES = {
     "device_put": "dovetail._core.runtime.arrays.transfer",
     "devices": "dovetail._core.runtime.devices.clients",
     "disable_jit": "dovetail._core.base.config",
-    "effects_barrier": "dovetail._core.runtime.effects",
+    "effects_barrier": "dovetail._core.runtime.programs.effects",
     "empty_ref": "dovetail._core.api.mutable_references",
     "enable_checks": "dovetail._core.base.config",
     "enable_x64": "dovetail._core.base.config",

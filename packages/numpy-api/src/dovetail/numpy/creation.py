@@ -191,7 +191,7 @@ def _converted(value: Any, dtype: Any) -> Any:
     if convert_self is not None:
         return _cast(convert_self(), dtype)
     if buffers.is_buffer(value):
-        from dovetail._core.runtime.arguments import (
+        from dovetail._core.runtime.programs.arguments import (
             from_foreign,
         )  # deferred: needs another framework
 

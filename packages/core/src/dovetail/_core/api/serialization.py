@@ -16,13 +16,13 @@ from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from dovetail._core.lower.donation import Donation
-from dovetail._core.runtime.compilation import deserialized
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.client_libraries import library_text
 from dovetail._core.runtime.devices.sharding import as_sharding
-from dovetail._core.runtime.disk_cache import host_processor
 from dovetail._core.runtime.jit import JitOptions, Staged
-from dovetail._core.runtime.programs import LoadedProgram
+from dovetail._core.runtime.programs.compilation import deserialized
+from dovetail._core.runtime.programs.disk_cache import host_processor
+from dovetail._core.runtime.programs.program import LoadedProgram
 from dovetail._core.transform.referencing import Uses
 
 __all__ = ["deserialize_and_load", "serialize"]

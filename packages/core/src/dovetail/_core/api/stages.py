@@ -13,13 +13,13 @@ from dovetail._core.base.bindings import JaxRuntimeError
 from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
-from dovetail._core.runtime.arguments import resolve_device
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
-from dovetail._core.runtime.compilation import serialized
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
-from dovetail._core.runtime.inspection import cost_of, hlo_of
 from dovetail._core.runtime.jit import Staged
+from dovetail._core.runtime.programs.arguments import resolve_device
+from dovetail._core.runtime.programs.compilation import serialized
+from dovetail._core.runtime.programs.inspection import cost_of, hlo_of
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import check_array_leaves

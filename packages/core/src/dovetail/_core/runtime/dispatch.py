@@ -19,10 +19,6 @@ from dovetail._core.base.bindings import get_traceback
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime import compilation
-from dovetail._core.runtime.arguments import from_foreign as from_foreign
-from dovetail._core.runtime.arguments import literal_value
-from dovetail._core.runtime.arguments import resolve_device as resolve_device
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array
 from dovetail._core.runtime.cache_misses import log_compiled
@@ -31,8 +27,12 @@ from dovetail._core.runtime.fastpath import FastpathData as FastpathData
 from dovetail._core.runtime.fastpath import fastpath as fastpath
 from dovetail._core.runtime.fastpath import pjit_function as pjit_function
 from dovetail._core.runtime.jit import Call, JitFunction, JitOptions, Staged
-from dovetail._core.runtime.programs import LoadedProgram as LoadedProgram
-from dovetail._core.runtime.programs import compile_module as compile_module
+from dovetail._core.runtime.programs.arguments import from_foreign as from_foreign
+from dovetail._core.runtime.programs.arguments import literal_value
+from dovetail._core.runtime.programs.arguments import resolve_device as resolve_device
+from dovetail._core.runtime.programs.program import LoadedProgram as LoadedProgram
+from dovetail._core.runtime.programs.program import compilation
+from dovetail._core.runtime.programs.program import compile_module as compile_module
 from dovetail._core.runtime.special_values import explained
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import evaluation_trace, set_evaluator, state

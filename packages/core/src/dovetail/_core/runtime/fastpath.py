@@ -16,10 +16,10 @@ from dovetail._core.base import bindings, caches, config
 from dovetail._core.base.bindings import _jax
 from dovetail._core.base.pytree import dispatch_registry
 from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.runtime.arguments import HostArgument, place_host_argument
 from dovetail._core.runtime.arrays.array import Array, KeyArray, result_tree
 from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.runtime.programs import LoadedProgram
+from dovetail._core.runtime.programs.arguments import HostArgument, place_host_argument
+from dovetail._core.runtime.programs.program import LoadedProgram
 
 __all__ = ["FastpathData", "fastpath", "pjit_function"]
 

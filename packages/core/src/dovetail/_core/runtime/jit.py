@@ -20,17 +20,17 @@ from dovetail._core.ir.avals import aval_of, outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.elementwise.conversion import copy_p
-from dovetail._core.runtime import compilation
-from dovetail._core.runtime.arguments import from_foreign, resolve_device, resolve_place
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
 from dovetail._core.runtime.cache_misses import Signature, log_compiled, miss
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.runtime.fastpath import fastpath, pjit_function
-from dovetail._core.runtime.programs import (
+from dovetail._core.runtime.programs.arguments import from_foreign, resolve_device, resolve_place
+from dovetail._core.runtime.programs.program import (
     LoadedProgram,
     UnloadedProgram,
+    compilation,
     compile_module,
     compile_unloaded,
 )

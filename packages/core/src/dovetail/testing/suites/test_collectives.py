@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime.partitioned import run_partitioned
+from dovetail._core.runtime.programs.partitioned import run_partitioned
 from dovetail.testing.backend import BackendUnderTest
 
 NDArray = np.ndarray[Any, Any]

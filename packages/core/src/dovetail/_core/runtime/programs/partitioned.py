@@ -16,9 +16,9 @@ from dovetail._core.plugins.hookspecs import CompileRequest
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.host import numpy_aval
-from dovetail._core.runtime.compilation import compile_options
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.runtime.programs.compilation import compile_options
 
 __all__ = ["run_partitioned"]
 

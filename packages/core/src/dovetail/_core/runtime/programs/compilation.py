@@ -23,10 +23,10 @@ from dovetail._core.ir.effects import host_effects
 from dovetail._core.plugins.hookspecs import CompileRequest, OptionValue
 from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
-from dovetail._core.runtime import disk_cache
-from dovetail._core.runtime.callbacks import on_host
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginProgram
+from dovetail._core.runtime.programs.callbacks import on_host
+from dovetail._core.runtime.programs.program import disk_cache
 
 if TYPE_CHECKING:
     from dovetail._core.lower.equations import EquationProgram

@@ -18,8 +18,6 @@ from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.callbacks.buffers import BufferCall
 from dovetail._core.ops.callbacks.calls import HostCall, set_host
-from dovetail._core.runtime import effects
-from dovetail._core.runtime.arguments import literal_value, resolve_device
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as, wrap_value
 from dovetail._core.runtime.arrays.failures import keep
@@ -27,6 +25,8 @@ from dovetail._core.runtime.arrays.host import physical_aval
 from dovetail._core.runtime.arrays.transfer import array_from_value
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.runtime.programs.arguments import literal_value, resolve_device
+from dovetail._core.runtime.programs.program import effects
 from dovetail._core.trace.state import evaluation_trace, use_trace
 
 __all__ = ["on_host"]
