@@ -445,7 +445,7 @@ def elsewhere(example, register, monkeypatch):
     client = example[1].Client({"fallback": "cpu"})
     register(backend("lazy", client), "lazy")
     monkeypatch.setattr(example[1].Executable, "compute", lambda own, *eqn: own.fallback(*eqn))
-    monkeypatch.setattr("dovetail._core.runtime.fallback.warn", lambda *args: None)
+    monkeypatch.setattr("dovetail._core.runtime.calls.fallback.warn", lambda *args: None)
     return dt.devices("lazy")[0]
 
 

@@ -22,7 +22,7 @@ _MODULES = {
     ),
     "dovetail._core.plugins.manager": "manager",
     "dovetail._core.plugins.protocols": "Buffer Client Device Executable",
-    "dovetail._core.runtime.fallback": "Fallback",
+    "dovetail._core.runtime.calls.fallback": "Fallback",
     "dovetail._core.trace.explanation": "explain",
     "dovetail._core.transform.derived": "evaluate",
 }

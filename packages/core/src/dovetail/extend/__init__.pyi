@@ -20,7 +20,7 @@ from dovetail._core.plugins.protocols import Buffer as Buffer
 from dovetail._core.plugins.protocols import Client as Client
 from dovetail._core.plugins.protocols import Device as Device
 from dovetail._core.plugins.protocols import Executable as Executable
-from dovetail._core.runtime.fallback import Fallback as Fallback
+from dovetail._core.runtime.calls.fallback import Fallback as Fallback
 from dovetail._core.trace.explanation import all_primitives as primitives
 from dovetail._core.trace.explanation import explain as explain
 from dovetail._core.trace.primitive import RuntimePrimitive as Primitive

@@ -21,7 +21,7 @@ from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice_p
 from dovetail._core.ops.indexing.gather import GatherScatterMode, canonical_fill, gather_slices
 from dovetail._core.ops.shape.reshaping import add_dimensions, reverse, squeeze_dimensions
 from dovetail._core.ops.shape.slicing import static_slice
-from dovetail._core.runtime.dispatch import compile_eager
+from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.index_parsing import (

@@ -33,7 +33,7 @@ from dovetail._core.ops.indexing.scatter import (
     scatter_sub_p,
 )
 from dovetail._core.ops.shape.reshaping import add_dimensions, reverse, squeeze_dimensions
-from dovetail._core.runtime.dispatch import compile_eager
+from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.arguments import convert, fits

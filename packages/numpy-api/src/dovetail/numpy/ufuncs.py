@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, cast
 
-from dovetail._core.runtime.dispatch import compile_eager
+from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail.numpy.compiled import plain
 
 

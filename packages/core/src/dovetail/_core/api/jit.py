@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches
 from dovetail._core.base.unspecified import UNSPECIFIED
+from dovetail._core.runtime.calls.jit import JitFunction, JitOptions
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.jit import JitFunction, JitOptions
 from dovetail._core.transform.flattening import abstract, check_callable, name_of
 
 P = ParamSpec("P")

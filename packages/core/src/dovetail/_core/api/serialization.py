@@ -16,10 +16,10 @@ from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from dovetail._core.lower.donation import Donation
+from dovetail._core.runtime.calls.jit import JitOptions, Staged
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.client_libraries import library_text
 from dovetail._core.runtime.devices.sharding import as_sharding
-from dovetail._core.runtime.jit import JitOptions, Staged
 from dovetail._core.runtime.programs.compilation import deserialized
 from dovetail._core.runtime.programs.disk_cache import host_processor
 from dovetail._core.runtime.programs.program import LoadedProgram

@@ -138,7 +138,7 @@ class KnownValuesTrace(Trace):
 
 def load_runtime() -> None:
     """Import the layer that evaluates; it calls `set_evaluator`."""
-    import dovetail._core.runtime.dispatch  # noqa: F401  # deferred: loaded by the first evaluation
+    import dovetail._core.runtime.calls.dispatch  # noqa: F401  # deferred: loaded by the first evaluation
 
 
 evaluation_trace: Final = EvaluationTrace()

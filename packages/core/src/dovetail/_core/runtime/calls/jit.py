@@ -22,10 +22,11 @@ from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
-from dovetail._core.runtime.cache_misses import Signature, log_compiled, miss
+from dovetail._core.runtime.calls.cache_misses import Signature, log_compiled, miss
+from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
+from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding
-from dovetail._core.runtime.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.programs.arguments import from_foreign, resolve_device, resolve_place
 from dovetail._core.runtime.programs.program import (
     LoadedProgram,
@@ -34,7 +35,6 @@ from dovetail._core.runtime.programs.program import (
     compile_module,
     compile_unloaded,
 )
-from dovetail._core.runtime.special_values import explained
 from dovetail._core.trace.mutable_references import AbstractRef, Cell, Ref
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
