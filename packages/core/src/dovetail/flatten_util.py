@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dovetail._core.ops.raveling import ravel_pytree as ravel_pytree
+from dovetail._core.api.raveling import ravel_pytree as ravel_pytree
 
 __all__ = ["ravel_pytree"]
