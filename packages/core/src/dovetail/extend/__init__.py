@@ -23,13 +23,13 @@ _MODULES = {
     "dovetail._core.plugins.manager": "manager",
     "dovetail._core.plugins.protocols": "Buffer Client Device Executable",
     "dovetail._core.runtime.calls.fallback": "Fallback",
-    "dovetail._core.trace.explanation": "explain",
+    "dovetail._core.api.explanation": "explain",
     "dovetail._core.transform.derived": "evaluate",
 }
 _ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 # A primitive that is made of functions, not of a class; and those of modules not imported so far.
 _ENTRIES["Primitive"] = ("dovetail._core.trace.primitive", "RuntimePrimitive")
-_ENTRIES["primitives"] = ("dovetail._core.trace.explanation", "all_primitives")
+_ENTRIES["primitives"] = ("dovetail._core.api.explanation", "all_primitives")
 
 _SUBMODULES = ("lowering", "pjrt")
 

@@ -1,5 +1,7 @@
 """The names of `dovetail.extend` for type checkers; the table of modules beside it is what runs."""
 
+from dovetail._core.api.explanation import all_primitives as primitives
+from dovetail._core.api.explanation import explain as explain
 from dovetail._core.base.errors import BackendUnavailableError as BackendUnavailableError
 from dovetail._core.base.errors import MissingRuleError as MissingRuleError
 from dovetail._core.ir.avals import ShapedArray as ShapedArray
@@ -21,8 +23,6 @@ from dovetail._core.plugins.protocols import Client as Client
 from dovetail._core.plugins.protocols import Device as Device
 from dovetail._core.plugins.protocols import Executable as Executable
 from dovetail._core.runtime.calls.fallback import Fallback as Fallback
-from dovetail._core.trace.explanation import all_primitives as primitives
-from dovetail._core.trace.explanation import explain as explain
 from dovetail._core.trace.primitive import RuntimePrimitive as Primitive
 from dovetail._core.transform.derived import evaluate as evaluate
 from dovetail.extend import lowering as lowering

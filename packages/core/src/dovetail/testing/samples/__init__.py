@@ -6,7 +6,7 @@ import functools
 import pkgutil
 from importlib import import_module
 
-from dovetail._core.trace.explanation import all_primitives
+from dovetail._core.api.explanation import all_primitives
 from dovetail._core.trace.primitive import Primitive, RuntimePrimitive
 from dovetail.testing.sample import Sample
 

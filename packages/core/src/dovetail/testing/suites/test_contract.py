@@ -16,13 +16,13 @@ from types import ModuleType
 
 import pytest
 
+from dovetail._core.api.explanation import all_primitives
 from dovetail._core.base.errors import close_matches
 from dovetail._core.plugins.discovery import BACKENDS, installed_plugins
 from dovetail._core.plugins.loading import IN_PROCESS, LoadedBackend
 from dovetail._core.plugins.manager import PluginManager, manager
 from dovetail._core.plugins.protocols import Device, is_pjrt, missing_members
 from dovetail._core.runtime.devices.foreign import ForeignBackend
-from dovetail._core.trace.explanation import all_primitives
 from dovetail.errors import BackendUnavailableError
 from dovetail.testing.backend import BackendUnderTest
 from dovetail.testing.capabilities import unknown_capabilities
