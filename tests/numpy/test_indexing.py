@@ -15,8 +15,8 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.runtime.programs.compilation import statistics
-from dovetail.numpy.index_parsing import parse
-from dovetail.numpy.indexing import join, split, take
+from dovetail.numpy.indexing.parsing import parse
+from dovetail.numpy.indexing.reading import join, split, take
 
 pytestmark = pytest.mark.tables
 

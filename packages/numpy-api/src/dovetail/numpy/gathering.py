@@ -18,7 +18,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.indexing import get
+from dovetail.numpy.indexing.reading import get
 from dovetail.numpy.shapes import broadcast_to, operand, reshaped
 
 

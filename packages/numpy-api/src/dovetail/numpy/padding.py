@@ -20,7 +20,7 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.gathering import take
-from dovetail.numpy.index_parsing import holds_arrays, stacked
+from dovetail.numpy.indexing.parsing import holds_arrays, stacked
 from dovetail.numpy.shapes import broadcast_to, flip, moveaxis, operand
 
 Pairs = tuple[tuple[int, int], ...]

@@ -81,7 +81,7 @@ def dovetail_array_methods() -> ArrayMethods:
     own = {name: f"dovetail.numpy.methods:{function}" for name, function in own.items()}
     same = {name: f"dovetail.numpy.{module}:{name}" for name, module in _METHODS.items()}
     return ArrayMethods(
-        operators={**operators.OPERATORS, "__getitem__": "dovetail.numpy.indexing:getitem"},
+        operators={**operators.OPERATORS, "__getitem__": "dovetail.numpy.indexing.reading:getitem"},
         methods={**same, **own},
         properties={name: f"dovetail.numpy.{place}" for name, place in _PROPERTIES.items()},
         compiled=operators.COMPILED,

@@ -20,7 +20,7 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.indexing.gather import GatherDimensionNumbers
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p
-from dovetail.numpy.index_parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped
+from dovetail.numpy.indexing.parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped
 
 Shape = tuple[int, ...]
 

@@ -18,8 +18,8 @@ from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.checks import require
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.index_parsing import INT32, INT64, Along, At, Index, Shape
-from dovetail.numpy.index_plan import normalized
+from dovetail.numpy.indexing.parsing import INT32, INT64, Along, At, Index, Shape
+from dovetail.numpy.indexing.plan import normalized
 
 _MESSAGE: Final = "index {index} is out of bounds for axis {axis} with size {size}"
 

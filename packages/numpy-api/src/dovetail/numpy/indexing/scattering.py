@@ -37,9 +37,9 @@ from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.arguments import convert, fits
-from dovetail.numpy.index_parsing import Index, holds_arrays, parse, stacked
-from dovetail.numpy.index_plan import Plan
-from dovetail.numpy.indexing import check, is_eager, join, split
+from dovetail.numpy.indexing.parsing import Index, holds_arrays, parse, stacked
+from dovetail.numpy.indexing.plan import Plan
+from dovetail.numpy.indexing.reading import check, is_eager, join, split
 
 Shape = tuple[int, ...]
 

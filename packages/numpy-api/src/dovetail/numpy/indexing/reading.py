@@ -24,7 +24,7 @@ from dovetail._core.ops.shape.slicing import static_slice
 from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import ArrayClass, Tracer
-from dovetail.numpy.index_parsing import (
+from dovetail.numpy.indexing.parsing import (
     HIGHEST,
     LOWEST,
     Along,
@@ -36,7 +36,7 @@ from dovetail.numpy.index_parsing import (
     parse,
     span_of,
 )
-from dovetail.numpy.index_plan import Plan, index_dtype, normalized, typed_start
+from dovetail.numpy.indexing.plan import Plan, index_dtype, normalized, typed_start
 
 Shape = tuple[int, ...]
 
@@ -353,7 +353,7 @@ def check(index: Index, shape: Shape, mode: Any = None) -> None:
         mode: what the user said about it, None for nothing.
     """
     if mode is None and index_mode.value == "raise":
-        from dovetail.numpy.index_checks import check_positions  # deferred: loads callbacks
+        from dovetail.numpy.indexing.checks import check_positions  # deferred: loads callbacks
 
         check_positions(index, shape)
 

@@ -13,10 +13,10 @@ from dovetail._core.ops.indexing.scatter_functions import scatter_apply
 from dovetail._core.ops.shape.dimensions import refuse_sharding
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy.index_parsing import parse
-from dovetail.numpy.index_plan import Plan
-from dovetail.numpy.indexing import check, get
-from dovetail.numpy.scattering import update
+from dovetail.numpy.indexing.parsing import parse
+from dovetail.numpy.indexing.plan import Plan
+from dovetail.numpy.indexing.reading import check, get
+from dovetail.numpy.indexing.scattering import update
 
 
 def at(x: Any) -> IndexUpdateHelper:
