@@ -75,10 +75,10 @@ _PROPERTIES: Final = {
 @hookimpl
 def dovetail_array_methods() -> ArrayMethods:
     """The tables."""
-    from dovetail.numpy import operators  # deferred: loads the functions behind them
+    from dovetail.numpy.arrays import operators  # deferred: loads the functions behind them
 
     own = {name: name for name in _OWN_METHODS} | _SPECIAL_METHODS
-    own = {name: f"dovetail.numpy.methods:{function}" for name, function in own.items()}
+    own = {name: f"dovetail.numpy.arrays.methods:{function}" for name, function in own.items()}
     same = {name: f"dovetail.numpy.{module}:{name}" for name, module in _METHODS.items()}
     return ArrayMethods(
         operators={**operators.OPERATORS, "__getitem__": "dovetail.numpy.indexing.reading:getitem"},
