@@ -19,7 +19,7 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import on_device
-from dovetail.numpy.fourier import along, length, over, over_two
+from dovetail.numpy.fft.fourier import along, length, over, over_two
 from dovetail.numpy.shapes import roll
 
 __all__ = [
