@@ -10,10 +10,10 @@ from dovetail._core.ops.linalg.matrices import identity
 from dovetail.numpy.arguments import array_like, array_sequence, integer, same_dtype, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.contraction import matmul
-from dovetail.numpy.decompositions import checked_matrices, factored, rounded
+from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
+from dovetail.numpy.linalg.solvers import inverse
 from dovetail.numpy.reductions import strong
 from dovetail.numpy.selection import spread
-from dovetail.numpy.solvers import inverse
 
 
 @compiled_with("n")

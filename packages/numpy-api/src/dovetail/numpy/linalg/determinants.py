@@ -33,9 +33,9 @@ from dovetail._core.ops.linalg.qr import geqrf_p
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.numpy.decompositions import matrix_operand, rounded
+from dovetail.numpy.linalg.decompositions import matrix_operand, rounded
+from dovetail.numpy.linalg.solvers import inverse
 from dovetail.numpy.selection import pick, spread
-from dovetail.numpy.solvers import inverse
 from dovetail.numpy.sorting import argsort
 
 
