@@ -26,7 +26,7 @@ def layers(root):
 def _layer(module_name):
     """A module's layer; None outside core."""
     parts = module_name.split(".")
-    return parts[2] if parts[:2] == ["dovetail", "core"] and len(parts) > 2 else None
+    return parts[2] if parts[:2] == ["dovetail", "_core"] and len(parts) > 2 else None
 
 
 def test_the_design_lists_every_layer_folder(layers, root):

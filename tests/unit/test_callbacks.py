@@ -16,8 +16,8 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base.config import compilation_cache_dir
 from dovetail._core.runtime.arrays.failures import original
+from dovetail._core.runtime.programs import disk_cache
 from dovetail._core.runtime.programs.compilation import statistics
-from dovetail._core.runtime.programs.program import disk_cache
 from dovetail.errors import JaxRuntimeError
 from dovetail.experimental import io_callback
 

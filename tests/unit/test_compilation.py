@@ -13,7 +13,7 @@ import pytest
 import dovetail as dt
 from dovetail._core.base import config
 from dovetail._core.plugins.manager import manager
-from dovetail._core.runtime.programs.program import compilation
+from dovetail._core.runtime.programs import compilation
 from dovetail.extend import hookimpl
 
 

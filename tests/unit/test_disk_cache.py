@@ -15,8 +15,8 @@ import pytest
 
 import dovetail as dt
 from dovetail._core.base import config
+from dovetail._core.runtime.programs import compilation, disk_cache
 from dovetail._core.runtime.programs.disk_cache import DiskCache
-from dovetail._core.runtime.programs.program import compilation, disk_cache
 from dovetail.errors import CompilationCacheWarning
 
 

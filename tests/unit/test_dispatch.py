@@ -18,7 +18,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p, mul_p
 from dovetail._core.runtime.arrays.array import Array, wrap
 from dovetail._core.runtime.calls import fastpath
 from dovetail._core.runtime.calls.dispatch import apply_primitive, compile_eager
-from dovetail._core.runtime.programs.program import arguments, compilation
+from dovetail._core.runtime.programs import arguments, compilation
 from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.errors import DeviceMismatchError, NonArrayArgumentError
 

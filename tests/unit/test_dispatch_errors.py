@@ -11,7 +11,7 @@ import pytest
 import dovetail as dt
 from dovetail import lax
 from dovetail._core.base import config
-from dovetail._core.runtime.programs.program import compilation
+from dovetail._core.runtime.programs import compilation
 from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.dlpack import from_dlpack
 from dovetail.errors import JaxRuntimeError

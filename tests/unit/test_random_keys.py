@@ -12,7 +12,7 @@ import pytest
 import dovetail as dt
 from dovetail import random, tree
 from dovetail._core.base import config, dtypes
-from dovetail._core.ops.random.keys import keys as core_random
+from dovetail._core.ops.random import keys as core_random
 from dovetail._core.ops.random.keys import (
     random_bits_p,
     threefry_implementation,

@@ -12,8 +12,8 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.ops.reduction.reductions import cumulative, general_reduction
-from dovetail._core.ops.reduction.reductions import reductions as reduction
+from dovetail._core.ops.reduction import cumulative, general_reduction
+from dovetail._core.ops.reduction import reductions as reduction
 from dovetail._core.trace.primitive import Primitive, RuntimePrimitive
 
 X = np.array([[1.0, 3, 2, 3], [0, -1, 5, 5], [2, 2, 2, 2]], np.float32)

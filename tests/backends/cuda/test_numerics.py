@@ -16,7 +16,7 @@ import scipy.linalg.lapack
 import dovetail as dt
 from dovetail import lax
 from dovetail._core.base.config import threefry_gpu_kernel_lowering
-from dovetail._core.ops.random.keys import threefry_reference
+from dovetail._core.ops.random import threefry_reference
 from dovetail._core.ops.random.threefry import threefry2x32_p
 from dovetail._core.plugins.manager import manager
 from dovetail.extend import ShapedArray, primitives

@@ -20,7 +20,9 @@ _MODULES = {
     "dovetail._core.ops.calls.barriers": (
         "dce_sink optimization_barrier optimization_barrier_p stage stage_p"
     ),
-    "dovetail._core.ops.special.bessel_functions": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
+    "dovetail._core.ops.special.bessel_functions": (
+        "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"
+    ),
     "dovetail._core.ops.elementwise.bitwise": (
         "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p not_p or_p "
         "population_count population_count_p shift_left shift_left_p shift_right_arithmetic "
@@ -30,7 +32,9 @@ _MODULES = {
         "eq eq_p eq_to_p ge ge_p gt gt_p is_finite is_finite_p le le_p le_to_p lt lt_p lt_to_p "
         "ne ne_p"
     ),
-    "dovetail._core.ops.elementwise.complex": ("complex complex_p conj conj_p imag imag_p real real_p"),
+    "dovetail._core.ops.elementwise.complex": (
+        "complex complex_p conj conj_p imag imag_p real real_p"
+    ),
     "dovetail._core.ops.calls.composite": ("composite"),
     "dovetail._core.ops.contraction.dot_general": (
         "DotDimensionNumbers Precision PrecisionLike batch_matmul dot dot_general dot_general_p"
@@ -87,7 +91,9 @@ _MODULES = {
     "dovetail._core.ops.special.incomplete_gamma": (
         "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p random_gamma_grad"
     ),
-    "dovetail._core.ops.indexing.gather": ("GatherDimensionNumbers GatherScatterMode gather gather_p"),
+    "dovetail._core.ops.indexing.gather": (
+        "GatherDimensionNumbers GatherScatterMode gather gather_p"
+    ),
     "dovetail._core.ops.shape.joining": (
         "concatenate concatenate_p split split_p stack stack_p unstack unstack_p"
     ),

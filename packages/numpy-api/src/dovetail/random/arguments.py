@@ -12,7 +12,7 @@ from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import literal
 from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.random.keys import keys as core_random
+from dovetail._core.ops.random import keys as core_random
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.arguments import canonical_shape
 

@@ -19,7 +19,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p, sub_p
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.random.keys import keys as core_random
+from dovetail._core.ops.random import keys as core_random
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail.numpy.arguments import with_rank

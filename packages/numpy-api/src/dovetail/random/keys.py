@@ -12,7 +12,7 @@ from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.operands import literal, operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.arithmetic import add_p
-from dovetail._core.ops.random.keys import keys as core_random
+from dovetail._core.ops.random import keys as core_random
 from dovetail._core.trace.tracer import ArrayClass
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.random.arguments import (

@@ -16,7 +16,7 @@ from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
 from dovetail._core.ops.elementwise.conversion import reduce_precision
 from dovetail._core.ops.elementwise.exponential import log_p
 from dovetail._core.ops.indexing.sorting import sort_p, top_k
-from dovetail._core.ops.random.keys import keys as core_random
+from dovetail._core.ops.random import keys as core_random
 from dovetail._core.ops.reduction.cumulative import cumsum
 from dovetail._core.ops.reduction.reductions import argmax
 from dovetail._core.ops.shape.creation import iota_like

@@ -9,7 +9,7 @@ from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins import doctor
 from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.devices import clients
-from dovetail._core.runtime.programs.program import disk_cache
+from dovetail._core.runtime.programs import disk_cache
 
 
 def cache_state() -> str:

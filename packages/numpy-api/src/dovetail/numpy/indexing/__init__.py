@@ -1,1 +1,4 @@
-"""indexing"""
+"""`x[index]` and `x.at[index]`: indices parsed, planned as slices and gathers, read and updated.
+
+Imports `dovetail.lax` and the modules for arguments of `dovetail.numpy`.
+"""

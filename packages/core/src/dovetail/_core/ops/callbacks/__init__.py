@@ -1,5 +1,4 @@
-"""Programs that call Python back: pure callbacks, input and output, printing.
+"""Python functions called from programs: results, printing, checks, buffers, breakpoints.
 
-The primitives stand here. What happens on the host, converting values and checking results, is
-`runtime.callbacks`, reached through one slot.
+Imports `checks`, `control` and `checkpoint`.
 """

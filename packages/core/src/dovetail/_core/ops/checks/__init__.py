@@ -1,2 +1,4 @@
-"""Checks at run time that a program reports by a value: what `dovetail.experimental.checkify` is
-made of."""
+"""`checkify`: a trace that carries one error beside the values, and the errors it carries.
+
+Imports `elementwise`, `indexing` and `reduction`.
+"""

@@ -1,5 +1,4 @@
-"""Structured control flow: branches and loops, as primitives whose parameters are jaxprs.
+"""Branches, loops, and functions that are solved for their argument.
 
-In these jaxprs nothing is captured: what a user's function captures becomes leading operands, so
-that every transformation sees it.
+Imports `elementwise`, `shape`, `reduction` and `checks`.
 """

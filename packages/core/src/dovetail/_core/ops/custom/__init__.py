@@ -1,1 +1,4 @@
-"""Functions of users that bring rules of their own: derivatives, transposes."""
+"""Functions that bring rules of their own: `custom_jvp`, `custom_vjp`, `custom_vmap` and relatives.
+
+Imports `calls`, `elementwise`, `checks` and `control`.
+"""

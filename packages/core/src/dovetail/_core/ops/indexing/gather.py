@@ -416,10 +416,8 @@ class Gather(Linear):
     ) -> Sequence[Any]:
         if not is_linear(operand):
             return (None, None)
-        from dovetail._core.ops.indexing.scatter import (  # deferred: scatter is built on this module
-            scatter_add_updates,
-            scatter_numbers,
-        )
+        # deferred: scatter is built on this module
+        from dovetail._core.ops.indexing.scatter import scatter_add_updates, scatter_numbers
 
         zeros = full(operand.shape, 0, operand.dtype)
         summed = scatter_add_updates(

@@ -1,1 +1,4 @@
-"""Linear algebra: factorisations, solvers and products of matrices, by topic."""
+"""Linear algebra on stacks of matrices: factorisations, eigenvalues, solvers.
+
+Imports `elementwise`, `shape`, `indexing`, `reduction` and `contraction`.
+"""

@@ -1,1 +1,4 @@
-"""random"""
+"""Bit generators, and typed random keys with the implementations behind them.
+
+Imports `elementwise`, `shape` and `special`.
+"""

@@ -14,7 +14,7 @@ from dovetail._core.basis.elementwise import dtype_kind, dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.structural import batch_size, move_dimension, reshape
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
-from dovetail._core.ops.random.keys import rbg, threefry, threefry_reference
+from dovetail._core.ops.random import rbg, threefry, threefry_reference
 from dovetail._core.ops.special.error_functions import ErfInv
 from dovetail._core.transform.batch import batch_flat, place_batch
 

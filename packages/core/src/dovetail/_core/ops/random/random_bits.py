@@ -17,7 +17,7 @@ from dovetail._core.basis.operands import operand as as_operand
 from dovetail._core.basis.structural import move_dimension, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
-from dovetail._core.ops.random.keys import bit_generator_reference, philox
+from dovetail._core.ops.random import bit_generator_reference, philox
 from dovetail._core.ops.shape.dimensions import canonical_shape, refuse_sharding
 from dovetail._core.trace.primitive import Primitive
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail._core.basis.structural import reshape
 from dovetail._core.ops.elementwise import bitwise
-from dovetail._core.ops.random.keys import bit_generator_reference, threefry, threefry_reference
+from dovetail._core.ops.random import bit_generator_reference, threefry, threefry_reference
 from dovetail._core.ops.random.random_bits import RandomAlgorithm, rng_bit_generator_p
 from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.slicing import slice_dimension

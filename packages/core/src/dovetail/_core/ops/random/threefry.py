@@ -25,7 +25,7 @@ from dovetail._core.basis.operands import literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise import bitwise
-from dovetail._core.ops.random.keys import threefry_reference
+from dovetail._core.ops.random import threefry_reference
 from dovetail._core.ops.random.threefry_reference import PARITY, ROTATIONS
 from dovetail._core.ops.shape.creation import iota_like
 from dovetail._core.ops.shape.joining import concatenate_p

@@ -1,1 +1,4 @@
-"""special"""
+"""Special functions: error, gamma, beta, zeta and Bessel functions, and polynomials.
+
+Imports `elementwise` and `shape`.
+"""

@@ -1,1 +1,4 @@
-"""arrays"""
+"""What is in memory: arrays and the buffers below them, transfers, donation, DLPack, tokens.
+
+Imports `devices`.
+"""

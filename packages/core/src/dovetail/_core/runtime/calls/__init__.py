@@ -1,1 +1,4 @@
-"""calls"""
+"""How functions are called: `jit`, eager evaluation, the C++ path, reasons of cache misses.
+
+Imports `devices`, `arrays` and `programs`.
+"""

@@ -28,11 +28,11 @@ from dovetail._core.runtime.calls.fastpath import pjit_function as pjit_function
 from dovetail._core.runtime.calls.jit import Call, JitFunction, JitOptions, Staged
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import from_foreign as from_foreign
 from dovetail._core.runtime.programs.arguments import literal_value
 from dovetail._core.runtime.programs.arguments import resolve_device as resolve_device
 from dovetail._core.runtime.programs.program import LoadedProgram as LoadedProgram
-from dovetail._core.runtime.programs.program import compilation
 from dovetail._core.runtime.programs.program import compile_module as compile_module
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import evaluation_trace, set_evaluator, state

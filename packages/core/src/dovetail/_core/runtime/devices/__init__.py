@@ -1,1 +1,4 @@
-"""devices"""
+"""Where things are: clients, devices, shardings and layouts, topologies, PJRT libraries.
+
+Imports nothing from the other folders of the runtime.
+"""

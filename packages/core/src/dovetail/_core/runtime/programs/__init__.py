@@ -1,1 +1,4 @@
-"""programs"""
+"""What runs: arguments, compilation, the cache on disk, effects, the host's side of callbacks.
+
+Imports `devices` and `arrays`.
+"""

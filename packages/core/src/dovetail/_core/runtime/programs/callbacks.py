@@ -25,8 +25,8 @@ from dovetail._core.runtime.arrays.host import physical_aval
 from dovetail._core.runtime.arrays.transfer import array_from_value
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding
+from dovetail._core.runtime.programs import effects
 from dovetail._core.runtime.programs.arguments import literal_value, resolve_device
-from dovetail._core.runtime.programs.program import effects
 from dovetail._core.trace.state import evaluation_trace, use_trace
 
 __all__ = ["on_host"]

@@ -25,8 +25,8 @@ from dovetail._core.plugins.manager import manager
 from dovetail._core.plugins.protocols import is_pjrt
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginProgram
+from dovetail._core.runtime.programs import disk_cache
 from dovetail._core.runtime.programs.callbacks import on_host
-from dovetail._core.runtime.programs.program import disk_cache
 
 if TYPE_CHECKING:
     from dovetail._core.lower.equations import EquationProgram

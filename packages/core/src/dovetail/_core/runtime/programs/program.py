@@ -18,9 +18,9 @@ from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap, wrap_valu
 from dovetail._core.runtime.arrays.failures import original
 from dovetail._core.runtime.arrays.host import physical_aval
 from dovetail._core.runtime.arrays.tokens import Token
+from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
 from dovetail._core.runtime.programs.inspection import counted
-from dovetail._core.runtime.programs.program import compilation, effects
 
 if TYPE_CHECKING:
     from dovetail._core.lower.equations import EquationProgram
