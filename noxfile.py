@@ -23,7 +23,7 @@ nox.options.error_on_missing_interpreters = False
 
 ROOT = Path(__file__).parent
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
-PACKAGES = ("core", "numpy-api", "backend-cpu", "backend-cuda", "backend-tpu")
+PACKAGES = ("core", "numpy-api", "testing", "backend-cpu", "backend-cuda", "backend-tpu")
 PYTHONS = ("3.11", "3.12")
 """The Pythons that are supported; of these, what is installed here is tested."""
 
@@ -36,7 +36,7 @@ def group(name: str) -> list[str]:
 
 
 def install(session: nox.Session, *requirements: str) -> None:
-    """Install the five distributions in editable mode, in one go so that they find each other."""
+    """Install the six distributions in editable mode, in one go so that they find each other."""
     editable = [word for name in PACKAGES for word in ("-e", f"packages/{name}")]
     session.install(*editable, *requirements)
 
@@ -118,7 +118,7 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build the five wheels, and try them in a fresh environment on every installed Python."""
+    """Build the six wheels, and try them in a fresh environment on every installed Python."""
     session.install(*group("build"))
     folder = Path(session.create_tmp()).resolve() / "wheels"
     shutil.rmtree(folder, ignore_errors=True)

@@ -60,7 +60,7 @@ def main() -> int:
         for worker in workers.values():
             worker.close()
 
-    packages = {"dovetail": ("dovetail", "jaxlib", "numpy"), "jax": ("jax", "jaxlib")}
+    packages = {"dovetail": ("dovetail-core", "jaxlib", "numpy"), "jax": ("jax", "jaxlib")}
     shown = [f"{name}: Python {versions(pythons[name], packages[name])}" for name in packages]
     lines = [
         f"{'. '.join(shown)}. {platform.machine()}, {os.cpu_count()} cores, "

@@ -82,7 +82,7 @@ def test_unknown_name():
 
 
 def test_version_is_the_distribution_s():
-    assert dovetail.__version__ == importlib.metadata.version("dovetail")
+    assert dovetail.__version__ == importlib.metadata.version("dovetail-core")
 
 
 @pytest.mark.parametrize("name", ["numpy", "nn", "random"])

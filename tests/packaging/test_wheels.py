@@ -1,4 +1,4 @@
-"""The five wheels: what is in them, and that no two share a file."""
+"""The six wheels: what is in them, and that no two share a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("backend-cpu", "backend-cuda", "backend-tpu", "core", "numpy-api")
+FOLDERS = ("backend-cpu", "backend-cuda", "backend-tpu", "core", "numpy-api", "testing")
 ENTRY_POINTS = {
     "backend-cpu": {"dovetail.backends": {"cpu": "dovetail_cpu.plugin"}},
     "backend-cuda": {
@@ -24,14 +24,15 @@ ENTRY_POINTS = {
         "dovetail.handles": {"xla_cuda12": "cuda", "xla_cuda13": "cuda"},
     },
     "backend-tpu": {"dovetail.backends": {"tpu": "dovetail_tpu.plugin"}},
-    "core": {"pytest11": {"dovetail": "dovetail.testing.plugin"}},
+    "core": {},
     "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.plugin"}},
+    "testing": {"pytest11": {"dovetail": "dovetail.testing.plugin"}},
 }
 
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory):
-    """The five wheels, open, by the folder of their package; built once."""
+    """The six wheels, open, by the folder of their package; built once."""
     folder = tmp_path_factory.mktemp("wheels")
     built = {}
     for name in FOLDERS:

@@ -304,19 +304,27 @@ __all__ = [
 
 
 def _joined_path(home: str) -> list[str]:
-    """Where to look for submodules: this folder, and the NumPy API's, which another wheel brings.
+    """Where to look for submodules: this folder, and those that other distributions of ours bring.
 
-    In wheels the two are one folder. In editable installs they are two, and exactly the one that
-    holds `numpy/__init__.py` joins: any other folder named dovetail on `sys.path` stays out. What
+    In wheels they are one folder. In editable installs they are several, and only the one that
+    holds `numpy/__init__.py` (dovetail-numpy) and the one that holds `testing/__init__.py`
+    (dovetail-testing) join: any other folder named dovetail on `sys.path` stays out. What
     `pkgutil.extend_path` does, without the 10 ms that importing pkgutil takes.
     """
     folders = [home]
+    missing = [
+        mark
+        for mark in ("numpy", "testing")
+        if not os.path.isfile(os.path.join(home, mark, "__init__.py"))
+    ]
     for entry in sys.path:
         if not isinstance(entry, str):
             continue  # Python passes over it, too
         folder = os.path.join(os.path.abspath(entry), "dovetail")
-        if folder not in folders and os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
+        there = [m for m in missing if os.path.isfile(os.path.join(folder, m, "__init__.py"))]
+        if there:
             folders.append(folder)
+            missing = [mark for mark in missing if mark not in there]
     return folders
 
 

@@ -18,7 +18,7 @@ from dovetail._core.plugins.protocols import Client
 
 State: TypeAlias = Literal["ready", "cannot run here", "left out", "broken"]
 
-_DISTRIBUTIONS = ("dovetail", "jaxlib", "numpy", "ml_dtypes", "pluggy")
+_DISTRIBUTIONS = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes", "pluggy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def examine(
         for b in backends
         if b.state == "broken" and b.platform not in told
     ]
-    problems += _version_problems(found["dovetail"], manager)
+    problems += _version_problems(found["dovetail-core"], manager)
     return Report(
         versions=found,
         backends=backends,

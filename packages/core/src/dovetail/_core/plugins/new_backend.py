@@ -68,4 +68,4 @@ def _templates(kind: str) -> list[Traversable]:
 def _version() -> str:
     from importlib.metadata import version  # deferred: 20 ms
 
-    return version("dovetail")
+    return version("dovetail-core")

@@ -416,8 +416,10 @@ class Gather(Linear):
     ) -> Sequence[Any]:
         if not is_linear(operand):
             return (None, None)
-        # deferred: scatter is built on this module
-        from dovetail._core.ops.indexing.scatter import scatter_add_updates, scatter_numbers
+        from dovetail._core.ops.indexing.scatter import (  # deferred: scatter imports this
+            scatter_add_updates,
+            scatter_numbers,
+        )
 
         zeros = full(operand.shape, 0, operand.dtype)
         summed = scatter_add_updates(

@@ -18,7 +18,7 @@ OUTCOMES: Final = ("passed", "failed", "skipped", "xfailed")
 
 _KEY: Final = "dovetail_backend"
 _SUITES: Final = (Path(__file__).parent / "suites").resolve()
-_DISTRIBUTIONS: Final = ("dovetail", "jaxlib", "numpy", "ml_dtypes")
+_DISTRIBUTIONS: Final = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes")
 
 
 class Report:
