@@ -71,7 +71,7 @@ def test_as_json():
     states = {b["platform"]: b["state"] for b in data["backends"] if b["priority"] >= 0}
     assert states == {"cpu": "ready", "cuda": "cannot run here", "tpu": "cannot run here"}
     assert data["default_platform"] == "cpu"
-    assert set(data["versions"]) >= {"python", "dovetail", "jaxlib", "numpy"}
+    assert set(data["versions"]) >= {"python", "dovetail-core", "jaxlib", "numpy"}
     assert data["problems"] == []
 
 

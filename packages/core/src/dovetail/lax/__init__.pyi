@@ -17,7 +17,6 @@ from dovetail._core.ops.calls.tokens import after_all as after_all
 from dovetail._core.ops.calls.tokens import after_all_p as after_all_p
 from dovetail._core.ops.calls.tokens import create_token as create_token
 from dovetail._core.ops.calls.tokens import create_token_p as create_token_p
-from dovetail._core.ops.contraction import dot_general as dot_general
 from dovetail._core.ops.contraction.dot_algorithms import DotAlgorithm as DotAlgorithm
 from dovetail._core.ops.contraction.dot_algorithms import DotAlgorithmPreset as DotAlgorithmPreset
 from dovetail._core.ops.contraction.dot_general import DotDimensionNumbers as DotDimensionNumbers
@@ -25,6 +24,7 @@ from dovetail._core.ops.contraction.dot_general import Precision as Precision
 from dovetail._core.ops.contraction.dot_general import PrecisionLike as PrecisionLike
 from dovetail._core.ops.contraction.dot_general import batch_matmul as batch_matmul
 from dovetail._core.ops.contraction.dot_general import dot as dot
+from dovetail._core.ops.contraction.dot_general import dot_general as dot_general
 from dovetail._core.ops.contraction.dot_general import dot_general_p as dot_general_p
 from dovetail._core.ops.contraction.fourier import FftType as FftType
 from dovetail._core.ops.contraction.fourier import fft as fft
@@ -197,7 +197,6 @@ from dovetail._core.ops.elementwise.trigonometric import sin as sin
 from dovetail._core.ops.elementwise.trigonometric import sin_p as sin_p
 from dovetail._core.ops.elementwise.trigonometric import tan as tan
 from dovetail._core.ops.elementwise.trigonometric import tan_p as tan_p
-from dovetail._core.ops.indexing import gather as gather
 from dovetail._core.ops.indexing.approximate_top_k import approx_max_k as approx_max_k
 from dovetail._core.ops.indexing.approximate_top_k import approx_min_k as approx_min_k
 from dovetail._core.ops.indexing.approximate_top_k import approx_top_k_p as approx_top_k_p
@@ -218,6 +217,7 @@ from dovetail._core.ops.indexing.dynamic_slicing import (
 from dovetail._core.ops.indexing.dynamic_slicing import index_take as index_take
 from dovetail._core.ops.indexing.gather import GatherDimensionNumbers as GatherDimensionNumbers
 from dovetail._core.ops.indexing.gather import GatherScatterMode as GatherScatterMode
+from dovetail._core.ops.indexing.gather import gather as gather
 from dovetail._core.ops.indexing.gather import gather_p as gather_p
 from dovetail._core.ops.indexing.scatter import ScatterDimensionNumbers as ScatterDimensionNumbers
 from dovetail._core.ops.indexing.scatter import scatter_add_p as scatter_add_p
@@ -341,7 +341,6 @@ from dovetail._core.ops.special.incomplete_gamma import igammac_p as igammac_p
 from dovetail._core.ops.special.incomplete_gamma import random_gamma_grad as random_gamma_grad
 from dovetail._core.ops.special.polynomial import polynomial as polynomial
 from dovetail._core.ops.special.polynomial import polynomial_p as polynomial_p
-from dovetail._core.ops.windows import reduce_window as reduce_window
 from dovetail._core.ops.windows.convolution import ConvDimensionNumbers as ConvDimensionNumbers
 from dovetail._core.ops.windows.convolution import (
     ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
@@ -374,6 +373,7 @@ from dovetail._core.ops.windows.convolution_functions import conv_transpose as c
 from dovetail._core.ops.windows.convolution_functions import (
     conv_with_general_padding as conv_with_general_padding,
 )
+from dovetail._core.ops.windows.reduce_window import reduce_window as reduce_window
 from dovetail._core.ops.windows.reduce_window import reduce_window_max_p as reduce_window_max_p
 from dovetail._core.ops.windows.reduce_window import reduce_window_min_p as reduce_window_min_p
 from dovetail._core.ops.windows.reduce_window import reduce_window_p as reduce_window_p
