@@ -15,7 +15,7 @@ from dovetail._core.api.jet import jet
 from dovetail._core.ir.check import check_jaxpr
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations, count_equations, dce
-from dovetail._core.transform.derived import live, reference_of
+from dovetail._core.transform.derived import dce_closed, reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.experimental import checkify
 
@@ -146,7 +146,7 @@ def staged(name: str) -> ClosedJaxpr:
 def test_what_is_left_computes_the_used_results_from_what_they_need(name: str) -> None:
     closed = staged(name)
     args = [np.broadcast_to(v, a.shape) for v, a in zip((X, Y), closed.in_avals, strict=True)]
-    every = reference_of(live(closed), args)
+    every = reference_of(dce_closed(closed), args)
     needed = PROGRAMS[name][1]
     count = len(needed)
     for used in [[i == k for i in range(count)] for k in range(count)] + [[True] * count]:
@@ -161,7 +161,7 @@ def test_what_is_left_computes_the_used_results_from_what_they_need(name: str) -
         for f, e in zip(found, [e for e, u in zip(every, used, strict=True) if u], strict=True):
             np.testing.assert_allclose(f, e, rtol=1e-6)
     assert dce(closed.jaxpr, [False] * count)[0].eqns == []
-    assert count_equations(live(closed)) <= count_equations(closed)
+    assert count_equations(dce_closed(closed)) <= count_equations(closed)
 
 
 def effectful(x: Any) -> Any:

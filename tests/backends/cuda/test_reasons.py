@@ -16,7 +16,7 @@ from dovetail._core.plugins.manager import PluginManager
 from dovetail.extend import BackendUnavailableError
 from dovetail.extend.pjrt import PjrtError
 from dovetail_cuda import ffi, libraries, runtime
-from dovetail_cuda.capabilities import Plugin
+from dovetail_cuda.capabilities import CudaPlugin
 from dovetail_cuda.explanations import Situation, why_no_client, why_not_compiled
 from dovetail_cuda.topology import TARGETS, models
 
@@ -230,7 +230,7 @@ ASKED = "jaxlib/cuda/versions_helpers.cc:135: operation cuInit(0) failed: "
     ],
 )
 def test_the_driver_is_asked_why_it_shows_no_gpu(
-    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, driver: str, expected: str
+    monkeypatch: pytest.MonkeyPatch, plugin: CudaPlugin, driver: str, expected: str
 ) -> None:
     """XLA says the same for all of them."""
 
@@ -413,7 +413,7 @@ def test_two_numbers_of_gpus_are_refused() -> None:
         hooks.dovetail_topology("cuda", "h200:1x1x4", {"topology": "1x1x8"})
 
 
-def test_kernels_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, plugin: Plugin) -> None:
+def test_kernels_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, plugin: CudaPlugin) -> None:
     monkeypatch.setitem(sys.modules, f"{plugin.kernels}._hybrid", None)
     with pytest.raises(BackendUnavailableError) as caught:
         list(ffi.targets(plugin))
@@ -510,14 +510,14 @@ def versions(driver: int = 13000, **found: int | None) -> Any:
 
 
 @pytest.fixture
-def plugin(site: Path) -> Plugin:
+def plugin(site: Path) -> CudaPlugin:
     install_plugin(site, "0.12.0.1")
     found = capabilities.find_plugin()
     assert found is not None
     return found
 
 
-def test_all_is_there(plugin: Plugin) -> None:
+def test_all_is_there(plugin: CudaPlugin) -> None:
     assert libraries.problem(plugin, versions()) == ""
     newer = versions(driver=13020, cuda_runtime=13050, cudnn=91900, cublas=130100)
     assert libraries.problem(plugin, newer) == ""
@@ -542,7 +542,7 @@ def test_all_is_there(plugin: Plugin) -> None:
         ),
     ],
 )
-def test_drivers(plugin: Plugin, generation: int, driver: int, expected: str) -> None:
+def test_drivers(plugin: CudaPlugin, generation: int, driver: int, expected: str) -> None:
     assert libraries.problem(plugin, versions(driver=driver)).startswith(expected)
 
 
@@ -554,7 +554,7 @@ def test_drivers(plugin: Plugin, generation: int, driver: int, expected: str) ->
     ],
 )
 def test_what_is_installed_is_not_advised(
-    plugin: Plugin, site: Path, version: str, expected: str
+    plugin: CudaPlugin, site: Path, version: str, expected: str
 ) -> None:
     install(site, "jaxlib", "0.12.0.1", "jaxlib/__init__.py")
     install_plugin(site, version, 12)
@@ -576,26 +576,26 @@ def test_what_is_installed_is_not_advised(
     ],
 )
 def test_a_missing_library_is_named_with_its_package(
-    plugin: Plugin, name: str, library: str, package: str
+    plugin: CudaPlugin, name: str, library: str, package: str
 ) -> None:
     found = libraries.problem(plugin, versions(**{name: None}))
     assert found == f"{library} is not installed: pip install {package}."
 
 
-def test_missing_libraries_are_named_together(plugin: Plugin) -> None:
+def test_missing_libraries_are_named_together(plugin: CudaPlugin) -> None:
     assert libraries.problem(plugin, versions(cufft=None, cudnn=None)) == (
         "cuFFT, cuDNN are not installed: pip install nvidia-cufft nvidia-cudnn-cu13."
     )
 
 
-def test_a_library_that_is_too_old(plugin: Plugin) -> None:
+def test_a_library_that_is_too_old(plugin: CudaPlugin) -> None:
     found = libraries.problem(plugin, versions(cudnn=90800))
     assert found.startswith("cuDNN (libcudnn.so.9) is of version 90800, and the plug-in was built")
     assert "pip install -U nvidia-cudnn-cu13" in found
 
 
 def test_a_library_that_lacks_another(
-    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, site: Path
+    monkeypatch: pytest.MonkeyPatch, plugin: CudaPlugin, site: Path
 ) -> None:
     file = site / "nvidia/cu13/lib/libcusolver.so.12"
     file.parent.mkdir(parents=True)
@@ -612,7 +612,7 @@ def test_a_library_that_lacks_another(
     )
 
 
-def test_a_damaged_library(plugin: Plugin, site: Path) -> None:
+def test_a_damaged_library(plugin: CudaPlugin, site: Path) -> None:
     file = site / "nvidia/cudnn/lib/libcudnn.so.9"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"no library")
@@ -622,7 +622,7 @@ def test_a_damaged_library(plugin: Plugin, site: Path) -> None:
 
 
 def test_libraries_in_another_folder_are_opened_first(
-    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, site: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, plugin: CudaPlugin, site: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other" / "nvidia"
     for soname in ("libcudnn.so.9", "libcublas.so.13", "libcublasLt.so.13"):
@@ -646,7 +646,7 @@ NEEDED = {
 
 
 def test_libraries_are_opened_after_those_that_they_need(
-    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, plugin: CudaPlugin, tmp_path: Path
 ) -> None:
     other = tmp_path / "other" / "nvidia"
     (other / "cu13/lib").mkdir(parents=True)
@@ -674,7 +674,7 @@ def test_every_library_has_a_package_for_both_generations() -> None:
 
 @pytest.mark.parametrize("beside", [True, False])
 def test_the_compiler_s_folder_is_named_where_the_plugin_does_not_look(
-    monkeypatch: pytest.MonkeyPatch, plugin: Plugin, site: Path, tmp_path: Path, beside: bool
+    monkeypatch: pytest.MonkeyPatch, plugin: CudaPlugin, site: Path, tmp_path: Path, beside: bool
 ) -> None:
     root = (site if beside else tmp_path / "other") / "nvidia" / "cu13"
     for file in ("bin/ptxas", "nvvm/libdevice/libdevice.10.bc"):

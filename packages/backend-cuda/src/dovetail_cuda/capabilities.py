@@ -51,7 +51,7 @@ _GEEV: Final = 11701
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class CudaPlugin:
     """An installed PJRT plug-in for CUDA.
 
     Attributes:
@@ -104,19 +104,19 @@ def missing_hardware() -> str:
     return ""
 
 
-def installed_plugins() -> list[Plugin]:
+def installed_plugins() -> list[CudaPlugin]:
     """The plug-ins that are installed, the newest first, whether they can be used or not."""
     found = []
     for generation in GENERATIONS:
         for folder in folders_of("jax_plugins"):
             library = folder / f"xla_cuda{generation}" / "xla_cuda_plugin.so"
             if library.is_file():
-                found.append(Plugin(generation, library))
+                found.append(CudaPlugin(generation, library))
                 break
     return found
 
 
-def find_plugin() -> Plugin | None:
+def find_plugin() -> CudaPlugin | None:
     """The plug-in that is used, None if none is installed; imports nothing.
 
     Returns:
@@ -132,7 +132,7 @@ def find_plugin() -> Plugin | None:
     return plugins[0]
 
 
-def require_plugin(*, compiling: bool = False) -> Plugin:
+def require_plugin(*, compiling: bool = False) -> CudaPlugin:
     """The plug-in that is used, whose wheels go together.
 
     Args:
@@ -159,7 +159,7 @@ def require_plugin(*, compiling: bool = False) -> Plugin:
     return plugin
 
 
-def wheel_problem(plugin: Plugin, *, compiling: bool = False) -> str:
+def wheel_problem(plugin: CudaPlugin, *, compiling: bool = False) -> str:
     """Why the wheels of a plug-in cannot be used, as one sentence; empty when they can.
 
     Args:
@@ -183,14 +183,14 @@ def wheel_problem(plugin: Plugin, *, compiling: bool = False) -> str:
     return ""
 
 
-def reinstall(plugin: Plugin) -> str:
+def reinstall(plugin: CudaPlugin) -> str:
     """The command that mends the wheel with the kernels, and touches no other."""
     version = installed_version(folders_of(plugin.kernels), plugin.wheel)
     pinned = f"=={version}" if version else ""
     return f'pip install --force-reinstall --no-deps "{plugin.wheel}{pinned}"'
 
 
-def _is_too_new(plugin: Plugin) -> bool:
+def _is_too_new(plugin: CudaPlugin) -> bool:
     """Whether the driver in the kernel is older than the plug-in's CUDA needs, as far as known."""
     try:
         text = Path(DRIVER_FILE).read_text(encoding="utf-8", errors="replace")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dovetail.extend import BackendUnavailableError
 from dovetail.extend.pjrt import Plugin as PjrtPlugin
-from dovetail_cuda.capabilities import Plugin, reinstall
+from dovetail_cuda.capabilities import CudaPlugin, reinstall
 
 PLATFORM: Final = "CUDA"
 """The platform's name as XLA's compiler knows it."""
@@ -24,7 +24,7 @@ _lock: Final = threading.Lock()
 _done: Final[set[int]] = set()
 
 
-def targets(plugin: Plugin) -> Iterator[tuple[str, Any]]:
+def targets(plugin: CudaPlugin) -> Iterator[tuple[str, Any]]:
     """Name and capsule (or capsules by stage) of every kernel.
 
     They are those of the wheel that belongs to the library: jaxlib's own lists are of whichever
@@ -41,7 +41,7 @@ def targets(plugin: Plugin) -> Iterator[tuple[str, Any]]:
     yield from _module(plugin, "cuda_plugin_extension").ffi_handlers().items()
 
 
-def register(plugin: Plugin, library: PjrtPlugin) -> None:
+def register(plugin: CudaPlugin, library: PjrtPlugin) -> None:
     """Give the library every kernel, and the types of what they keep between calls, once.
 
     jaxlib's own tables are left alone: another framework in the process may fill them.
@@ -67,7 +67,7 @@ def register(plugin: Plugin, library: PjrtPlugin) -> None:
         _done.add(id(library))
 
 
-def _module(plugin: Plugin, name: str) -> Any:
+def _module(plugin: CudaPlugin, name: str) -> Any:
     try:
         return importlib.import_module(f"{plugin.kernels}.{name}")
     except ImportError as error:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from dovetail_cuda.capabilities import (
     OLDEST_DRIVERS,
-    Plugin,
+    CudaPlugin,
     folders_of,
     installed_plugins,
     wheel_problem,
@@ -145,7 +145,7 @@ def files_of(soname: str, site: Path | None = None) -> Iterator[Path]:
             yield from sorted(root.glob(f"*/lib/{soname}"))
 
 
-def preload(plugin: Plugin) -> None:
+def preload(plugin: CudaPlugin) -> None:
     """Open the libraries that are installed in another folder than the plug-in, which does not
     look there."""
     for library in LIBRARIES:
@@ -158,7 +158,7 @@ def preload(plugin: Plugin) -> None:
                 continue  # `problem` says why, if it matters
 
 
-def problem(plugin: Plugin, versions: Any = None) -> str:
+def problem(plugin: CudaPlugin, versions: Any = None) -> str:
     """What is wrong with driver and libraries, as one sentence; empty when nothing is.
 
     Args:
@@ -188,7 +188,7 @@ def problem(plugin: Plugin, versions: Any = None) -> str:
     return next(iter(problems.values()), "")
 
 
-def why_no_devices(plugin: Plugin, versions: Any = None) -> str:
+def why_no_devices(plugin: CudaPlugin, versions: Any = None) -> str:
     """What the driver says when it is asked for GPUs; empty when it answers.
 
     Args:
@@ -237,7 +237,7 @@ def _instead() -> str:
     )
 
 
-def _library_problem(library: Library, plugin: Plugin, versions: Any) -> str:
+def _library_problem(library: Library, plugin: CudaPlugin, versions: Any) -> str:
     """What is wrong with one library that has a version."""
     if not hasattr(versions, f"{library.function}_get_version"):
         return ""
@@ -262,7 +262,7 @@ def _called(versions: Any, name: str) -> int | None:
         return None
 
 
-def _why_missing(library: Library, soname: str, package: str, plugin: Plugin) -> str:
+def _why_missing(library: Library, soname: str, package: str, plugin: CudaPlugin) -> str:
     file = next(files_of(soname, plugin.site), None)
     if file is None:
         return f"{library.name} ({soname}) is not installed: pip install {package}."
@@ -280,7 +280,7 @@ def _why_missing(library: Library, soname: str, package: str, plugin: Plugin) ->
     )
 
 
-def compiler_folder(plugin: Plugin) -> Path | None:
+def compiler_folder(plugin: CudaPlugin) -> Path | None:
     """The folder with NVIDIA's compiler, where it is installed and the plug-in does not look."""
     for root in dict.fromkeys([plugin.site / "nvidia", *folders_of("nvidia")]):
         for file in sorted(root.glob("*/nvvm/libdevice/libdevice.10.bc")):

@@ -9,14 +9,14 @@ from dovetail.extend import BackendUnavailableError, Client
 from dovetail.extend.pjrt import PjrtError, load_plugin
 from dovetail.extend.pjrt import Plugin as PjrtPlugin
 from dovetail_cuda import explanations, ffi, libraries
-from dovetail_cuda.capabilities import Plugin, require_plugin
+from dovetail_cuda.capabilities import CudaPlugin, require_plugin
 from dovetail_cuda.options import client_options
 
 NAME = "dovetail_cuda"
 """What jaxlib knows the library by: it refuses a name twice in a process, and jax takes "cuda"."""
 
 
-def load(*, compiling: bool = False) -> tuple[Plugin, PjrtPlugin]:
+def load(*, compiling: bool = False) -> tuple[CudaPlugin, PjrtPlugin]:
     """Load the library, and register every kernel; once in a process.
 
     Args:

@@ -9,7 +9,7 @@ ahead of time.
 from __future__ import annotations
 
 from dovetail._core.runtime.devices.pjrt import PjrtError as PjrtError
-from dovetail._core.runtime.devices.pjrt import Plugin as Plugin
+from dovetail._core.runtime.devices.pjrt import PjrtPlugin as Plugin
 from dovetail._core.runtime.devices.pjrt import load_plugin as load_plugin
 
 __all__ = ["PjrtError", "Plugin", "load_plugin"]

@@ -63,12 +63,12 @@ _SPECIAL_METHODS: Final = {
     "__reversed__": "backwards",
 }
 _PROPERTIES: Final = {
-    "T": "methods:transposed",
-    "at": "indexed_update:at",
-    "flat": "methods:flat",
-    "imag": "methods:imag",
-    "mT": "methods:matrix_transposed",
-    "real": "methods:real",
+    "T": "arrays.methods:transposed",
+    "at": "indexing.indexed_update:at",
+    "flat": "arrays.methods:flat",
+    "imag": "arrays.methods:imag",
+    "mT": "arrays.methods:matrix_transposed",
+    "real": "arrays.methods:real",
 }
 
 

@@ -10,7 +10,7 @@ from dovetail._core.base import dtypes, source
 from dovetail._core.base.config import default_prng_impl, legacy_prng_key
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.random import keys as core_random
 from dovetail._core.trace.tracer import ArrayClass
@@ -138,5 +138,5 @@ def converted(x: Any, dtype: Any) -> Any:
     """An operand in a dtype; a scalar of the host first takes the dtype that it has as an array."""
     if type(x) is Literal:
         with np.errstate(over="ignore"):
-            return literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
+            return make_literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
     return convert_element_type(x, dtype)

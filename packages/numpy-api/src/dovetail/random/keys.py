@@ -9,7 +9,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.config import random_seed_offset
 from dovetail._core.basis.elementwise import dtype_kind
-from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.random import keys as core_random
@@ -55,7 +55,7 @@ def _seed(function: str, seed: Any) -> Any:
         # The lowest bits count, so that a seed gives one key wherever 64 bits are off.
         value = np.asarray(seed).astype(dtypes.canonicalize_dtype(seed.dtype))
     else:
-        value = operand(seed, f"random.{function}", "seed")
+        value = as_operand(seed, f"random.{function}", "seed")
     aval = aval_of(value)
     if isinstance(aval.dtype, core_random.KeyDType):
         raise TypeError(
@@ -72,12 +72,12 @@ def _seed(function: str, seed: Any) -> Any:
         raise TypeError(
             f"random.{function}: the seed must be an integer, got {aval.dtype}: {seed!r:.80}"
         )
-    return add_p.bind(value, literal(offset, aval.dtype)) if offset else value
+    return add_p.bind(value, make_literal(offset, aval.dtype)) if offset else value
 
 
 @compiled_with("impl")
 def _key_of_seed(seed: Any, impl: Any) -> Any:
-    return core_random.seed(operand(seed, "random.key", "seed"), impl)
+    return core_random.seed(as_operand(seed, "random.key", "seed"), impl)
 
 
 @compiled_with("impl")
@@ -326,7 +326,7 @@ def _folded_number(data: Any) -> Any:
                 "or fold twice"
             )
         return int(data) if data < 2**31 else np.uint32(data)
-    value = operand(data, "random.fold_in", "data")
+    value = as_operand(data, "random.fold_in", "data")
     aval = aval_of(value)
     if aval.shape:
         raise TypeError(
@@ -342,5 +342,5 @@ def _folded_number(data: Any) -> Any:
 
 @compiled
 def _fold_in(key: Any, data: Any) -> Any:
-    number = converted(operand(data, "random.fold_in", "data"), _UINT32)
+    number = converted(as_operand(data, "random.fold_in", "data"), _UINT32)
     return like(key, core_random.fold_in(typed(key), number))

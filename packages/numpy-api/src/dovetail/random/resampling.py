@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import convert_element_type, mul
-from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import move_dimension, reshape
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
@@ -44,7 +44,7 @@ def _array(function: str, argument: str, x: Any) -> Any:
             f"random.{function} takes an array as {argument}, got {type(x).__name__}; write "
             f"dovetail.numpy.asarray({argument}) first"
         )
-    return operand(x, f"random.{function}", argument)
+    return as_operand(x, f"random.{function}", argument)
 
 
 # ------------------------------------------------------------------------------------- permutation
@@ -108,7 +108,7 @@ def permuted_numbers(key: Any, size: int) -> Any:
 
 @compiled_with("axis", "independent")
 def _permutation(key: Any, x: Any, axis: Any, independent: Any) -> Any:
-    return permuted(typed(key), value(operand(x, "random.permutation", "x")), axis, independent)
+    return permuted(typed(key), value(as_operand(x, "random.permutation", "x")), axis, independent)
 
 
 def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
@@ -216,7 +216,7 @@ def categorical(
 
 @compiled_with("axis", "shape", "replace", "mode")
 def _categorical(key: Any, logits: Any, axis: Any, shape: Any, replace: Any, mode: Any) -> Any:
-    key, logits = typed(key), operand(logits, "random.categorical", "logits")
+    key, logits = typed(key), as_operand(logits, "random.categorical", "logits")
     aval = aval_of(logits)
     extra = len(shape) - (aval.ndim - 1)
     prefix, batch = shape[:extra], shape[extra:]
@@ -324,7 +324,7 @@ def _choice(
     key = typed(key)
     draws = math.prod(shape)
     if a is not None:
-        a = value(operand(a, "random.choice", "a"))
+        a = value(as_operand(a, "random.choice", "a"))
     if not draws:
         positions = iota_like(dtypes.default_dtype("i"), (0,), 0)
     elif p is None and replace:
@@ -350,7 +350,7 @@ def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: s
         return convert_element_type(top_k(scores, draws)[1], integers)
     sums = cumsum(p)
     total = reshape(slice_dimension(sums, size - 1, size, 0), ())
-    places = mul(total, sub_p.bind(literal(1, dtype), unit_interval(key, shape, dtype)))
+    places = mul(total, sub_p.bind(make_literal(1, dtype), unit_interval(key, shape, dtype)))
     return searchsorted(sums, places)
 
 

@@ -8,14 +8,14 @@ from functools import wraps
 from typing import Any
 
 from dovetail._core.api.derivatives import (
+    cast_number,
     check_reduce_axes,
     flags_of_leaves,
-    like,
+    hoist_residuals,
+    match_weak_type,
     nonzero_leaves,
-    opened,
     pull_back,
     released,
-    typed,
 )
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
@@ -354,7 +354,7 @@ class Pullback:
                     ref.addupdate(found[i])
                 results.append(GradRef())
             else:
-                results.append(like(instantiate(found[i]), static.in_avals[i]))
+                results.append(match_weak_type(instantiate(found[i]), static.in_avals[i]))
         unflattened: tuple[Any, ...] = static.in_tree.unflatten(results)
         return unflattened
 
@@ -377,7 +377,7 @@ class Pullback:
         for i, (ct, aval) in enumerate(zip(leaves, static.program.out_avals, strict=False)):
             if aval.dtype == dtypes.float0 or type(ct) is Zero:
                 continue
-            ct = leaves[i] = typed(ct, aval)
+            ct = leaves[i] = cast_number(ct, aval)
             found = aval_of(ct)
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
@@ -544,7 +544,7 @@ def _vjp(
     count = len(outs) - len(changed)
     for i, value in zip(changed, outs[count:], strict=True):
         leaves[i].write(value)
-    residuals = opened(program)
+    residuals = hoist_residuals(program)
     forwarded = [None if i in lent else i for i in program.forwarded]
     kept = {i: r for i, r in zip(forwarded, residuals, strict=True) if i is not None}
     static = _BackwardPass(

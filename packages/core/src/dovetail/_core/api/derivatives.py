@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
@@ -99,7 +99,7 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
             )
         return Zero(expected)
     check_array_leaves([tangent], lambda: [f"{name} (its tangent)"], f"jvp of {name_of(fun)}")
-    tangent = typed(tangent, expected)
+    tangent = cast_number(tangent, expected)
     found = aval_of(tangent)
     if found.dtype != expected.dtype:
         raise TypeError(
@@ -114,7 +114,7 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
     return tangent
 
 
-def typed(value: Any, aval: Any) -> Any:
+def cast_number(value: Any, aval: Any) -> Any:
     """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         kinds = "biufc"
@@ -231,7 +231,7 @@ class LinearFunction:
             )
         checked = []
         for i, (aval, leaf) in enumerate(zip(self.in_avals, leaves, strict=True)):
-            leaf = typed(leaf, aval)
+            leaf = cast_number(leaf, aval)
             found = aval_of(leaf)
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise ValueError(
@@ -292,11 +292,11 @@ def linearize(
     outs, program = linearize_flat(flat, leaves, varies, debug_info("linearize", fun, primals))
     result = flat.out_tree.unflatten(outs)
     in_avals = tuple([aval_of(x).tangent() for x in leaves])
-    linear = LinearFunction(opened(program), program, tree, flat.out_tree, in_avals)
+    linear = LinearFunction(hoist_residuals(program), program, tree, flat.out_tree, in_avals)
     return (result, linear, released(flat.aux)) if has_aux else (result, linear)
 
 
-def opened(program: LinearProgram) -> list[Any]:
+def hoist_residuals(program: LinearProgram) -> list[Any]:
     """The residuals of a program, which from now on are leading parameters of it. What nothing
     needs is left out, residuals too."""
     # It may be called many times; and what nothing uses may be what cannot be evaluated, such as
@@ -416,11 +416,14 @@ def value_and_grad(
         )
         _check_scalar(outs, flat.out_tree, fun, holomorphic)
         out_aval = program.out_avals[0]
-        seed = literal(1, out_aval.dtype, out_aval.weak_type)
+        seed = make_literal(1, out_aval.dtype, out_aval.weak_type)
         in_avals = [aval_of(x) for x in leaves]
         cotangents = pull_back(program, program.closed.consts, [seed], in_avals)
         gradients = tree.unflatten(
-            [like(instantiate(ct), aval) for ct, aval in zip(cotangents, in_avals, strict=True)]
+            [
+                match_weak_type(instantiate(ct), aval)
+                for ct, aval in zip(cotangents, in_avals, strict=True)
+            ]
         )
         gradient = gradients if isinstance(argnums, (tuple, list)) else gradients[0]
         (value,) = outs
@@ -440,7 +443,7 @@ def _refuse_references(leaves: Any, fun: Any, chosen: Any, numbers: Any) -> None
             )
 
 
-def like(gradient: Any, aval: Any) -> Any:
+def match_weak_type(gradient: Any, aval: Any) -> Any:
     """A gradient as weakly typed as its argument: steps along it keep the argument's type."""
     if not aval.weak_type or aval.dtype != gradient.dtype:
         return gradient
@@ -600,7 +603,7 @@ def linear_transpose(
                 f"result: expected {out_tree}, got {ct_tree}"
             )
         for i, aval in enumerate(closed.out_avals):
-            cts[i] = typed(cts[i], aval)
+            cts[i] = cast_number(cts[i], aval)
             found = aval_of(cts[i])
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError(

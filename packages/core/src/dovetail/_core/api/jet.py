@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul_p
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to, instantiate
 from dovetail._core.ir.avals import aval_of, is_array_like, shape_of
 from dovetail._core.ops.elementwise.arithmetic import div_p
@@ -181,10 +181,10 @@ def _term(primal: Any, term: Any, place: str, order: int) -> Any:
                 f"{place} has the dtype {found.dtype}, the argument {aval.dtype}: convert it, for "
                 f"example with .astype({str(aval.dtype)!r})"
             )
-        term = convert_element_type(operand(term, "jet"), aval.dtype, aval.weak_type)
+        term = convert_element_type(as_operand(term, "jet"), aval.dtype, aval.weak_type)
     if vanishes:
         return Zero(aval)
-    term = broadcast_to(operand(term, "jet"), aval.shape)
+    term = broadcast_to(as_operand(term, "jet"), aval.shape)
     return _with_factorial(div_p, term, order)
 
 

@@ -179,7 +179,7 @@ def _jit(
 
 
 def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
-    parts = engine.take_apart(args, kwargs, abstract=True)
+    parts = engine.flatten_args(args, kwargs, abstract=True)
     staged = engine.staged(parts, [abstract(leaf) for leaf in parts.leaves])
 
     def place() -> Any:

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.conversion import copy_p
-from dovetail._core.trace.mutable_references import AbstractRef, Cell, Index, Ref, TransformedRef
+from dovetail._core.trace.mutable_references import (
+    AbstractRef,
+    Index,
+    Ref,
+    RefState,
+    TransformedRef,
+)
 from dovetail._core.trace.state import state
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.flattening import abstract
@@ -63,7 +69,7 @@ def new_ref(
         raise TypeError(
             "new_ref: there are no references to references; give it the value, ref[...]"
         )
-    value = operand(init_val, "new_ref", "init_val")
+    value = as_operand(init_val, "new_ref", "init_val")
     if isinstance(value, np.ndarray):  # its owner may write to it
         value = copy_p.bind(value)
     aval = aval_of(value)
@@ -102,7 +108,7 @@ def _made(value: Any, memory_space: Any, kind: str | None, pin: bool) -> Ref:
     if kind not in (None, "no_grad_no_remat"):
         raise ValueError(f"kind of a reference must be None or 'no_grad_no_remat', got {kind!r}")
     aval = aval_of(value).strengthen()
-    return Ref(AbstractRef(aval, memory_space, kind), Cell(state.trace, value))
+    return Ref(AbstractRef(aval, memory_space, kind), RefState(state.trace, value))
 
 
 def freeze(ref: Ref) -> Any:

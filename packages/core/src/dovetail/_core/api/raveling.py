@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.control.bodies import operands_of
@@ -34,7 +34,7 @@ class Unravel:
     dtype: Any
 
     def __call__(self, vector: Any) -> Any:
-        x = operand(vector, "the function that ravel_pytree returned", "vector")
+        x = as_operand(vector, "the function that ravel_pytree returned", "vector")
         aval = aval_of(x)
         sizes = [math.prod(a.shape) for a in self.avals]
         if math.prod(aval.shape) != sum(sizes):

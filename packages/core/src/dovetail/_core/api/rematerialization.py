@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from dovetail._core.base import caches, config, dtypes, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import AbstractValue, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.checkpoint.policies import Policy, check_policy
 from dovetail._core.ops.checkpoint.remat import origin, remat_p
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.transform.derived import close
+from dovetail._core.transform.derived import hoist_consts
 from dovetail._core.transform.flattening import (
     FlatFunction,
     abstract_leaves,
@@ -147,7 +147,7 @@ def checkpoint(
         )
         if config.disable_jit.value:
             return fun(*args, **kwargs)
-        operands = [operand(leaf, "checkpoint") for leaf in leaves]
+        operands = [as_operand(leaf, "checkpoint") for leaf in leaves]
         body = _body(fun, given, in_tree, tuple([aval_of(x) for x in operands]))
         held: Any = prevent_cse
         if not isinstance(held, bool):
@@ -255,7 +255,7 @@ def _trace(
     flat = FlatFunction(given.within(fun), in_tree, keywords=True)
     info = DebugInfo("checkpoint", name_of(fun), location_of(fun), names)
     try:
-        closed, captured = close(stage(flat, avals, info))
+        closed, captured = hoist_consts(stage(flat, avals, info))
     except ConcretizationTypeError as error:
         hint = (
             "If the value comes from an argument that decides what the function does, rather than "

@@ -16,14 +16,14 @@ from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from dovetail._core.lower.donation import Donation
-from dovetail._core.runtime.calls.jit import JitOptions, Staged
+from dovetail._core.runtime.calls.jit import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.client_libraries import library_text
 from dovetail._core.runtime.devices.sharding import as_sharding
 from dovetail._core.runtime.programs.compilation import deserialized
 from dovetail._core.runtime.programs.disk_cache import host_processor
 from dovetail._core.runtime.programs.program import LoadedProgram
-from dovetail._core.transform.referencing import Uses
+from dovetail._core.transform.referencing import RefEffects
 
 __all__ = ["deserialize_and_load", "serialize"]
 
@@ -212,14 +212,14 @@ def deserialize_and_load(
     types = Jaxpr(
         [], [Var(a) for a in interface.arguments], [Var(a) for a in interface.results], []
     )
-    staged = Staged(
+    staged = StagedProgram(
         ClosedJaxpr(types, []),
         in_tree,
         out_tree,
         interface.donated,
         interface.argument_names,
         JitOptions(name=interface.function),
-        Uses(),
+        RefEffects(),
     )
     program = LoadedProgram(lowered, executable, sharding)
     return Compiled(staged, program, lowered, lambda: interface.executable)

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.inspections import inspect_array_sharding
 
@@ -48,7 +48,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
         │       │
         └───────┘
     """
-    shape = aval_of(operand(arr, "debug.visualize_array_sharding", "arr")).shape
+    shape = aval_of(as_operand(arr, "debug.visualize_array_sharding", "arr")).shape
     _check_shape(shape)
     inspect_array_sharding(
         arr, callback=lambda sharding: visualize_sharding(shape, sharding, **kwargs)

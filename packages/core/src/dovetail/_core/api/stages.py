@@ -14,7 +14,7 @@ from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
-from dovetail._core.runtime.calls.jit import Staged
+from dovetail._core.runtime.calls.jit import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.runtime.programs.arguments import resolve_device
@@ -74,7 +74,7 @@ class Stage:
         staged: the function traced for one signature.
     """
 
-    def __init__(self, staged: Staged) -> None:
+    def __init__(self, staged: StagedProgram) -> None:
         self._staged = staged
 
     @property
@@ -119,7 +119,7 @@ class Traced(Stage):
         place: gives the sharding that the arguments decide, or None.
     """
 
-    def __init__(self, staged: Staged, place: Callable[[], Any]) -> None:
+    def __init__(self, staged: StagedProgram, place: Callable[[], Any]) -> None:
         super().__init__(staged)
         self._place = place
 
@@ -181,7 +181,7 @@ class Lowered(Stage):
         place: the sharding that it is to run under; None for that of the default device.
     """
 
-    def __init__(self, staged: Staged, module: Any, place: Any) -> None:
+    def __init__(self, staged: StagedProgram, module: Any, place: Any) -> None:
         super().__init__(staged)
         self._module = module
         self._place = place
@@ -264,7 +264,7 @@ class Compiled(Stage):
     function, unless it is for hardware that is not there."""
 
     def __init__(
-        self, staged: Staged, program: Any, lowered: Any, write: Callable[[], bytes]
+        self, staged: StagedProgram, program: Any, lowered: Any, write: Callable[[], bytes]
     ) -> None:
         super().__init__(staged)
         self._program = program

@@ -33,7 +33,7 @@ class _Missing:
 _MISSING: Any = _Missing()
 
 
-class Scope(typing.Generic[T]):
+class OptionScope(typing.Generic[T]):
     """Holds an option at a value for one thread, as a context manager or a decorator."""
 
     __slots__ = ("_option", "_previous", "_value")
@@ -190,7 +190,7 @@ class _Platforms(_Text):
         return self.check(text)
 
 
-class _Device(Kind[Any]):
+class _DeviceOption(Kind[Any]):
     description = (
         'a device (from dovetail.devices()), the name of a platform such as "cpu", or None'
     )
@@ -283,7 +283,7 @@ class Option(_Cell[T]):
         """Set the value for every thread that has none of its own."""
         super().set_global(self.checked(value))
 
-    def __call__(self, new_value: T = _MISSING) -> Scope[T]:
+    def __call__(self, new_value: T = _MISSING) -> OptionScope[T]:
         """A scope in which the option has ``new_value`` for the current thread.
 
         Args:
@@ -309,8 +309,8 @@ class Option(_Cell[T]):
                     f"{self.name}() needs a value: {self.kind.description}. "
                     f"Write for example: with dovetail.{self.name}({self.default!r}): ..."
                 )
-            return Scope(self, True)  # type: ignore[arg-type]
-        return Scope(self, self.checked(new_value))
+            return OptionScope(self, True)  # type: ignore[arg-type]
+        return OptionScope(self, self.checked(new_value))
 
     def __repr__(self) -> str:
         return f"<option {self.name} = {self.value!r}>"
@@ -328,7 +328,7 @@ class Option(_Cell[T]):
 class _DisableJit(Option[bool]):
     """The option whose argument is known by another name."""
 
-    def __call__(self, disable: bool = True) -> Scope[bool]:
+    def __call__(self, disable: bool = True) -> OptionScope[bool]:
         """A scope in which nothing is compiled, or in which all is again.
 
         Args:
@@ -469,7 +469,7 @@ platforms = Option(
 )
 default_device = Option(
     "default_device",
-    _Device(),
+    _DeviceOption(),
     None,
     "Where data that is committed to no device is placed.",
     affects_tracing=True,

@@ -39,7 +39,7 @@ from dovetail._core.base.node_types import static as static
 from dovetail._core.base.node_types import treedef_children as treedef_children
 from dovetail._core.base.node_types import treedef_is_leaf as treedef_is_leaf
 from dovetail._core.base.node_types import treedef_tuple as treedef_tuple
-from dovetail._core.base.tree_difference import Node, difference_between, explained, repeat
+from dovetail._core.base.tree_difference import Node, append_leaves, difference_between, explained
 from dovetail._core.base.tree_difference import structure_difference as structure_difference
 from dovetail._core.base.unspecified import UNSPECIFIED
 
@@ -407,7 +407,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     prefix_leaves, prefix_def = flatten(prefix_tree, is_leaf)
     full_def = structure(full_tree, is_leaf)
     out: list[Any] = []
-    difference = repeat(
+    difference = append_leaves(
         iter(prefix_leaves), Node.of_definition(prefix_def), Node.of_definition(full_def), out
     )
     if difference is not None:
@@ -452,7 +452,7 @@ def flatten_up_to_prefix(
 
     prefix_leaves, prefix_def = flatten(prefix_tree, leaf_test)
     out: list[Any] = []
-    difference = repeat(
+    difference = append_leaves(
         iter(prefix_leaves), Node.of_definition(prefix_def), Node.of_definition(full_treedef), out
     )
     if difference is not None:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from dovetail._core.base.bindings import Traceback
 
 __all__ = [
-    "Place",
+    "SourceLocation",
     "Transformation",
     "UserFrame",
     "add_internal_folder",
     "describe",
     "is_internal",
-    "place_within",
+    "location_within",
     "stack_level",
     "user_frame",
     "user_frames",
@@ -62,7 +62,7 @@ class Transformation(str):
     __slots__ = ()
 
 
-class Place:
+class SourceLocation:
     """A captured stack within scopes that the user has named; it stands for the stack.
 
     Args:
@@ -93,18 +93,18 @@ class Place:
         return written
 
 
-def place_within(around: Any, place: Any) -> Any:
+def location_within(around: Any, place: Any) -> Any:
     """The place of an operation that stands for a part of another: in the other's scopes too.
 
     Args:
         around: the place of the other.
         place: the operation's own.
     """
-    if type(around) is not Place or place is None:
+    if type(around) is not SourceLocation or place is None:
         return place
-    if type(place) is Place:
-        return Place(place.traceback, around.scopes + place.scopes)
-    return Place(place, around.scopes)
+    if type(place) is SourceLocation:
+        return SourceLocation(place.traceback, around.scopes + place.scopes)
+    return SourceLocation(place, around.scopes)
 
 
 def add_internal_folder(folder: str) -> None:

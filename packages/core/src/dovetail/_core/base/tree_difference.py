@@ -12,9 +12,9 @@ from dovetail._core.base.node_types import KeyPath, child_keys, keystr, registry
 __all__ = [
     "Difference",
     "Node",
+    "append_leaves",
     "difference_between",
     "explained",
-    "repeat",
     "structure_difference",
 ]
 
@@ -176,7 +176,7 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a is b or a == b)
 
 
-def repeat(
+def append_leaves(
     prefix_leaves: Iterator[Any], prefix: Node, full: Node, out: list[Any], path: KeyPath = ()
 ) -> Difference | None:
     """Append each leaf of a prefix to ``out``, once for every leaf of the full tree below it.
@@ -198,7 +198,7 @@ def repeat(
     if difference is not None:
         return difference
     for key, a, b in zip(prefix.keys(), prefix.children(), full.children(), strict=True):
-        found = repeat(prefix_leaves, a, b, out, (*path, key))
+        found = append_leaves(prefix_leaves, a, b, out, (*path, key))
         if found is not None:
             return found
     return None

@@ -24,7 +24,7 @@ from dovetail._core.trace.tracer import ArrayClass
 _SCALARS = (bool, int, float, complex)
 
 
-def operand(x: Any, function: str, argument: str = "x") -> Any:
+def as_operand(x: Any, function: str, argument: str = "x") -> Any:
     """`x` as a primitive takes it.
 
     Args:
@@ -61,7 +61,7 @@ def operand(x: Any, function: str, argument: str = "x") -> Any:
             f"{function} requires its argument {argument} to be an array or a scalar, got "
             f"{named_kind(x)}{hint}"
         )
-    return operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
+    return as_operand(as_array(x), function, argument) if hasattr(x, "__dovetail_array__") else x
 
 
 def _aval_of_scalar(x: Any) -> ShapedArray:
@@ -73,7 +73,7 @@ def _aval_of_scalar(x: Any) -> ShapedArray:
     return found
 
 
-def literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
+def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """A scalar constant of that dtype.
 
     Example:
@@ -90,7 +90,7 @@ def literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
 def literal_like(value: Any, like: Any) -> Literal:
     """A scalar constant with the dtype and weak type of `like`."""
     aval = aval_of(like)
-    return literal(value, aval.dtype, aval.weak_type)
+    return make_literal(value, aval.dtype, aval.weak_type)
 
 
 def equal_dtypes(function: str, *args: Any) -> list[Any]:
@@ -100,7 +100,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
         TypeError: two operands have different dtypes.
     """
     names = "xyz" if len(args) <= 3 else [f"operand {i}" for i in range(len(args))]
-    values = [operand(a, function, name) for a, name in zip(args, names, strict=False)]
+    values = [as_operand(a, function, name) for a, name in zip(args, names, strict=False)]
     avals = [aval_of(v) for v in values]
     first = avals[0]
     if all(a.dtype == first.dtype for a in avals):
@@ -117,7 +117,7 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
             return [
                 v
                 if a.dtype == dtype
-                else literal(v.val, dtype)
+                else make_literal(v.val, dtype)
                 if type(v) is Literal
                 else primitive("convert_element_type").bind(
                     v, new_dtype=dtype, weak_type=False, sharding=None

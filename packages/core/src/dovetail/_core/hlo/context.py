@@ -99,11 +99,11 @@ class Locations:
 
         Args:
             name: such as ``jit(f)/sin``.
-            place: a captured `Traceback`, or a `Place`, or None where there is none.
+            place: a captured `Traceback`, or a `SourceLocation`, or None where there is none.
         """
         if place is None:
             return self.name(name, self.unknown)
-        traceback = place.traceback if type(place) is source.Place else place
+        traceback = place.traceback if type(place) is source.SourceLocation else place
         return self.name(name, self.of_traceback(traceback))
 
 

@@ -369,7 +369,7 @@ class _Printer:
         """What is written to the right of an equation."""
         said = []
         if self.options.name_stack:
-            scopes = eqn.traceback.prefix if type(eqn.traceback) is source.Place else ""
+            scopes = eqn.traceback.prefix if type(eqn.traceback) is source.SourceLocation else ""
             said.append("/".join([*self.calls, scopes + eqn.primitive.name]))
         if self.options.source_info:
             frame = source.user_frame(eqn.traceback) if eqn.traceback is not None else None

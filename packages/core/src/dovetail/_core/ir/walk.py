@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dovetail._core.base.caches import register
-from dovetail._core.base.source import place_within
+from dovetail._core.base.source import location_within
 from dovetail._core.ir.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -569,7 +569,7 @@ def inline_calls(
     while frames:
         rest, names, call, around = frames[-1]
         for eqn in rest:
-            place = place_within(around, eqn.traceback)
+            place = location_within(around, eqn.traceback)
             operands = [v if type(v) is Literal else names.get(v, v) for v in eqn.invars]
             if is_call(eqn) and should_inline(eqn):
                 body: ClosedJaxpr = eqn.params["jaxpr"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base.limits import deeper
-from dovetail._core.base.source import Place
+from dovetail._core.base.source import SourceLocation
 from dovetail._core.hlo.builder import Builder
 from dovetail._core.hlo.mlir import Value
 from dovetail._core.hlo.module import ModuleBuilder
@@ -53,7 +53,7 @@ def _names(builder: Builder) -> str:
     """What the names of operations begin with that the present equation is made of."""
     place = None if builder.equation is None else builder.equation.traceback
     stack: str = builder.name_stack
-    return stack + place.prefix if type(place) is Place else stack
+    return stack + place.prefix if type(place) is SourceLocation else stack
 
 
 class Program:
@@ -312,7 +312,7 @@ class Program:
             invars, outvars = eqn.invars, eqn.outvars
             builder.equation = eqn
             place, name = eqn.traceback, prefix + primitive.name
-            if type(place) is Place:
+            if type(place) is SourceLocation:
                 place, name = place.traceback, prefix + place.prefix + primitive.name
             builder.location = named(name, unknown if place is None else of_traceback(place))
             try:

@@ -18,7 +18,7 @@ from dovetail._core.trace.state import Trace
 from dovetail._core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
-    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.custom_rules import CustomRuleCall
     from dovetail._core.trace.primitive import Primitive
 
 _MOST_TRACERS: Final = 10
@@ -132,8 +132,8 @@ def _remembering(kind: Any) -> Any:
     ) -> Any:
         return note(self, kind.process(self, primitive, args, params))
 
-    def process_live(self: Trace, call: LiveCall, args: Sequence[Any]) -> list[Any]:
-        results: list[Any] = note(self, kind.process_live(self, call, args))
+    def process_live(self: Trace, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
+        results: list[Any] = note(self, kind.process_custom_rule(self, call, args))
         return results
 
     body = {"__slots__": (), "process": process, "process_live": process_live}

@@ -99,7 +99,7 @@ class AbstractRef(_OfArray):
         return self.short_name()
 
 
-class Cell:
+class RefState:
     """Where the value of a mutable reference is, for what runs in one trace.
 
     Attributes:
@@ -120,7 +120,7 @@ class Cell:
         self.shared = True
 
 
-class Place(_OfArray):
+class RefView(_OfArray):
     """What is read and written in place by an index: a reference, or a part of one."""
 
     __slots__ = ()
@@ -157,7 +157,7 @@ class Place(_OfArray):
         return self._current().at[... if index is None else index]
 
     def _typed(self, value: Any) -> Any:
-        if isinstance(value, Place):
+        if isinstance(value, RefView):
             raise TypeError(
                 f"{value.described()} cannot be written to a reference: write its value, ref[...]"
             )
@@ -187,7 +187,7 @@ class Place(_OfArray):
         return _Parts(self)
 
 
-class Ref(Place):
+class Ref(RefView):
     """A mutable reference: an array that is read and written in place. `new_ref` makes one.
 
     ``ref[index]`` is the array of what is there now, and ``ref[index] = value`` writes;
@@ -210,11 +210,11 @@ class Ref(Place):
         2.0 4.0 Ref(2, dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_cell", "_end", "_holder", "_traceback", "aval")
+    __slots__ = ("__weakref__", "_end", "_holder", "_ref_state", "_traceback", "aval")
 
-    def __init__(self, aval: AbstractRef, cell: Cell) -> None:
+    def __init__(self, aval: AbstractRef, ref_state: RefState) -> None:
         self.aval = aval
-        self._cell: Cell | None = cell
+        self._ref_state: RefState | None = ref_state
         self._traceback = get_traceback()
         self._end = ""
         self._holder = ""
@@ -222,16 +222,18 @@ class Ref(Place):
     @classmethod
     def lent(cls, value: Any) -> Ref:
         """What a function gets in the current trace for a reference that was passed to it."""
-        return cls(AbstractRef(aval_of(value).strengthen()), Cell(state.trace, value, lent=True))
+        return cls(
+            AbstractRef(aval_of(value).strengthen()), RefState(state.trace, value, lent=True)
+        )
 
     @property
-    def cell(self) -> Cell:
+    def ref_state(self) -> RefState:
         """Where the value is, in the trace that the reference was made in.
 
         Raises:
             ValueError: the reference is not valid any more.
         """
-        if self._cell is None:
+        if self._ref_state is None:
             raise ValueError(f"{self.described()} is not valid any more: it was {self._end}")
         if self._holder:
             raise ValueError(
@@ -239,7 +241,7 @@ class Ref(Place):
                 "name than that of its argument: the order of reads and writes would be unknown. "
                 "Use the argument"
             )
-        return self._cell
+        return self._ref_state
 
     @contextmanager
     def held(self, holder: str) -> Iterator[None]:
@@ -267,18 +269,18 @@ class Ref(Place):
         Raises:
             ValueError: it is not valid, or was made in another function than the one that is run.
         """
-        cell = self.cell
-        if cell.lent or cell.trace is not state.trace:
+        ref_state = self.ref_state
+        if ref_state.lent or ref_state.trace is not state.trace:
             raise ValueError(
                 f"{self.described()} cannot be {how} here: only the function that has made a "
                 "reference may do so, outside of the functions that are transformed in it. Read "
                 "it with ref[...] instead"
             )
-        self._cell = None
+        self._ref_state = None
         self._end = f"{how} at {describe()}"
-        return cell.value
+        return ref_state.value
 
-    def here(self, writing: bool = False) -> Cell:
+    def here(self, writing: bool = False) -> RefState:
         """Where the value is, for what runs now.
 
         Args:
@@ -296,26 +298,26 @@ class Ref(Place):
         Raises:
             ValueError: `value` depends on what a transformation within the reference's own does.
         """
-        cell = self.here(writing=True)
-        if isinstance(value, Tracer) and not cell.trace.is_inside(value._trace):
+        ref_state = self.here(writing=True)
+        if isinstance(value, Tracer) and not ref_state.trace.is_inside(value._trace):
             raise ValueError(
                 f"{self.described()} was made outside of the transformation in which the value "
                 f"was computed that is written to it: {value.origin()}. Write "
                 "lax.stop_gradient(value), or return the value (has_aux=True of grad and vjp), or "
                 "make the reference inside"
             )
-        cell.value, cell.changed, cell.shared = value, True, True
+        ref_state.value, ref_state.changed, ref_state.shared = value, True, True
 
     def get(self, index: Index = None) -> Any:
         """The array of what is at `index`; of all if it is None. See `dovetail.ref.get`."""
-        cell = self.here()
-        value = cell.value
+        ref_state = self.here()
+        value = ref_state.value
         if _is_all(index):
-            cell.shared = True
+            ref_state.shared = True
             return value
         found = value[index]
         # An index of everything gives the array itself, or another one with the same memory.
-        cell.shared = cell.shared or aval_of(found).shape == aval_of(value).shape
+        ref_state.shared = ref_state.shared or aval_of(found).shape == aval_of(value).shape
         return found
 
     def _current(self) -> Any:
@@ -359,21 +361,21 @@ class Ref(Place):
         raise TypeError(f"{self.described()} cannot be pickled or copied: pickle its value")
 
     def __repr__(self) -> str:
-        if self._cell is None:
+        if self._ref_state is None:
             return f"Ref(<{self._end}>)"
-        value = self._cell.value
+        value = self._ref_state.value
         shown = "" if isinstance(value, Tracer) else repr(value)
         if not shown.startswith("Array("):
             return repr(self.aval)
         return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # lines after the first align
 
 
-class TransformedRef(Place):
+class TransformedRef(RefView):
     """A part of a mutable reference, made by ``ref.at[index]``."""
 
     __slots__ = ("index", "ref")
 
-    def __init__(self, ref: Place, index: Index) -> None:
+    def __init__(self, ref: RefView, index: Index) -> None:
         self.ref = ref
         self.index = index
 
@@ -408,7 +410,7 @@ class _Parts:
 
     __slots__ = ("ref",)
 
-    def __init__(self, ref: Place) -> None:
+    def __init__(self, ref: RefView) -> None:
         self.ref = ref
 
     def __getitem__(self, index: Index) -> TransformedRef:
@@ -442,13 +444,13 @@ for _name in OPERATORS:
 forbid_as_array(Ref, lambda ref: f"{ref.described()}; {_ADVICE}")
 
 
-def last_values(cells: Iterable[Cell]) -> list[Any]:
-    """The last values of the cells that are changed; none of these keeps a value."""
+def last_values(ref_states: Iterable[RefState]) -> list[Any]:
+    """The last values of the ref_states that are changed; none of these keeps a value."""
     found = []
-    for cell in cells:
-        if cell.changed:
-            found.append(cell.value)
-        cell.value = None
+    for ref_state in ref_states:
+        if ref_state.changed:
+            found.append(ref_state.value)
+        ref_state.value = None
     return found
 
 
@@ -456,22 +458,22 @@ class Captured:
     """The mutable references that a function uses from outside of it, while it is staged.
 
     Attributes:
-        cells: where the value of each is within the function, in the order of first use.
+        ref_states: where the value of each is within the function, in the order of first use.
     """
 
     def __init__(self) -> None:
-        self.cells: dict[Ref, Cell] = {}
+        self.ref_states: dict[Ref, RefState] = {}
 
     def results(self) -> list[Any]:
         """The last values of those that are changed. The function has ended: no value is kept."""
-        return last_values(self.cells.values())
+        return last_values(self.ref_states.values())
 
     def parted(self) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
         """Those that are read alone, and those that are changed."""
-        items = self.cells.items()
+        items = self.ref_states.items()
         return (
-            tuple([ref for ref, cell in items if not cell.changed]),
-            tuple([ref for ref, cell in items if cell.changed]),
+            tuple([ref for ref, ref_state in items if not ref_state.changed]),
+            tuple([ref for ref, ref_state in items if ref_state.changed]),
         )
 
 

@@ -15,7 +15,7 @@ from dovetail._core.trace.state import state
 #: The rules that every primitive may have, in the order in which they stand in its class.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
 #: Rules that most primitives need not have: what they do follows from the others.
-OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "depends")
+OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "dependencies")
 
 _registry: Final[dict[str, Primitive]] = {}
 
@@ -64,7 +64,7 @@ class Primitive:
         #: Whether `checkify` asks `check` instead of `bind`.
         self.checks = self.has_rule("check")
         #: Whether some of its results may depend on fewer arguments than others.
-        self.divides = self.has_rule("depends")
+        self.has_dependencies = self.has_rule("dependencies")
 
     @final
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -164,13 +164,13 @@ class Primitive:
         `dovetail._core.ops.checks.checking.CheckTrace`."""
         return self.bind(*args, **params)
 
-    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         """Flags of the arguments to flags of the results that depend on them.
 
         A primitive that has this rule has several results, and a rule of `dce`. Where it is
         missing, all results depend on all arguments.
         """
-        self._missing("depends")
+        self._missing("dependencies")
 
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -231,7 +231,7 @@ class RuntimePrimitive(Primitive):
         setattr(self, rule, function)
         self.linearizes = self.has_rule("linearize")
         self.checks = self.has_rule("check")
-        self.divides = self.has_rule("depends")
+        self.has_dependencies = self.has_rule("dependencies")
         self._abstract_cache.clear()
         return function
 

@@ -8,16 +8,16 @@ from types import TracebackType
 from typing import Any
 
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.base.source import Place, Transformation
+from dovetail._core.base.source import SourceLocation, Transformation
 from dovetail._core.ir.jaxpr import JaxprEqn
 from dovetail._core.trace.state import Trace, state
 
 
-class Scope:
+class NamedScopes:
     """The scopes around what a thread traces.
 
     Args:
-        names: as in a `Place`.
+        names: as in a `SourceLocation`.
         trace: the trace in which the last one was begun.
         traceback: the stack of the equation that is traced again, None where none is.
         outer: what `state.place` was before.
@@ -32,7 +32,7 @@ class Scope:
         self.outer = outer
 
     def raw_frames(self) -> Any:
-        """What the stack gives, as a `Place` does."""
+        """What the stack gives, as a `SourceLocation` does."""
         return (self.traceback or get_traceback()).raw_frames()
 
     def place(self, around: int) -> Any:
@@ -43,12 +43,12 @@ class Scope:
         """
         traceback = self.traceback or get_traceback()
         names = self.names[around:]
-        return Place(traceback, names) if names else traceback
+        return SourceLocation(traceback, names) if names else traceback
 
 
 def names_in(trace: Trace) -> tuple[str, ...]:
     """The names of the present scopes, and of the transformations begun since, up to `trace`."""
-    scope = state.place if type(state.place) is Scope else None
+    scope = state.place if type(state.place) is NamedScopes else None
     found: list[str] = []
     outer: Trace | None = trace
     while outer is not None and outer.scope_name is not None:
@@ -63,14 +63,14 @@ def names_in(trace: Trace) -> tuple[str, ...]:
 def enter_scope(names: Sequence[str]) -> None:
     """Begin a scope in the current trace."""
     outer, trace = state.place, state.trace
-    traceback = outer.traceback if type(outer) is Scope else outer
-    state.place = Scope((*names_in(trace), *names), trace, traceback, outer)
+    traceback = outer.traceback if type(outer) is NamedScopes else outer
+    state.place = NamedScopes((*names_in(trace), *names), trace, traceback, outer)
 
 
 def leave_scope() -> None:
     """End the innermost scope; there is none where a generator is left after the trace."""
     place = state.place
-    if type(place) is Scope:
+    if type(place) is NamedScopes:
         state.place = place.outer
 
 
@@ -79,8 +79,8 @@ def at_own_lines() -> Iterator[None]:
     """Around what the user has written, such as a rule, also while a jaxpr is traced again."""
     around = state.place
     own = None
-    if type(around) is Scope:
-        own = Scope(around.names, around.trace, None, around.outer)
+    if type(around) is NamedScopes:
+        own = NamedScopes(around.names, around.trace, None, around.outer)
     state.place = own
     try:
         yield
@@ -105,12 +105,12 @@ class Replay:
             transformation: what stands around the names of its scopes.
         """
         place, outer = eqn.traceback, self.outer
-        if type(place) is Place:
+        if type(place) is SourceLocation:
             state.place, trace = outer, state.trace
             names = (*names_in(trace), *transformation, *place.scopes)
-            place = Scope(names, trace, place.traceback, outer)
-        elif type(outer) is Scope:
-            place = Scope(outer.names, outer.trace, place or outer.traceback, outer.outer)
+            place = NamedScopes(names, trace, place.traceback, outer)
+        elif type(outer) is NamedScopes:
+            place = NamedScopes(outer.names, outer.trace, place or outer.traceback, outer.outer)
         state.place = place or outer
 
     def __exit__(

@@ -18,8 +18,8 @@ from dovetail._core.base.limits import enter_level, leave_level
 from dovetail._core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
-    from dovetail._core.trace.live import LiveCall
-    from dovetail._core.trace.mutable_references import Cell, Ref
+    from dovetail._core.trace.custom_rules import CustomRuleCall
+    from dovetail._core.trace.mutable_references import Ref, RefState
     from dovetail._core.trace.primitive import Primitive
 
 Evaluator = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
@@ -53,12 +53,12 @@ class Trace:
         """Apply `primitive`, or record its application."""
         raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         """Apply a function that has rules of its own, or turn it into an equation; this trace is
         the current one."""
         return call.record(args)
 
-    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+    def cell_of(self, ref: Ref, writing: bool) -> RefState:
         """Where the value of a mutable reference is, for what runs in this trace.
 
         Args:
@@ -69,9 +69,9 @@ class Trace:
             ValueError: the reference is not valid any more, or may not be used here.
             UnexpectedTracerError: it belongs to a transformation that has ended.
         """
-        cell = ref.cell
-        if cell.trace is self:
-            return cell
+        ref_state = ref.ref_state
+        if ref_state.trace is self:
+            return ref_state
         if self.parent is None:
             raise UnexpectedTracerError(
                 f"{ref.described()} was used outside of the transformed function in which it was "
@@ -113,7 +113,7 @@ class EvaluationTrace(Trace):
         assert self.evaluator is not None
         return self.evaluator(primitive, args, params)
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         return call.evaluate(args)
 
 
@@ -131,9 +131,9 @@ class KnownValuesTrace(Trace):
         with use_trace(self._chosen(args)) as trace:
             return trace.process(primitive, args, params)
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         with use_trace(self._chosen(args)) as trace:
-            return trace.process_live(call, args)
+            return trace.process_custom_rule(call, args)
 
 
 def load_runtime() -> None:

@@ -13,8 +13,8 @@ from dovetail._core.trace.state import Trace, set_trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 
 if TYPE_CHECKING:
-    from dovetail._core.trace.live import LiveCall
-    from dovetail._core.trace.mutable_references import Cell, Ref
+    from dovetail._core.trace.custom_rules import CustomRuleCall
+    from dovetail._core.trace.mutable_references import Ref, RefState
     from dovetail._core.trace.primitive import Primitive
 
 
@@ -84,7 +84,7 @@ class BatchTrace(Trace):
             ]
         return out if dim is None else BatchTracer(self, out, dim)
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         # Also where no argument has a batch dimension: the function may have captured a value that
         # has one.
         pairs = [self.split(arg) for arg in args]
@@ -92,11 +92,11 @@ class BatchTrace(Trace):
         assert parent is not None
         with use_trace(parent):
             batched = call.batched(self.run, self.size, [d for _, d in pairs])
-            outs = parent.process_live(batched, [v for v, _ in pairs])
+            outs = parent.process_custom_rule(batched, [v for v, _ in pairs])
         return [BatchTracer(self, o, 0) for o in outs] if batched.is_batched else outs
 
-    def cell_of(self, ref: Ref, writing: bool) -> Cell:
-        if writing and ref.cell.trace is not self:
+    def cell_of(self, ref: Ref, writing: bool) -> RefState:
+        if writing and ref.ref_state.trace is not self:
             raise ValueError(
                 f"{ref.described()} cannot be written to by a function that vmap applies to "
                 f"{self.size} elements, which would each leave another value in it: pass it as an "

@@ -57,7 +57,7 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     return remember
 
 
-def live(closed: ClosedJaxpr) -> ClosedJaxpr:
+def dce_closed(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A jaxpr without what it computes for nothing, with all its arguments."""
     # A jaxpr that were remembered for itself would live for ever.
     reduced: ClosedJaxpr | None = _reduced(closed)
@@ -79,7 +79,7 @@ def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
     def function(*args: Any) -> list[Any]:
         with Replay() as replay:
-            return eval_jaxpr(live(closed).jaxpr, closed.consts, *args, before=replay.at)
+            return eval_jaxpr(dce_closed(closed).jaxpr, closed.consts, *args, before=replay.at)
 
     return function
 
@@ -92,21 +92,19 @@ def derived_info(closed: ClosedJaxpr, traced_for: str) -> DebugInfo:
     return DebugInfo(traced_for, info.function, info.location)
 
 
-def close(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """A jaxpr without constants, and the constants that are now its leading arguments."""
-    jaxpr, constants = replace_constants(closed)
-    return (closed, []) if not constants else (ClosedJaxpr(jaxpr, []), constants)
+def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr without constants, and the constants that are now its leading arguments.
 
-
-def opened(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """`close`, with the same result for the same jaxpr."""
+    The result is the same one for the same jaxpr.
+    """
     # A jaxpr that were remembered for itself would be left to the collector.
-    return _closed(closed) if closed.jaxpr.constvars else (closed, [])
+    return _hoisted(closed) if closed.jaxpr.constvars else (closed, [])
 
 
 @remembered
-def _closed(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    return close(closed)
+def _hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    jaxpr, constants = replace_constants(closed)
+    return ClosedJaxpr(jaxpr, []), constants
 
 
 @remembered
@@ -123,8 +121,8 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
         given = [type(v) is not Literal and v in found for v in eqn.invars]
         if not any(given):
             continue
-        if eqn.primitive.divides:
-            depends = eqn.primitive.depends(given, **eqn.params)
+        if eqn.primitive.has_dependencies:
+            depends = eqn.primitive.dependencies(given, **eqn.params)
             found.update(v for v, d in zip(eqn.outvars, depends, strict=True) if d)
         else:
             found.update(eqn.outvars)

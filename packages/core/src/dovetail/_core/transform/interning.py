@@ -8,7 +8,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from dovetail._core.base import caches, config
-from dovetail._core.base.source import Place
+from dovetail._core.base.source import SourceLocation
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from dovetail._core.ir.walk import all_equations, jaxprs_and_closed_jaxprs
 from dovetail._core.trace.state import Trace, state
@@ -33,7 +33,7 @@ def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
         for var in eqn.outvars:
             number[var] = len(number)
         params, place = eqn.params, eqn.traceback
-        if type(place) is Place:
+        if type(place) is SourceLocation:
             place = (place.traceback, place.prefix)
         equations.append(
             (

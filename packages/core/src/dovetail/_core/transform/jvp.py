@@ -13,7 +13,7 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
-    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.custom_rules import CustomRuleCall
     from dovetail._core.trace.primitive import Primitive
 
 
@@ -81,14 +81,14 @@ class JVPTrace(Trace):
             ]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         pairs = [self.split(arg) for arg in args]
         primals, tangents = [p for p, _ in pairs], [t for _, t in pairs]
         parent = self.parent
         assert parent is not None
         with use_trace(parent):
             if all(type(t) is Zero for t in tangents):
-                return parent.process_live(call, primals)
+                return parent.process_custom_rule(call, primals)
             outs, out_tangents = call.differentiate(primals, tangents)
         return [
             o if type(t) is Zero else JVPTracer(self, o, t)

@@ -18,12 +18,12 @@ from dovetail._core.trace.scopes import names_in
 from dovetail._core.trace.state import Trace, set_trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.division import apply_part
 from dovetail._core.transform.jvp import PrimalTracer
+from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import StageTrace, StageTracer
 
 if TYPE_CHECKING:
-    from dovetail._core.trace.live import LiveCall
+    from dovetail._core.trace.custom_rules import CustomRuleCall
     from dovetail._core.trace.primitive import Primitive
 
 
@@ -51,7 +51,7 @@ class SplitTrace(Trace):
         recording = self.recording
         for arg in args:
             if type(arg) is StageTracer and arg._trace is recording:
-                if primitive.divides:
+                if primitive.has_dependencies:
                     return self._divide(primitive, args, params)
                 return recording.process(primitive, args, params)
         parent = self.parent
@@ -69,7 +69,7 @@ class SplitTrace(Trace):
         recording, parent = self.recording, self.parent
         assert parent is not None
         flags = [type(arg) is StageTracer and arg._trace is recording for arg in args]
-        depends = primitive.depends(flags, **params)
+        depends = primitive.dependencies(flags, **params)
         if all(depends) or primitive.effects(*map(aval_of, args), **params):
             results: list[Any] = recording.process(primitive, args, params)
             return results
@@ -82,14 +82,14 @@ class SplitTrace(Trace):
                 moved = iter(apply_part(primitive, args, params, depends))
         return [next(moved if d else known) for d in depends]
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         recorded = any(type(a) is StageTracer and a._trace is self.recording for a in args)
         if recorded:
             return call.record(args)
         parent = self.parent
         assert parent is not None
         with use_trace(parent):
-            return parent.process_live(call, args)
+            return parent.process_custom_rule(call, args)
 
 
 class LinearizeTrace(Trace):
@@ -157,14 +157,14 @@ class LinearizeTrace(Trace):
         filled = [Zero.of(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         return out, linear(*filled)
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         mine = [type(arg) is LinearizeTracer and arg._trace is self for arg in args]
         primals = [arg.primal if m else arg for arg, m in zip(args, mine, strict=True)]
         parent = self.parent
         assert parent is not None
         if not any(mine):
             with use_trace(parent):
-                return parent.process_live(call, primals)
+                return parent.process_custom_rule(call, primals)
         with use_trace(self.split):
             tangents = [a.tangent if m else Zero.of(a) for a, m in zip(args, mine, strict=True)]
             outs, out_tangents = call.differentiate(primals, tangents)

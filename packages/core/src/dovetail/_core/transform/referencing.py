@@ -10,15 +10,15 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.trace.mutable_references import (
     AbstractRef,
     Captured,
-    Cell,
     Ref,
+    RefState,
     last_values,
 )
 from dovetail._core.trace.state import evaluation_trace
 from dovetail._core.transform.stage import stage
 
 
-class Uses(NamedTuple):
+class RefEffects(NamedTuple):
     """What a staged function does with mutable references.
 
     Its arguments are those it is given, with the values of references in the place of these, and
@@ -41,7 +41,7 @@ class Uses(NamedTuple):
     @property
     def stay(self) -> bool:
         """Whether what is captured belongs to no transformation, and outlives this call."""
-        return all(ref.cell.trace is evaluation_trace for ref in self.captured)
+        return all(ref.ref_state.trace is evaluation_trace for ref in self.captured)
 
     def written(self, flags: Sequence[bool], flag: bool = True) -> tuple[bool, ...]:
         """Flags of the arguments, with those of references that are written to set to `flag`, and
@@ -54,7 +54,7 @@ class Uses(NamedTuple):
 
     def references(
         self, leaves: Sequence[Any], name: str, names: Sequence[str]
-    ) -> list[tuple[Ref, Cell]]:
+    ) -> list[tuple[Ref, RefState]]:
         """All of them, and where their values are, for what runs now.
 
         Args:
@@ -81,9 +81,11 @@ class Uses(NamedTuple):
             )
         return [(ref, ref.here(writing)) for ref, writing in zip(refs, self.changed, strict=True)]
 
-    def operands(self, leaves: Sequence[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
+    def operands(
+        self, leaves: Sequence[Any], references: Sequence[tuple[Ref, RefState]]
+    ) -> list[Any]:
         """The arguments of the jaxpr."""
-        values = [cell.value for _, cell in references]
+        values = [ref_state.value for _, ref_state in references]
         found = [*leaves, *values[len(self.arguments) :]]
         for number, value in zip(self.arguments, values, strict=False):
             found[number] = value
@@ -97,14 +99,14 @@ class Uses(NamedTuple):
         )
         return ClosedJaxpr(opened, [*closed.consts, *(ref.get() for ref in self.captured)])
 
-    def finish(self, outs: Sequence[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
+    def finish(self, outs: Sequence[Any], references: Sequence[tuple[Ref, RefState]]) -> list[Any]:
         """Write the last values, and return the results of the function itself."""
         count = len(outs) - sum(self.changed)
         last = iter(outs[count:])
-        for (ref, cell), changed in zip(references, self.changed, strict=True):
+        for (ref, ref_state), changed in zip(references, self.changed, strict=True):
             if changed:
                 ref.write(next(last))
-                cell.shared = False
+                ref_state.shared = False
         return list(outs[:count])
 
 
@@ -115,7 +117,7 @@ def inner(aval: Any) -> Any:
 
 def stage_using_references(
     function: Callable[..., Sequence[Any]], avals: Sequence[Any], info: DebugInfo
-) -> tuple[ClosedJaxpr, Uses]:
+) -> tuple[ClosedJaxpr, RefEffects]:
     """Record a function of flat arguments, which may take and capture mutable references.
 
     Args:
@@ -125,18 +127,20 @@ def stage_using_references(
     """
     arguments = tuple(i for i, a in enumerate(avals) if type(a) is AbstractRef)
     captured = Captured()
-    cells: list[Cell] = []
+    ref_states: list[RefState] = []
 
     def run(*tracers: Any) -> list[Any]:
         given = list(tracers)
         for i in arguments:
             given[i] = Ref.lent(tracers[i])
-            cells.append(given[i].cell)
-        return [*function(*given), *last_values(cells)]
+            ref_states.append(given[i].ref_state)
+        return [*function(*given), *last_values(ref_states)]
 
     closed = stage(run, list(map(inner, avals)), info, captured)
-    changed = tuple([cell.changed for cell in (*cells, *captured.cells.values())])
-    return closed, Uses(arguments, tuple(captured.cells), changed)
+    changed = tuple(
+        [ref_state.changed for ref_state in (*ref_states, *captured.ref_states.values())]
+    )
+    return closed, RefEffects(arguments, tuple(captured.ref_states), changed)
 
 
 class Lending:
@@ -190,9 +194,11 @@ class Lending:
                 stack.enter_context(self.leaves[i].held(self.name))
                 given[i] = Ref.lent(values[i])
             outs = self.function(*given)
-        cells = [given[i].cell for i in self.numbers]
-        self.changed = [i for i, cell in zip(self.numbers, cells, strict=True) if cell.changed]
-        return [*outs, *last_values(cells)]
+        ref_states = [given[i].ref_state for i in self.numbers]
+        self.changed = [
+            i for i, ref_state in zip(self.numbers, ref_states, strict=True) if ref_state.changed
+        ]
+        return [*outs, *last_values(ref_states)]
 
     @property
     def aux(self) -> Any:

@@ -24,9 +24,9 @@ from dovetail._core.ir.jaxpr import (
     Var,
     no_effects,
 )
-from dovetail._core.trace.mutable_references import Captured, Cell, Ref
+from dovetail._core.trace.mutable_references import Captured, Ref, RefState
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.scopes import Scope
+from dovetail._core.trace.scopes import NamedScopes
 from dovetail._core.trace.state import Trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
 
@@ -102,7 +102,7 @@ class StageTrace(Trace):
         place = state.place
         if place is None:
             place = get_traceback()
-        elif type(place) is Scope:
+        elif type(place) is NamedScopes:
             place = place.place(self.scopes_around)
         if not primitive.multiple_results:
             var = Var(inferred)
@@ -145,12 +145,12 @@ class StageTrace(Trace):
         self.constants.append(constant)
         return var
 
-    def cell_of(self, ref: Ref, writing: bool) -> Cell:
+    def cell_of(self, ref: Ref, writing: bool) -> RefState:
         assert self.parent is not None
-        outer = ref.cell
+        outer = ref.ref_state
         if outer.trace is self:
             return outer
-        known = None if self.captured is None else self.captured.cells.get(ref)
+        known = None if self.captured is None else self.captured.ref_states.get(ref)
         # Also for what is known: a trace between may allow reading alone.
         self.parent.cell_of(ref, writing)
         if self.captured is None:
@@ -161,7 +161,7 @@ class StageTrace(Trace):
                 "value, ref[...], as an argument, and write what is returned"
             )
         if known is None:
-            known = self.captured.cells[ref] = Cell(
+            known = self.captured.ref_states[ref] = RefState(
                 self, self.argument(ref.aval.inner_aval), lent=True
             )
         return known

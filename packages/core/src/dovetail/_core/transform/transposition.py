@@ -14,7 +14,7 @@ from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import Replay
 from dovetail._core.trace.zeros import Unwanted, Zero
-from dovetail._core.transform.division import apply_part
+from dovetail._core.transform.partial_evaluation import apply_part
 
 _TRANSPOSED: Final = (Transformation("transpose"),)
 
@@ -74,7 +74,7 @@ def _transpose_jaxpr(
             values.update(zip(eqn.outvars, outs, strict=True))
             continue
         moving = eqn.outvars
-        if eqn.primitive.divides and not eqn.effects:
+        if eqn.primitive.has_dependencies and not eqn.effects:
             moving = _linear_results(eqn, linear_vars, values, replay)
         linear_vars.update(moving)
         if wanted is not None:
@@ -158,7 +158,7 @@ def _linear_results(
 ) -> Sequence[Var]:
     """The results of an equation that depend on linear variables; the others are computed."""
     flags = [type(v) is not Literal and v in linear_vars for v in eqn.invars]
-    depends = eqn.primitive.depends(flags, **eqn.params)
+    depends = eqn.primitive.dependencies(flags, **eqn.params)
     if all(depends):
         return eqn.outvars
     args = [

@@ -13,7 +13,7 @@ from dovetail import lax
 from dovetail._core.base.config import enable_x64
 from dovetail._core.base.source import describe
 from dovetail._core.basis.elementwise import dtype_kind
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.checks import require
 from dovetail._core.trace.state import evaluation_trace, state
@@ -76,7 +76,7 @@ def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:
     places = normalized(lax.reshape(value, (aval.size,)), size, True, dtype)
     lowest = 0 if wrapped or dtype_kind(aval.dtype) == "u" else -size
     outside = lax.bitwise_or(
-        lax.lt(places, literal(lowest, dtype)), lax.ge(places, literal(size, dtype))
+        lax.lt(places, make_literal(lowest, dtype)), lax.ge(places, make_literal(size, dtype))
     )
     first = lax.argmax(outside, 0, np.dtype(np.int32))
     found = lax.dynamic_index_in_dim(places, first, keepdims=False)

@@ -13,7 +13,7 @@ from dovetail._core.basis.elementwise import (
     dtype_name,
     mul_p,
 )
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, instantiate
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.jaxpr import Literal
@@ -70,7 +70,7 @@ def _checked_values(values: Any, method: str) -> Any:
         return values
     if isinstance(values, (list, tuple)):
         values = stacked(values) if holds_arrays(values) else np.asarray(values)
-    checked = operand(values, f"x.at[...].{method}", "values")
+    checked = as_operand(values, f"x.at[...].{method}", "values")
     return checked.val if type(checked) is Literal else checked
 
 
@@ -146,7 +146,7 @@ def put(
 def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     """Array and values in their common dtype."""
     aval = aval_of(x)
-    values = operand(values, f"x.at[...].{method}", "values")
+    values = as_operand(values, f"x.at[...].{method}", "values")
     given = aval_of(values)
     if given.dtype == aval.dtype:
         return x, values

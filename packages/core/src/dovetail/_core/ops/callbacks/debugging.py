@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import pytree, source
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import is_array_like
 from dovetail._core.ir.effects import HostEffect, debug_effect, ordered_debug_effect
 from dovetail._core.ir.jaxpr import Effects
@@ -128,7 +128,7 @@ def _dynamic(
     leaves, tree = pytree.flatten((args, kwargs))
     arrays = [is_array_like(x) for x in leaves]
     return (
-        [operand(x, caller) for x, is_array in zip(leaves, arrays, strict=True) if is_array],
+        [as_operand(x, caller) for x, is_array in zip(leaves, arrays, strict=True) if is_array],
         tuple([(i, x) for i, x in enumerate(leaves) if not arrays[i]]),
         tree,
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import pytree
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.jaxpr import Effects
 from dovetail._core.ops.callbacks.calls import Observation
-from dovetail._core.ops.checkpoint.naming import as_array
+from dovetail._core.ops.checkpoint.naming import as_device_array
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -31,7 +31,7 @@ class InspectSharding(Observation):
 
     def evaluate(self, x: Any, *, callback: Callable[[Any], object]) -> Any:
         """A plain call with the sharding of the array."""
-        callback(as_array(x).sharding)
+        callback(as_device_array(x).sharding)
         return []
 
     def batch(
@@ -83,5 +83,5 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], object]) -> 
             f"print; got {callback!r:.80}"
         )
     for path, leaf in pytree.flatten_with_path(value)[0]:
-        array = operand(leaf, "debug.inspect_array_sharding", f"value{pytree.keystr(path)}")
+        array = as_operand(leaf, "debug.inspect_array_sharding", f"value{pytree.keystr(path)}")
         inspect_sharding_p.bind(array, callback=callback)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.source import describe
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.effects import io_effect, ordered_io_effect
@@ -206,7 +206,9 @@ def flat_operands(
     """The leaves of arguments, checked, and their structure."""
     pairs, tree = pytree.flatten_with_path((args, kwargs))
     leaves = [
-        operand(x, caller, f"{'args' if path[0].idx == 0 else 'kwargs'}{pytree.keystr(path[1:])}")
+        as_operand(
+            x, caller, f"{'args' if path[0].idx == 0 else 'kwargs'}{pytree.keystr(path[1:])}"
+        )
         for path, x in pairs
     ]
     return leaves, tree

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear
 from dovetail._core.ir.avals import aval_of, outer_aval
 from dovetail._core.ir.jaxpr import Effects
@@ -55,7 +55,7 @@ class OptimizationBarrier(Primitive):
 optimization_barrier_p: Final = OptimizationBarrier()
 
 
-class Stage(Linear):
+class StageValue(Linear):
     """The operand, as a value of the traced program."""
 
     name = "stage"
@@ -76,7 +76,7 @@ class Stage(Linear):
         return x
 
 
-stage_p: Final = Stage()
+stage_p: Final = StageValue()
 
 
 class DceSink(Primitive):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import config, pytree
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
@@ -19,7 +19,7 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat
-from dovetail._core.transform.derived import close
+from dovetail._core.transform.derived import hoist_consts
 from dovetail._core.transform.flattening import location_of, name_of
 from dovetail._core.transform.jvp import jvp_flat
 from dovetail._core.transform.stage import stage
@@ -232,4 +232,4 @@ def _staged(
             )
     if closed.effects:
         raise TypeError(f"lax.composite: the decomposition of {name} has side effects")
-    return *close(closed), out_tree[0]
+    return *hoist_consts(closed), out_tree[0]

@@ -12,9 +12,9 @@ from dovetail._core.trace.zeros import Zero, wanted_among
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
+    hoist_consts,
     jvp_of,
     linearization_of,
-    opened,
     reference_of,
     taylor_of_call,
     transposition_of,
@@ -109,7 +109,9 @@ class Jit(Primitive):
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
-    def depends(self, flags: Sequence[bool], *, jaxpr: ClosedJaxpr, name: str) -> Sequence[bool]:
+    def dependencies(
+        self, flags: Sequence[bool], *, jaxpr: ClosedJaxpr, name: str
+    ) -> Sequence[bool]:
         found: list[bool] = dependence_of(jaxpr, tuple(flags))
         return found
 
@@ -119,6 +121,6 @@ jit_p: Final = Jit()
 
 def call(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     """Call a staged function as a unit of its own; its constants become leading arguments."""
-    jaxpr, constants = opened(closed)
+    jaxpr, constants = hoist_consts(closed)
     results: list[Any] = jit_p.bind(*constants, *args, jaxpr=jaxpr, name=name)
     return results

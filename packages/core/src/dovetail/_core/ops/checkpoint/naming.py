@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import pytree
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ops.calls.barriers import stage_p
 from dovetail._core.trace.primitive import Primitive
@@ -50,7 +50,7 @@ class Name(_Same):
 
     def evaluate(self, x: Any, *, name: str) -> Any:
         """The array itself."""
-        return as_array(x)
+        return as_device_array(x)
 
     def lower(self, context: Builder, x: Any, *, name: str) -> Any:
         return x
@@ -76,7 +76,7 @@ class Offload(_Same):
 offload_p: Final = Offload()
 
 
-def as_array(x: Any) -> Any:
+def as_device_array(x: Any) -> Any:
     """A value as an array: scalars and arrays of the host become arrays of a device."""
     return x if isinstance(x, ArrayClass) else stage_p.bind(x)
 
@@ -110,7 +110,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     pairs, tree = pytree.flatten_with_path(x)
     return tree.unflatten(
         [
-            name_p.bind(operand(leaf, "checkpoint_name", f"x{pytree.keystr(path)}"), name=name)
+            name_p.bind(as_operand(leaf, "checkpoint_name", f"x{pytree.keystr(path)}"), name=name)
             for path, leaf in pairs
         ]
     )

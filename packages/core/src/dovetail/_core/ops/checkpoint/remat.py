@@ -31,7 +31,7 @@ from dovetail._core.ir.walk import (
     rename,
     substitute,
 )
-from dovetail._core.ops.checkpoint.naming import as_array, name_p, offload_p
+from dovetail._core.ops.checkpoint.naming import as_device_array, name_p, offload_p
 from dovetail._core.ops.checkpoint.policies import Offloadable, Policy
 from dovetail._core.ops.checkpoint.split import split, with_calls_written_out
 from dovetail._core.trace.primitive import Primitive
@@ -41,9 +41,9 @@ from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     function_of,
+    hoist_consts,
     jvp_of,
     linearization_of,
-    opened,
     reference_of,
     remembered,
     taylor_of_call,
@@ -71,7 +71,7 @@ class Remat(Primitive):
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """What is done outside of compiled programs: one operation after the other."""
-        return [as_array(out) for out in function_of(jaxpr)(*args)]
+        return [as_device_array(out) for out in function_of(jaxpr)(*args)]
 
     def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         expected = jaxpr.in_avals
@@ -182,7 +182,7 @@ class Remat(Primitive):
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
-    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         found: list[bool] = dependence_of(params["jaxpr"], tuple(flags))
         return found
 
@@ -201,7 +201,7 @@ def _bind(
     closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: bool | Flags, params: dict[str, Any]
 ) -> list[Any]:
     """Call another jaxpr with other operands in the same way."""
-    jaxpr, constants = opened(closed)
+    jaxpr, constants = hoist_consts(closed)
     if not isinstance(prevent_cse, bool):
         prevent_cse = (*[True] * len(constants), *prevent_cse)
     changed = params | {"jaxpr": jaxpr, "prevent_cse": prevent_cse}
@@ -209,7 +209,7 @@ def _bind(
     return results
 
 
-class _Plan(NamedTuple):
+class _Linearization(NamedTuple):
     """How a checkpointed function is linearized.
 
     Attributes:
@@ -228,7 +228,7 @@ class _Plan(NamedTuple):
 
 
 @remembered
-def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Plan:
+def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Linearization:
     primal, linear, forwarded, varies_out = linearization_of(closed, varies)
     if policy is not None:
         primal = with_calls_written_out(primal)
@@ -290,7 +290,7 @@ def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Plan:
             dce(jaxpr.replace(outvars=outvars, eqns=[*eqns, *extra]), None, True)[0],
             primal.consts,
         )
-    return _Plan(
+    return _Linearization(
         keeping,
         ClosedJaxpr(rename(reduced), primal.consts),
         [i for i in range(len(arguments)) if used[i]],
@@ -331,7 +331,7 @@ def _made_by(eqn: JaxprEqn, number: int) -> str:
     return f"{what} from {frame.file}:{frame.line}{column} ({frame.function})"
 
 
-def _log(plan: _Plan) -> None:
+def _log(plan: _Linearization) -> None:
     jaxpr = plan.primal.jaxpr
     saved = [jaxpr.outvars[i] for i in plan.saved]
     lines = [f"\n  {v.aval.short_name()} {origin(jaxpr, v)}" for v in saved]

@@ -26,10 +26,10 @@ from dovetail._core.ir.walk import (
 from dovetail._core.ops.checkpoint.naming import name_p
 from dovetail._core.ops.checkpoint.policies import AnythingExcept, Policy, answer_of
 from dovetail._core.ops.control.branches import cond_p, shared_room, with_room
-from dovetail._core.ops.control.scan import Loop, scan_p
+from dovetail._core.ops.control.scan import ScanParams, scan_p
 
 
-class Split(NamedTuple):
+class ResidualSplit(NamedTuple):
     """How residuals come about.
 
     Attributes:
@@ -55,7 +55,7 @@ def _is_first_call(eqn: JaxprEqn) -> bool:
     return is_call(eqn) or eqn.params.get("differentiated") is False
 
 
-def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> Split:
+def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> ResidualSplit:
     """Divide the computation of residuals into what is kept and what is done again.
 
     Args:
@@ -85,7 +85,7 @@ def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> Spli
         repeated = [eqn] if inside is None else inside.again
         again += repeated
         needed.update(v for e in repeated for v in e.invars if type(v) is not Literal)
-    return Split(dict(reversed(saved.items())), again[::-1], eqns[::-1])
+    return ResidualSplit(dict(reversed(saved.items())), again[::-1], eqns[::-1])
 
 
 def _excluded(jaxpr: Jaxpr, policy: Policy | None) -> set[Any]:
@@ -110,7 +110,9 @@ def _answer(policy: Policy | None, eqn: JaxprEqn) -> Any:
     return answer_of(policy, eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
 
 
-def _split_inside(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None) -> Split | None:
+def _split_inside(
+    eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None
+) -> ResidualSplit | None:
     """Divide an operation with bodies into one that keeps something of them and one that uses it.
 
     Returns:
@@ -123,7 +125,7 @@ def _split_inside(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None) -
     return _split_cond(eqn, wanted, policy) if eqn.primitive is cond_p else None
 
 
-def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split | None:
+def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> ResidualSplit | None:
     """Divide branches, of which one keeps something, in room that they share."""
     branches = [with_calls_written_out(b).jaxpr for b in eqn.params["branches"]]
     returned: list[list[Any]] = [b.outvars for b in branches]
@@ -168,7 +170,7 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split |
     first = eqn.replace(outvars=[*eqn.outvars, *room], params={**eqn.params, "branches": keeping})
     rest = [i for i in results if i not in whole]
     if not rest:
-        return Split(saved, [], [first])
+        return ResidualSplit(saved, [], [first])
 
     again = []
     for (b, outs, part), own in zip(every, placed, strict=True):
@@ -190,12 +192,12 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split |
         eqn.traceback,
     )
     reduced, _ = dce(Jaxpr([], [], second.outvars, [second]))
-    return Split(saved, reduced.eqns, [first])
+    return ResidualSplit(saved, reduced.eqns, [first])
 
 
-def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split | None:
+def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> ResidualSplit | None:
     """Divide a loop into one that keeps something of each turn and one that uses it."""
-    loop = Loop.of(dict(eqn.params))
+    loop = ScanParams.of(dict(eqn.params))
     body = with_calls_written_out(loop.jaxpr).jaxpr
     invars, outvars = body.invars, body.outvars
     first, carried = loop.num_consts, loop.num_carry
@@ -234,7 +236,7 @@ def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split |
     carry = [i for i in sorted(numbers) if i < carried]
     ys = [i for i in sorted(numbers) if i >= carried and outvars[i] not in inside.saved]
     if not carry and not ys:
-        return Split(saved, [], [stacked])
+        return ResidualSplit(saved, [], [stacked])
     consts = [i for i in range(first) if invars[i] in used]
     xs = [i for i in range(first + carried, len(invars)) if invars[i] in used]
     taken = [v for v in inside.saved if v in used]
@@ -254,4 +256,4 @@ def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Split |
     given = [*(eqn.invars[i] for i in operands), *(stacks[v] for v in taken)]
     made = [eqn.outvars[i] for i in (*carry, *ys)]
     repeated = JaxprEqn(given, made, scan_p, again.params(len(given)), no_effects, eqn.traceback)
-    return Split(saved, [repeated], [stacked])
+    return ResidualSplit(saved, [repeated], [stacked])

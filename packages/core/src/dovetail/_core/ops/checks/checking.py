@@ -10,7 +10,7 @@ import numpy as np
 from dovetail._core.base import pytree
 from dovetail._core.base.source import describe
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail._core.basis.operands import literal, literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import batch_size, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, outer_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, Literal
@@ -40,7 +40,7 @@ from dovetail._core.ops.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
 from dovetail._core.ops.elementwise.extrema import min_p
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_index_in_dim
 from dovetail._core.ops.reduction.reductions import argmax, reduce_or
-from dovetail._core.trace.live import LiveCall
+from dovetail._core.trace.custom_rules import CustomRuleCall
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import Replay
 from dovetail._core.trace.state import Trace, evaluation_trace, set_trace, state
@@ -161,7 +161,7 @@ class CheckTrace(Trace):
                 self._no_special(primitive, result)
         return out
 
-    def process_live(self, call: LiveCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         # The rules of the function are for who differentiates or batches around this trace.
         return call.evaluate(args) if self.parent is evaluation_trace else call.record(args)
 
@@ -255,11 +255,11 @@ class CheckTrace(Trace):
         limits = [shape[axis] - window for axis, window in zip(axes, windows, strict=True)]
         indices = _signed(indices)
         dtype = aval_of(indices).dtype
-        limit: Any = literal(limits[0], dtype)
+        limit: Any = make_literal(limits[0], dtype)
         if len(set(limits)) > 1:
             limit = np.asarray(limits, dtype).reshape([1] * (aval.ndim - 1) + [-1])
         outside = or_p.bind(
-            lt_p.bind(indices, literal(0, dtype)),
+            lt_p.bind(indices, make_literal(0, dtype)),
             gt_p.bind(indices, limit),
         )
         outside, indices = reshape(outside, (aval.size,)), reshape(indices, (aval.size,))
@@ -270,7 +270,7 @@ class CheckTrace(Trace):
             "out-of-bounds indexing",
             (
                 dynamic_index_in_dim(indices, first, 0, keepdims=False),
-                rem_p.bind(first, literal(len(limits), _INT32)),
+                rem_p.bind(first, make_literal(len(limits), _INT32)),
             ),
             (tuple(shape), tuple(axes), tuple(windows)),
         )
@@ -325,7 +325,7 @@ def error_of_user(
         TypeError: `pred` is no scalar bool, `message` no string, or a value no array of numbers.
         ValueError: the message is no format string, or has a field without a value.
     """
-    pred = operand(pred, caller, "pred")
+    pred = as_operand(pred, caller, "pred")
     aval = aval_of(pred)
     if aval.shape or aval.dtype != np.bool_:
         raise TypeError(
@@ -335,7 +335,7 @@ def error_of_user(
     check_fields(caller, message, args, kwargs)
     pairs, tree = pytree.flatten_with_path((tuple(args), dict(kwargs)))
     names = [f"the value{pytree.keystr(path[1:])}" for path, _ in pairs]
-    values = [operand(v, caller, name) for (_, v), name in zip(pairs, names, strict=True)]
+    values = [as_operand(v, caller, name) for (_, v), name in zip(pairs, names, strict=True)]
     for name, value in zip(names, values, strict=True):
         if not dtype_kind(aval_of(value).dtype):
             raise TypeError(
@@ -364,7 +364,7 @@ def _signed(indices: Any) -> Any:
     if dtype == target:
         return indices
     if dtype.kind == "u" and dtype.itemsize == target.itemsize:
-        indices = min_p.bind(indices, literal(np.iinfo(target).max, dtype))
+        indices = min_p.bind(indices, make_literal(np.iinfo(target).max, dtype))
     return convert_element_type(indices, target)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail._core.base import pytree
 from dovetail._core.base.node_types import register_pytree_node_class
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import batch_size, full, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Effects, Literal
@@ -233,7 +233,7 @@ def within(error: Error, tree: Any) -> Error:
 
 
 def _is_one_of(code: Any, codes: Iterable[int]) -> Any:
-    return reduce(or_p.bind, [eq_p.bind(code, literal(c, _INT32)) for c in codes])
+    return reduce(or_p.bind, [eq_p.bind(code, make_literal(c, _INT32)) for c in codes])
 
 
 def settled(error: Error, tree: Any) -> list[Any]:

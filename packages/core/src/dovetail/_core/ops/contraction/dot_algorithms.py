@@ -164,7 +164,7 @@ def checked_algorithm(algorithm: DotAlgorithm) -> DotAlgorithm:
     return algorithm._replace(**found)
 
 
-class Plan(NamedTuple):
+class AlgorithmDtypes(NamedTuple):
     """What an algorithm comes to for operands of two dtypes.
 
     Attributes:
@@ -182,7 +182,7 @@ class Plan(NamedTuple):
 
 def plan(
     context: Builder, algorithm: DotAlgorithm | DotAlgorithmPreset, lhs: Any, rhs: Any
-) -> Plan:
+) -> AlgorithmDtypes:
     """How to lower an algorithm for operands of these dtypes of floats.
 
     Raises:
@@ -208,7 +208,7 @@ def plan(
         counts = [1, 1, preset.products, preset.imprecise]
     types = [t if t == "tf32" else context.element_type(t) for t in (first, second, accumulation)]
     attribute = context.dot_algorithm(types[0], types[1], types[2], *counts)
-    return Plan(taken[0], taken[1], accumulation, attribute)
+    return AlgorithmDtypes(taken[0], taken[1], accumulation, attribute)
 
 
 def for_cotangents(precision: Any, dtype: Any) -> Any:

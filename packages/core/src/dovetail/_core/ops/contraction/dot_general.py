@@ -16,7 +16,7 @@ from dovetail._core.basis.elementwise import (
     dtype_kind,
     dtype_name,
 )
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ops.contraction.dot_algorithms import (

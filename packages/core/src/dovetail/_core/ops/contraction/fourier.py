@@ -11,8 +11,7 @@ import numpy as np
 
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name, mul
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, move_dimension
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.complex import conj_p
@@ -163,7 +162,7 @@ def _weights(length: int, edge: float, inside: float, like: Any) -> Any:
     aval = aval_of(like)
     weights = pad_with(
         structural.full(((length - 1) // 2,), inside, aval.dtype),
-        literal(edge, aval.dtype),
+        make_literal(edge, aval.dtype),
         ((1, 1 - length % 2, 0),),
     )
     return structural.reshape(weights, (1,) * (aval.ndim - 1) + shape_of(weights))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_kind
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_batch,

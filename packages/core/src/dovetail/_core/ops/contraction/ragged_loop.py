@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reduce_sum, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.contraction.dot_general import DimensionNumbers, Dims, free_dimensions
@@ -37,7 +37,7 @@ _MOST_ROWS: Final = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class Loop:
+class TileLoop:
     """How the operands lie while tiles of them are multiplied, and which parts meet.
 
     Rows are positions of the ragged dimension. Where elements of the prefix have groups of their
@@ -91,26 +91,28 @@ class Loop:
         shape, groups = self.sizes, self.sizes[2]
         limit = min(self.rows, int(np.iinfo(aval_of(group_sizes).dtype).max))
         dtype = aval_of(group_sizes).dtype
-        inside = max_p.bind(min_p.bind(group_sizes, literal(limit, dtype)), literal(0, dtype))
+        inside = max_p.bind(
+            min_p.bind(group_sizes, make_literal(limit, dtype)), make_literal(0, dtype)
+        )
         wide = _INT32 if limit * groups < 2**31 else np.dtype(np.int64)
         ends = cumsum_p.bind(
             convert_element_type(inside, wide), axis=len(shape_of(inside)) - 1, reverse=False
         )
-        ends = reshape(min_p.bind(ends, literal(self.rows, wide)), shape)
+        ends = reshape(min_p.bind(ends, make_literal(self.rows, wide)), shape)
         ends = convert_element_type(ends, _INT32)
         before = slice_dimension(ends, 0, groups - 1, 2)
         starts = concatenate_p.bind(full((*shape[:2], 1), 0, _INT32), before, dimension=2)
-        tiles = sub_p.bind(add_p.bind(ends, literal(self.tile - 1, _INT32)), starts)
-        tiles = reshape(div_p.bind(tiles, literal(self.tile, _INT32)), (prod(shape),))
+        tiles = sub_p.bind(add_p.bind(ends, make_literal(self.tile - 1, _INT32)), starts)
+        tiles = reshape(div_p.bind(tiles, make_literal(self.tile, _INT32)), (prod(shape),))
         last = cumsum_p.bind(tiles, axis=0, reverse=False)
         at = [iota_like(_INT32, shape, i) for i in range(3)]
-        of_prefix = add_p.bind(mul(at[0], literal(shape[1], _INT32)), at[1])
-        offset = mul(of_prefix, literal(self.rows, _INT32))
+        of_prefix = add_p.bind(mul(at[0], make_literal(shape[1], _INT32)), at[1])
+        offset = mul(of_prefix, make_literal(self.rows, _INT32))
         columns = [
             add_p.bind(starts, offset),
             add_p.bind(ends, offset),
             reshape(sub_p.bind(last, tiles), shape),
-            add_p.bind(mul(at[2], literal(shape[0], _INT32)), at[0]),
+            add_p.bind(mul(at[2], make_literal(shape[0], _INT32)), at[0]),
         ]
         table = concatenate_p.bind(*[reshape(c, (prod(shape), 1)) for c in columns], dimension=1)
         return table, reshape(slice_dimension(last, prod(shape) - 1, prod(shape), 0), ())
@@ -119,14 +121,14 @@ class Loop:
         """The result with one more tile."""
         begun = le_p.bind(slice_dimension(table, 2, 3, 1), number)
         groups = reduce_sum(convert_element_type(begun, _INT32), (0, 1))
-        row = _part(table, sub_p.bind(groups, literal(1, _INT32)), 1, 0)
+        row = _part(table, sub_p.bind(groups, make_literal(1, _INT32)), 1, 0)
         start, end, first, place = (
             reshape(slice_dimension(row, i, i + 1, 1), ()) for i in range(4)
         )
-        passed = mul(sub_p.bind(number, first), literal(self.tile, _INT32))
+        passed = mul(sub_p.bind(number, first), make_literal(self.tile, _INT32))
         start = add_p.bind(start, passed)
         # The last tile of all is moved back to where it fits.
-        last = literal(shape_of(x)[self.x_dim] - self.tile, _INT32)
+        last = make_literal(shape_of(x)[self.x_dim] - self.tile, _INT32)
         at = min_p.bind(start, last)
         position = add_p.bind(iota_like(_INT32, (self.tile,), 0), at)
         inside = and_p.bind(ge_p.bind(position, start), lt_p.bind(position, end))
@@ -162,7 +164,7 @@ def _where(inside: Any, dimension: int, x: Any, y: Any) -> Any:
     return select_n_p.bind(broadcast_in_dim(inside, shape_of(x), (dimension,)), y, x)
 
 
-def plan_loop(numbers: RaggedDotDimensionNumbers, x: Dims, y: Dims, sizes: Dims) -> Loop:
+def plan_loop(numbers: RaggedDotDimensionNumbers, x: Dims, y: Dims, sizes: Dims) -> TileLoop:
     """The plan for operands and group sizes of these shapes."""
     (xc, yc), (xb, yb) = numbers.dot_dimension_numbers
     free, groups = numbers.mode is RaggedMode.FREE, sizes[-1]
@@ -182,7 +184,7 @@ def plan_loop(numbers: RaggedDotDimensionNumbers, x: Dims, y: Dims, sizes: Dims)
             y_dim, out_dim = numbers.rhs_group_dimensions[0], len(xb) + x_free.index(numbers.ragged)
         else:
             y_dim, out_dim = yc[xc.index(numbers.ragged)], 0
-        return Loop(
+        return TileLoop(
             free,
             numbers.of_one_group(),
             numbers.ragged,
@@ -211,4 +213,4 @@ def plan_loop(numbers: RaggedDotDimensionNumbers, x: Dims, y: Dims, sizes: Dims)
         dot = (((0, 1), (0, 1)), ((), ()))
     orders = (sum(x_parts, ()), sum(y_parts, ()))
     shapes = (merged(x, *x_parts), merged(y, *y_parts))
-    return Loop(free, dot, 0, 0, 0, orders, shapes, (batch, before, groups), rows, tile)
+    return TileLoop(free, dot, 0, 0, 0, orders, shapes, (batch, before, groups), rows, tile)

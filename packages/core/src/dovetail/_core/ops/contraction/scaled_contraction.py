@@ -16,7 +16,7 @@ from dovetail._core.basis.elementwise import (
     dtype_name,
     mul,
 )
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, full, reshape, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.contraction.dot_general import (

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.source import describe
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.trace.mutable_references import Captured, Ref
-from dovetail._core.transform.derived import close, with_order
+from dovetail._core.transform.derived import hoist_consts, with_order
 from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
@@ -58,7 +58,7 @@ class Body(NamedTuple):
 
     def held(self) -> list[Any]:
         """The values of the references that it changes."""
-        return values_of(self.changed)
+        return current_values(self.changed)
 
     def finish(self, outs: Sequence[Any]) -> list[Any]:
         """Write the last values of references, and return its own results."""
@@ -68,7 +68,7 @@ class Body(NamedTuple):
         return list(outs[count:])
 
 
-def values_of(refs: Sequence[Ref]) -> list[Any]:
+def current_values(refs: Sequence[Ref]) -> list[Any]:
     """The values of mutable references that are about to be changed."""
     return [ref.here(writing=True).value for ref in refs]
 
@@ -111,13 +111,13 @@ def stage_body(
     user = flat.function
     info = DebugInfo(caller, name_of(user), location_of(user), tuple(names))
     used = Captured()
-    closed, captured = close(stage(flat if turn is None else turn, avals, info, used))
-    if not used.cells:
+    closed, captured = hoist_consts(stage(flat if turn is None else turn, avals, info, used))
+    if not used.ref_states:
         return Body(interned(closed), captured, flat.out_tree)
     read, changed = used.parted()
     first = len(captured)
     numbers = range(first + len(avals), len(closed.in_avals))
-    place = dict(zip(used.cells, numbers, strict=True))
+    place = dict(zip(used.ref_states, numbers, strict=True))
     own = len(closed.out_avals) - len(changed)
     closed = with_order(
         closed,
@@ -180,7 +180,7 @@ def operands_of(tree: Any, caller: str, argument: str) -> Operands:
     """The leaves of an argument of the API as operands."""
     pairs, definition = pytree.flatten_with_path(tree)
     names = [argument + pytree.keystr(path) for path, _ in pairs]
-    leaves = [operand(x, caller, name) for (_, x), name in zip(pairs, names, strict=True)]
+    leaves = [as_operand(x, caller, name) for (_, x), name in zip(pairs, names, strict=True)]
     return Operands(leaves, definition, names)
 
 
@@ -210,7 +210,7 @@ def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) 
 
 def _converted(leaf: Any, dtype: Any, weak: bool) -> Any:
     if type(leaf) is Literal and not weak:
-        return literal(leaf.val, dtype)
+        return make_literal(leaf.val, dtype)
     return convert_element_type(leaf, dtype, weak)
 
 

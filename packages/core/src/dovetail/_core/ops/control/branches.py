@@ -12,8 +12,7 @@ from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail._core.basis.operands import literal, literal_like
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
@@ -59,9 +58,9 @@ from dovetail._core.transform.derived import (
     dependence_of,
     derived_info,
     function_of,
+    hoist_consts,
     jvp_of,
     linearization_of,
-    opened,
     reference_of,
     remembered,
     taylor_of,
@@ -234,14 +233,14 @@ class Cond(Primitive):
             )
         index = to_front(index, of_index, size)
         if len(branches) > 2:
-            index = clamp(literal(0, _INDEX), index, literal(len(branches) - 1, _INDEX))
+            index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
         results = []
         for i, branch in enumerate(branches):
-            given = _guarded(branch, ne(index, literal(i, _INDEX)), operands, dims, size)
+            given = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)
             outs, found = batch_flat(function_of(branch), *given, size)
             results.append([to_front(o, d, size) for o, d in zip(outs, found, strict=True)])
         if len(branches) == 2:
-            index = ne(index, literal(0, _INDEX))
+            index = ne(index, make_literal(0, _INDEX))
         outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
         return outs, [0] * len(outs)
 
@@ -306,7 +305,7 @@ class Cond(Primitive):
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
-    def depends(
+    def dependencies(
         self, flags: Sequence[bool], *, branches: Branches, **platforms: Any
     ) -> Sequence[bool]:
         of_index, *of_operands = flags
@@ -366,7 +365,7 @@ def _bind(
     index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any], **platforms: Any
 ) -> list[Any]:
     """Choose between jaxprs; their constants become leading operands, which all of them take."""
-    parts = [opened(branch) for branch in branches]
+    parts = [hoist_consts(branch) for branch in branches]
     captured = list({id(value): value for _, values in parts for value in values}.values())
     if captured:
         number = {id(value): i for i, value in enumerate(captured)}

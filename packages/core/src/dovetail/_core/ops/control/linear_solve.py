@@ -23,8 +23,8 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
     batch_of,
-    close,
     function_of,
+    hoist_consts,
     reference_of,
     transposition_of,
 )
@@ -222,7 +222,7 @@ def _transposed(product: Body, count: int) -> Body:
     """The product with the transposed matrix."""
     given = (True,) * count
     linear = (*([False] * len(product.captured)), *given)
-    closed, captured = close(transposition_of(product.closed, linear, given, given)[0])
+    closed, captured = hoist_consts(transposition_of(product.closed, linear, given, given)[0])
     return Body(closed, [*captured, *product.captured], product.out_tree)
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail._core.basis.operands import literal, literal_like
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import reshape
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.jaxpr import DebugInfo
@@ -23,8 +22,8 @@ from dovetail._core.ops.control.bodies import (
     stage_body,
     stage_loop,
 )
-from dovetail._core.ops.control.scan import Loop
-from dovetail._core.ops.control.while_loop import repeat
+from dovetail._core.ops.control.scan import ScanParams
+from dovetail._core.ops.control.while_loop import run_while
 from dovetail._core.ops.elementwise.arithmetic import add
 from dovetail._core.ops.elementwise.comparison import lt
 from dovetail._core.ops.shape.joining import concatenate_p
@@ -118,7 +117,7 @@ def _scan(
     unroll: int = 1,
     split_transpose: Any = False,
 ) -> list[Any]:
-    loop = Loop(
+    loop = ScanParams(
         body.closed,
         length,
         bool(reverse),
@@ -278,7 +277,9 @@ def fori_loop(
         return value  # type: ignore[no-any-return]
 
     weak = first.weak_type and last.weak_type
-    index = literal(start, dtype, weak) if known else convert_element_type(bounds[0], dtype, weak)
+    index = (
+        make_literal(start, dtype, weak) if known else convert_element_type(bounds[0], dtype, weak)
+    )
 
     carry = operands_of(init_val, "lax.fori_loop", "init_val")
     flat = FlatFunction(body_fun, pytree.structure((0, init_val)))
@@ -314,7 +315,7 @@ def fori_loop(
         [aval_of(x) for x in leaves],
         DebugInfo("lax.fori_loop", "the comparison with upper"),
     )
-    outs = repeat(Body(interned(proceed), [], None), body, leaves)
+    outs = run_while(Body(interned(proceed), [], None), body, leaves)
     return pytree.unflatten(carry.tree, outs[2:])  # type: ignore[no-any-return]
 
 

@@ -35,16 +35,16 @@ from dovetail._core.transform.derived import (
     dependence_of,
     derived_info,
     function_of,
+    hoist_consts,
     jvp_of,
     linearization_of,
-    opened,
     reference_of,
     remembered,
     taylor_of,
     transposition_of,
     with_order,
 )
-from dovetail._core.transform.division import apply_part
+from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import stage
 from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
 
@@ -56,7 +56,7 @@ Flags = tuple[bool, ...]
 _INDEX: Final = make_aval((), np.dtype(np.int32))
 
 
-class Loop(NamedTuple):
+class ScanParams(NamedTuple):
     """The parameters of a scan.
 
     Attributes:
@@ -80,7 +80,7 @@ class Loop(NamedTuple):
     split_transpose: bool
 
     @classmethod
-    def of(cls, params: dict[str, Any]) -> Loop:
+    def of(cls, params: dict[str, Any]) -> ScanParams:
         """The parameters of an equation."""
         given = dict(params)
         return cls(split_transpose=given.pop("_split_transpose"), **given)
@@ -94,7 +94,7 @@ class Loop(NamedTuple):
         self, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], body: ClosedJaxpr
     ) -> list[Any]:
         """Scan with another body and other operands in the same way."""
-        jaxpr, captured = opened(body)
+        jaxpr, captured = hoist_consts(body)
         operands = [*captured, *consts, *carry, *xs]
         loop = self._replace(
             jaxpr=jaxpr, num_consts=len(captured) + len(consts), num_carry=len(carry)
@@ -119,7 +119,7 @@ class Scan(Primitive):
     has_effects = True
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         consts, carry, xs = loop.split(avals)
         wanted = [
             *consts,
@@ -142,7 +142,7 @@ class Scan(Primitive):
         return [*carried, *(_stacked(a, loop.length) for a in outs[loop.num_carry :])]
 
     def reference(self, *args: Any, **params: Any) -> Any:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         consts, carry, xs = loop.split(args)
         outs = loop.jaxpr.out_avals[loop.num_carry :]
         ys = [np.zeros((loop.length, *a.shape), a.dtype) for a in outs]
@@ -161,7 +161,7 @@ class Scan(Primitive):
     def taylor(
         self, operands: Sequence[Any], results: Sequence[Any], **params: Any
     ) -> Callable[[int], Any]:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
 
         def truncated(order: int) -> list[list[Any]]:
             def derive(flags: Flags, forced: Flags) -> Any:
@@ -186,7 +186,7 @@ class Scan(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         varies = _carried_on(
             loop,
             [type(t) is not Zero for t in tangents],
@@ -200,7 +200,7 @@ class Scan(Primitive):
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         varies = _carried_on(
             loop, nonzero, lambda flags, forced: linearization_of(loop.jaxpr, flags, forced)[3]
         )
@@ -248,7 +248,7 @@ class Scan(Primitive):
         return results, tangent
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         flags = _carried_on(
             loop,
             [is_linear(a) for a in args],
@@ -296,7 +296,7 @@ class Scan(Primitive):
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         size = batch_size(args, dims)
         in_consts, in_carry, in_xs = loop.split(dims)
         fixed = tuple(in_consts), tuple(None if d is None else 0 for d in in_xs)
@@ -328,7 +328,7 @@ class Scan(Primitive):
         ]
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         avals = context.avals_in
         out_avals = context.avals_out
         consts, carry, xs = loop.split(values)
@@ -401,7 +401,7 @@ class Scan(Primitive):
         return [*carry, *ys]
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        loop = Loop.of(params)
+        loop = ScanParams.of(params)
         checked, error = checks.checked(loop.jaxpr)
         if checked is loop.jaxpr:
             return self.bind(*args, **params)
@@ -411,8 +411,8 @@ class Scan(Primitive):
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
-    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
-        loop = Loop.of(params)
+    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        loop = ScanParams.of(params)
         every = _carried_on(loop, flags, lambda given, _: dependence_of(loop.jaxpr, given))
         found: list[bool] = dependence_of(loop.jaxpr, every)
         # Without a turn what is carried is its first value.
@@ -423,7 +423,7 @@ scan_p: Final = Scan()
 
 
 def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    loop = Loop.of(dict(eqn.params))
+    loop = ScanParams.of(dict(eqn.params))
     carried, ys = used[: loop.num_carry], used[loop.num_carry :]
     no_consts = [False] * loop.num_consts
     no_xs = [False] * (len(eqn.invars) - loop.num_consts - loop.num_carry)
@@ -457,13 +457,13 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return aval.update(shape=(length, *aval.shape))
 
 
-def _forced(loop: Loop, flags: Sequence[bool]) -> Flags:
+def _forced(loop: ScanParams, flags: Sequence[bool]) -> Flags:
     """What is carried has a tangent or a batch dimension in all turns or in none."""
     return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
 
 
 def _along(
-    loop: Loop,
+    loop: ScanParams,
     primals: Sequence[Any],
     terms: Sequence[Sequence[Any]],
     derived: ClosedJaxpr,
@@ -504,7 +504,7 @@ def _along(
 
 
 def _carried_on(
-    loop: Loop, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Sequence[bool]]
+    loop: ScanParams, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Sequence[bool]]
 ) -> Flags:
     """Flags of the operands, with those of what is carried that get them in later turns.
 
@@ -527,7 +527,7 @@ def _carried_on(
 
 
 def _dims(
-    loop: Loop, fixed: tuple[tuple[int | None, ...], ...], flags: Sequence[bool]
+    loop: ScanParams, fixed: tuple[tuple[int | None, ...], ...], flags: Sequence[bool]
 ) -> tuple[int | None, ...]:
     """Batch dimensions of the body's arguments."""
     consts, xs = fixed
@@ -550,11 +550,11 @@ def _checked_body(closed: ClosedJaxpr, error: Any, num_consts: int) -> ClosedJax
     return stage(turn, avals, derived_info(closed, "checkify"))
 
 
-def _is_element(loop: Loop, kind: str, number: int) -> bool:
+def _is_element(loop: ScanParams, kind: str, number: int) -> bool:
     return kind == "operand" and number >= loop.num_consts + loop.num_carry
 
 
-class _Plan(NamedTuple):
+class _ResidualPlan(NamedTuple):
     """How the residuals of a linearized body come to the linear loop.
 
     Attributes:
@@ -574,7 +574,7 @@ class _Plan(NamedTuple):
 @remembered
 def _residuals(
     primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
-) -> _Plan:
+) -> _ResidualPlan:
     """What to keep of the turns of a loop: nothing twice, and nothing that all turns share."""
     jaxpr = primal.jaxpr
     many = len(jaxpr.outvars) - forwarded.count(None)
@@ -613,7 +613,7 @@ def _residuals(
     invariant, kept = dce(
         Jaxpr(jaxpr.constvars, jaxpr.invars, invariants, shared, no_effects, jaxpr.debug_info)
     )
-    return _Plan(
+    return _ResidualPlan(
         ClosedJaxpr(body, primal.consts),
         ClosedJaxpr(invariant, primal.consts),
         [i for i, keep in enumerate(kept) if keep],
@@ -678,7 +678,7 @@ def _backward(
 
 
 def _transpose_with_known_carry(
-    loop: Loop, cotangent: Sequence[Any], args: Sequence[Any], linear: Sequence[bool]
+    loop: ScanParams, cotangent: Sequence[Any], args: Sequence[Any], linear: Sequence[bool]
 ) -> Sequence[Any]:
     """Transpose a loop that also carries values which do not depend on linear operands.
 

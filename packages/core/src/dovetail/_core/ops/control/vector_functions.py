@@ -12,7 +12,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.control.bodies import Body, operands_of, same_type
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.transform.derived import close, opened, with_order
+from dovetail._core.transform.derived import hoist_consts, with_order
 from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
@@ -110,7 +110,7 @@ class Vector(NamedTuple):
         info = DebugInfo(
             self.caller, name_of(user), location_of(user), tuple(self.names * arguments)
         )
-        closed, captured = close(stage(flat, self.avals * arguments, info))
+        closed, captured = hoist_consts(stage(flat, self.avals * arguments, info))
         return Body(interned(closed), captured, flat.out_tree)
 
     def _paired(
@@ -216,7 +216,7 @@ def bind_functions(
         jaxprs: the functions; None where one is not known.
         vector: the operands that follow.
     """
-    parts = [(None, []) if jaxpr is None else opened(jaxpr) for jaxpr in jaxprs]
+    parts = [(None, []) if jaxpr is None else hoist_consts(jaxpr) for jaxpr in jaxprs]
     operands = [[*captured, *own] for (_, captured), own in zip(parts, consts, strict=True)]
     outs: list[Any] = primitive.bind(
         *(value for own in operands for value in own),

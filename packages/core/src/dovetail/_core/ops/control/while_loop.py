@@ -32,8 +32,8 @@ from dovetail._core.transform.derived import (
     dependence_of,
     derived_info,
     function_of,
+    hoist_consts,
     jvp_of,
-    opened,
     reference_of,
     remembered,
     taylor_of,
@@ -50,7 +50,7 @@ T = TypeVar("T")
 Flags = tuple[bool, ...]
 
 
-class Loop(NamedTuple):
+class WhileParams(NamedTuple):
     """The parameters of a while loop.
 
     Attributes:
@@ -79,8 +79,8 @@ def bind_while(
     carry: Sequence[Any],
 ) -> list[Any]:
     """Loop; the constants of the jaxprs become leading operands."""
-    cond_jaxpr, cond_captured = opened(condition)
-    body_jaxpr, body_captured = opened(body)
+    cond_jaxpr, cond_captured = hoist_consts(condition)
+    body_jaxpr, body_captured = hoist_consts(body)
     results: list[Any] = while_p.bind(
         *cond_captured,
         *cond_consts,
@@ -104,7 +104,7 @@ class While(Primitive):
     has_effects = True
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
         cond_consts, body_consts, carry = loop.split(avals)
         for what, closed, given in (
             ("condition", loop.cond_jaxpr, [*cond_consts, *carry]),
@@ -123,7 +123,7 @@ class While(Primitive):
         return loop.body_jaxpr.in_avals[loop.body_nconsts :]
 
     def reference(self, *args: Any, **params: Any) -> Any:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
         cond_consts, body_consts, carry = loop.split(args)
         while reference_of(loop.cond_jaxpr, [*cond_consts, *carry])[0]:
             carry = reference_of(loop.body_jaxpr, [*body_consts, *carry])
@@ -137,7 +137,7 @@ class While(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
         _, const_flags, carry_flags = loop.split([type(t) is not Zero for t in tangents])
         while True:
             varies = (*const_flags, *carry_flags)
@@ -177,7 +177,7 @@ class While(Primitive):
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
         size = batch_size(args, dims)
         cond_consts, body_consts, carry = loop.split(args)
         cond_dims, body_dims, carry_dims = loop.split(dims)
@@ -219,7 +219,7 @@ class While(Primitive):
         return outs, at
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
         cond_consts, body_consts, carry = loop.split(values)
         _, _, avals = loop.split(context.avals_in)
         effects = ordered_effects(self.effects(**params))
@@ -250,7 +250,7 @@ class While(Primitive):
         return last
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
         condition, of_condition = checks.checked(loop.cond_jaxpr)
         body, of_body = checks.checked(loop.body_jaxpr)
         error = union([of_condition, of_body])
@@ -267,7 +267,7 @@ class While(Primitive):
     def taylor(
         self, operands: Sequence[Any], results: Sequence[Any], **params: Any
     ) -> Callable[[int], Any]:
-        loop = Loop(**params)
+        loop = WhileParams(**params)
 
         def truncated(order: int) -> list[list[Any]]:
             terms = terms_of(operands[loop.cond_nconsts :], order)
@@ -290,8 +290,8 @@ class While(Primitive):
 
         return up_to(truncated)
 
-    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
-        loop = Loop(**params)
+    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        loop = WhileParams(**params)
         cond_flags, body_flags, carry = loop.split(flags)
         while True:
             if any(dependence_of(loop.cond_jaxpr, (*cond_flags, *carry))):
@@ -307,7 +307,7 @@ while_p: Final = While()
 
 
 def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    loop = Loop(**eqn.params)
+    loop = WhileParams(**eqn.params)
     _, needed = yield Wanted(loop.cond_jaxpr, (True,))
     carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
     no_consts = (False,) * loop.body_nconsts
@@ -340,7 +340,7 @@ dce_rules[While.name] = _without_unused
 
 
 def _along(
-    loop: Loop,
+    loop: WhileParams,
     primals: Sequence[Any],
     terms: Sequence[Sequence[Any]],
     derived: ClosedJaxpr,
@@ -509,11 +509,11 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_va
         leaf_names(cond_fun, (init_val,)),
     )
     _check_condition(cond_fun, condition)
-    result: T = pytree.unflatten(carry.tree, repeat(condition, body, carry.leaves))
+    result: T = pytree.unflatten(carry.tree, run_while(condition, body, carry.leaves))
     return result
 
 
-def repeat(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
+def run_while(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
     """Run a loop, whose body may change mutable references that both functions use."""
     holds = condition.closed
     if not body.changed:

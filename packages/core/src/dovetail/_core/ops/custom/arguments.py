@@ -13,7 +13,7 @@ import numpy as np
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo, Literal
@@ -30,7 +30,7 @@ from dovetail._core.transform.flattening import (
 )
 
 
-class Signature:
+class NondiffSignature:
     """The parameters of a function, and which of them are not differentiated.
 
     Args:
@@ -151,7 +151,7 @@ class UserFunction(FlatFunction):
     __slots__ = ("fixed", "out_avals", "signature")
 
     def __init__(
-        self, signature: Signature, in_tree: Any, fixed: Sequence[tuple[int, Any]]
+        self, signature: NondiffSignature, in_tree: Any, fixed: Sequence[tuple[int, Any]]
     ) -> None:
         user = signature.function
         self.signature = signature
@@ -169,7 +169,9 @@ class UserFunction(FlatFunction):
         super().__init__(function, in_tree)
 
     @classmethod
-    def of_call(cls, signature: Signature, args: tuple[Any, ...]) -> tuple[UserFunction, list[Any]]:
+    def of_call(
+        cls, signature: NondiffSignature, args: tuple[Any, ...]
+    ) -> tuple[UserFunction, list[Any]]:
         """The function for a call, and the leaves of the arguments that are differentiated.
 
         Raises:
@@ -270,7 +272,7 @@ def typed_like(value: Any, aval: Any) -> Any:
         if not aval.shape and kinds.find(dtype_kind(aval.dtype)) >= kinds.find(
             dtype_kind(aval_of(value).dtype)
         ):
-            return literal(value, aval.dtype)
+            return make_literal(value, aval.dtype)
     return value
 
 

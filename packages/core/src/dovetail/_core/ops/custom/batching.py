@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail._core.basis.structural import reduce_sum
-from dovetail._core.trace.live import Dims, Run
+from dovetail._core.trace.custom_rules import Dims, Run
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat, place_batch, unbatched_aval
 

@@ -16,7 +16,7 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
 from dovetail._core.ir.walk import dce_inside, dce_rules
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.custom.arguments import (
-    Signature,
+    NondiffSignature,
     UserFunction,
     described,
     path_of,
@@ -27,12 +27,12 @@ from dovetail._core.ops.custom.arguments import (
 from dovetail._core.ops.custom.batching import Batch, batched_rule
 from dovetail._core.ops.custom.symbolic import SymbolicZero, for_rule
 from dovetail._core.ops.elementwise.conversion import stop_gradient
-from dovetail._core.trace.live import Dims, LiveCall, Run
+from dovetail._core.trace.custom_rules import CustomRuleCall, Dims, Run
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.derived import batch_of, close, dependence_of, opened, reference_of
+from dovetail._core.transform.derived import batch_of, dependence_of, hoist_consts, reference_of
 from dovetail._core.transform.flattening import check_callable, name_of
 from dovetail._core.transform.stage import stage
 
@@ -103,14 +103,14 @@ class CustomCall(Primitive):
         checked, error = checks.checked(params["call_jaxpr"])
         if checked is params["call_jaxpr"]:
             return self.bind(*args, **params)
-        params["call_jaxpr"], captured = opened(checked)
+        params["call_jaxpr"], captured = hoist_consts(checked)
         params["num_consts"] += len(captured)
         self.check_rule(partial(checks.with_leaves, error), params)
         outs = self.bind(*captured, *args, **params)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
-    def depends(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         found: list[bool] = dependence_of(params["call_jaxpr"], tuple(flags))
         return found
 
@@ -192,7 +192,7 @@ custom_jvp_call_p: Final = CustomJVPCall()
 dce_rules[CustomJVPCall.name] = dce_inside
 
 
-class CustomLiveCall(LiveCall):
+class CustomLiveCall(CustomRuleCall):
     """A call of a function with rules of its own, before it is staged.
 
     Args:
@@ -230,7 +230,7 @@ class CustomLiveCall(LiveCall):
         """The rules for every element of a batch."""
         raise NotImplementedError
 
-    def batched(self, run: Run, size: int, dims: Dims) -> LiveCall:
+    def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
         batch = Batch(run, size, dims)
         function = self.function
 
@@ -243,7 +243,7 @@ class CustomLiveCall(LiveCall):
 
     def record(self, args: Sequence[Any]) -> list[Any]:
         info = self.info()
-        closed, captured = close(stage(self.function, [aval_of(a) for a in args], info))
+        closed, captured = hoist_consts(stage(self.function, [aval_of(a) for a in args], info))
         outs: list[Any] = self.primitive.bind(
             *captured,
             *args,
@@ -369,7 +369,7 @@ class custom_jvp(HasMemory, Generic[R]):
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
-        self._signature = Signature(fun, "custom_jvp", nondiff_argnums, nondiff_argnames)
+        self._signature = NondiffSignature(fun, "custom_jvp", nondiff_argnums, nondiff_argnames)
         update_wrapper(self, fun)
         self._memory = Memory()
         self.fun = fun
@@ -461,7 +461,7 @@ class custom_jvp(HasMemory, Generic[R]):
         function, leaves = UserFunction.of_call(self._signature, args)
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
         call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
-        outs = state.trace.process_live(call, leaves)
+        outs = state.trace.process_custom_rule(call, leaves)
         result: R = function.out_tree.unflatten(outs)
         return result
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
 from dovetail._core.base.errors import UnexpectedTracerError
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.walk import dce_inside, dce_rules
 from dovetail._core.ops.custom.arguments import (
-    Signature,
+    NondiffSignature,
     UserFunction,
     converted,
     described,
@@ -31,7 +31,7 @@ from dovetail._core.ops.custom.custom_jvp import (
 )
 from dovetail._core.ops.custom.remat_opt import call_forward
 from dovetail._core.ops.custom.symbolic import CustomVJPPrimal, SymbolicZero, for_rule
-from dovetail._core.trace.live import Dims
+from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.mutable_references import without_references
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
@@ -302,7 +302,7 @@ def _checked_pair(
     residuals, residual_tree = pytree.flatten(kept)
     names = [f"residuals{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(kept)[0]]
     check_array_leaves(residuals, lambda: names, f"the forward rule {described(fwd)}")
-    values = [operand(r, "custom_vjp", n) for r, n in zip(residuals, names, strict=True)]
+    values = [as_operand(r, "custom_vjp", n) for r, n in zip(residuals, names, strict=True)]
     return outs, out_tree, values, residual_tree
 
 
@@ -441,7 +441,7 @@ class custom_vjp(HasMemory, Generic[R]):
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
-        self._signature = Signature(fun, "custom_vjp", nondiff_argnums, nondiff_argnames)
+        self._signature = NondiffSignature(fun, "custom_vjp", nondiff_argnums, nondiff_argnames)
         update_wrapper(self, fun)
         self._memory = Memory()
         self.fun = fun
@@ -504,7 +504,7 @@ class custom_vjp(HasMemory, Generic[R]):
             function.debug_info,
             self.symbolic_zeros,
         )
-        outs = state.trace.process_live(call, leaves)
+        outs = state.trace.process_custom_rule(call, leaves)
         result: R = function.out_tree.unflatten(outs)
         return result
 

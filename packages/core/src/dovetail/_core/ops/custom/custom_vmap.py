@@ -12,7 +12,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate, is_linear, to_front
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
@@ -26,10 +26,9 @@ from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batched_aval
 from dovetail._core.transform.derived import (
     Flags,
-    close,
     dependence_of,
+    hoist_consts,
     jvp_of,
-    opened,
     reference_of,
     transposition_of,
     with_order,
@@ -104,7 +103,7 @@ class UserRule(BatchRule):
     def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
         if any(flags[: self.captured]):
             raise _captured_error(self.function, "mapped by vmap")
-        given = [instantiate(operand(v, self.place)) for v in values[self.captured :]]
+        given = [instantiate(as_operand(v, self.place)) for v in values[self.captured :]]
         args = pytree.unflatten(self.in_tree, given)
         in_batched = list(pytree.unflatten(self.in_tree, list(flags[self.captured :])))
         try:
@@ -412,7 +411,7 @@ class CustomVmapCall(Primitive):
     def lower(self, context: Builder, *values: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
         return context.inline_jaxpr(call, values)
 
-    def depends(
+    def dependencies(
         self, flags: Sequence[bool], *, call: ClosedJaxpr, rule: BatchRule
     ) -> Sequence[bool]:
         found: list[bool] = dependence_of(call, tuple(flags))
@@ -438,7 +437,7 @@ def _differentiable(call: ClosedJaxpr) -> Flags:
 
 
 def _bind(call: ClosedJaxpr, rule: BatchRule, operands: Sequence[Any]) -> list[Any]:
-    jaxpr, captured = opened(call)
+    jaxpr, captured = hoist_consts(call)
     if captured:
         rule = FurtherCaptured(rule, len(captured))
     outs: list[Any] = custom_vmap_call_p.bind(*captured, *operands, call=jaxpr, rule=rule)
@@ -508,13 +507,13 @@ class custom_vmap(HasMemory, Generic[P, R]):
         positional = self._positional(args, kwargs)
         given, tree = pytree.flatten(positional)
         names = leaf_names(self.fun, positional)
-        leaves = [operand(x, name_of(self.fun), n) for x, n in zip(given, names, strict=True)]
+        leaves = [as_operand(x, name_of(self.fun), n) for x, n in zip(given, names, strict=True)]
         key = (tree, tuple([aval_of(x) for x in leaves]), config.trace_key())
         found: tuple[Body, UserRule] | None = self._memory.get(key)
         if found is None:
             flat = FlatFunction(self.fun, tree)
             info = DebugInfo("custom_vmap", name_of(self.fun), location_of(self.fun), names)
-            closed, captured = close(stage(flat, key[1], info))
+            closed, captured = hoist_consts(stage(flat, key[1], info))
             body = Body(closed, captured, flat.out_tree)
             found = body, UserRule(self.fun, self.vmap_rule, tree, body)
             if not any(isinstance(value, Tracer) for value in body.captured):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate, is_linear, reduce_sum
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
@@ -15,16 +15,15 @@ from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.checks.error import avals_of
 from dovetail._core.ops.custom.arguments import described, users_code
-from dovetail._core.trace.live import Dims
+from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail._core.transform.derived import (
     batch_of,
-    close,
     derived_info,
     function_of,
-    opened,
+    hoist_consts,
     reference_of,
     with_order,
 )
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 
-class Staged(NamedTuple):
+class StagedFunction(NamedTuple):
     """A staged function: its jaxpr, and what it captured: the jaxpr's leading arguments."""
 
     closed: ClosedJaxpr
@@ -43,7 +42,7 @@ class Staged(NamedTuple):
 
 
 #: Stages the transpose, when it is asked for.
-Thunk = Callable[[], Staged]
+Thunk = Callable[[], StagedFunction]
 
 
 class LinearCall(Primitive):
@@ -117,7 +116,7 @@ class LinearCall(Primitive):
             *args[num_callee_consts:count],
             *[instantiate(ct) for ct in cotangent],
             callee=staged.closed,
-            transpose_thunk=lambda: Staged(callee, [*captured]),
+            transpose_thunk=lambda: StagedFunction(callee, [*captured]),
             num_callee_consts=len(staged.captured),
             num_res=num_res,
         )
@@ -142,14 +141,16 @@ class LinearCall(Primitive):
         residual_dims = dims[num_callee_consts : num_callee_consts + num_res]
         linear_dims = dims[num_callee_consts + num_res :]
 
-        def thunk() -> Staged:
+        def thunk() -> StagedFunction:
             staged = transpose_thunk()
             in_dims = [
                 *[None] * len(staged.captured),
                 *residual_dims,
                 *[0] * len(batched.out_avals),
             ]
-            return Staged(_summed(staged.closed, size, in_dims, linear_dims), staged.captured)
+            return StagedFunction(
+                _summed(staged.closed, size, in_dims, linear_dims), staged.captured
+            )
 
         outs = self.bind(
             *args,
@@ -172,13 +173,13 @@ class LinearCall(Primitive):
         avals = avals_of(error)
         first, many = len(avals), len(callee.out_avals)
         order = [*range(first, first + many), *range(first)]
-        callee, captured = opened(with_order(checked, range(len(callee.in_avals)), order))
+        callee, captured = hoist_consts(with_order(checked, range(len(callee.in_avals)), order))
 
-        def thunk() -> Staged:
+        def thunk() -> StagedFunction:
             closed, before = transpose_thunk()
             closed = without_checks(closed)
-            closed, more = close(with_order(closed, [*range(len(closed.in_avals)), *avals]))
-            return Staged(closed, [*more, *before])
+            closed, more = hoist_consts(with_order(closed, [*range(len(closed.in_avals)), *avals]))
+            return StagedFunction(closed, [*more, *before])
 
         params |= {"callee": callee, "transpose_thunk": thunk}
         params["num_callee_consts"] += len(captured)
@@ -215,7 +216,7 @@ def _summed(closed: ClosedJaxpr, size: int, dims: Dims, linear_dims: Dims) -> Cl
         a if d is None else batched_aval(a, size, d)
         for a, d in zip(closed.in_avals, dims, strict=True)
     ]
-    return close(stage(function, avals, derived_info(closed, "vmap")))[0]
+    return hoist_consts(stage(function, avals, derived_info(closed, "vmap")))[0]
 
 
 def linear_call(
@@ -258,7 +259,7 @@ def linear_call(
     callee = _stage(flat, [*residual_avals, *linear_avals], fun)
     out_avals = callee.closed.out_avals
 
-    def thunk() -> Staged:
+    def thunk() -> StagedFunction:
         transposed = FlatFunction(fun_transpose, _pair(residual_tree, flat.out_tree))
         staged = _stage(transposed, [*residual_avals, *out_avals], fun_transpose)
         rule = f"linear_call: the transpose {described(fun_transpose)} of {described(fun)}"
@@ -292,7 +293,7 @@ def linear_call(
 def _operands(tree: Any, argument: str) -> tuple[list[Any], Any, list[str]]:
     pairs, definition = pytree.flatten_with_path(tree)
     names = [argument + pytree.keystr(path) for path, _ in pairs]
-    leaves = [operand(x, "linear_call", name) for (_, x), name in zip(pairs, names, strict=True)]
+    leaves = [as_operand(x, "linear_call", name) for (_, x), name in zip(pairs, names, strict=True)]
     return leaves, definition, names
 
 
@@ -301,7 +302,7 @@ def _pair(first: Any, second: Any) -> Any:
     return pytree.treedef_tuple((first, second))
 
 
-def _stage(flat: FlatFunction, avals: Sequence[Any], user: Callable[..., Any]) -> Staged:
+def _stage(flat: FlatFunction, avals: Sequence[Any], user: Callable[..., Any]) -> StagedFunction:
     with users_code(f"linear_call of {described(user)}"):
         info = DebugInfo("linear_call", name_of(user), location_of(user))
-        return Staged(*close(stage(flat, avals, info)))
+        return StagedFunction(*hoist_consts(stage(flat, avals, info)))

@@ -13,9 +13,9 @@ from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_call, dce_inside, dce_rules
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.custom.arguments import UserFunction
-from dovetail._core.trace.live import Dims
+from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.transform.derived import batch_of, close, reference_of
+from dovetail._core.transform.derived import batch_of, hoist_consts, reference_of
 from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def call_forward(
     """
     avals = [aval_of(p) for p in primals]
     info = function.debug_info()
-    closed, captured = close(stage(forward, avals, info))
+    closed, captured = hoist_consts(stage(forward, avals, info))
     known: list[ClosedJaxpr | None] = []
 
     def thunk() -> ClosedJaxpr | None:

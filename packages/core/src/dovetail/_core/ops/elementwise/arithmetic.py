@@ -18,7 +18,7 @@ from dovetail._core.basis.elementwise import (
 from dovetail._core.basis.elementwise import mul as multiply
 from dovetail._core.basis.elementwise import neg as negate
 from dovetail._core.basis.families import Binary, Discrete, Unary
-from dovetail._core.basis.operands import literal, literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import broadcast_to, is_linear, not_linear, sum_to
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail._core.ops.elementwise import invariant_division, references
@@ -214,11 +214,11 @@ class Mulhi(Discrete):
         lows, highs = [], []
         for v in (x, y):
             bits = convert_element_type(v, unsigned)
-            lows.append(and_p.bind(bits, literal(0xFFFFFFFF, unsigned)))
+            lows.append(and_p.bind(bits, make_literal(0xFFFFFFFF, unsigned)))
             highs.append(_upper_half(bits))
         middle = add_p.bind(multiply(highs[0], lows[1]), _upper_half(multiply(lows[0], lows[1])))
         other = add_p.bind(
-            multiply(lows[0], highs[1]), and_p.bind(middle, literal(0xFFFFFFFF, unsigned))
+            multiply(lows[0], highs[1]), and_p.bind(middle, make_literal(0xFFFFFFFF, unsigned))
         )
         carried = add_p.bind(_upper_half(middle), _upper_half(other))
         result = add_p.bind(multiply(highs[0], highs[1]), carried)
@@ -497,7 +497,7 @@ def neg(x: Any) -> Any:
         >>> float(lax.neg(1.5))
         -1.5
     """
-    return neg_p.bind(operand(x, "lax.neg"))
+    return neg_p.bind(as_operand(x, "lax.neg"))
 
 
 def sign(x: Any) -> Any:
@@ -519,7 +519,7 @@ def sign(x: Any) -> Any:
         >>> float(lax.sign(-2.5))
         -1.0
     """
-    return sign_p.bind(operand(x, "lax.sign"))
+    return sign_p.bind(as_operand(x, "lax.sign"))
 
 
 def abs(x: Any) -> Any:
@@ -541,4 +541,4 @@ def abs(x: Any) -> Any:
         >>> float(lax.abs(3 + 4j))
         5.0
     """
-    return abs_p.bind(operand(x, "lax.abs"))
+    return abs_p.bind(as_operand(x, "lax.abs"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.basis.families import Discrete
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.operands import operands
 
@@ -182,7 +182,7 @@ def bitwise_not(x: Any) -> Any:
         >>> int(lax.bitwise_not(6))
         -7
     """
-    return not_p.bind(operand(x, "lax.bitwise_not"))
+    return not_p.bind(as_operand(x, "lax.bitwise_not"))
 
 
 def shift_left(x: Any, y: Any) -> Any:
@@ -271,7 +271,7 @@ def population_count(x: Any) -> Any:
         >>> int(lax.population_count(7))
         3
     """
-    return population_count_p.bind(operand(x, "lax.population_count"))
+    return population_count_p.bind(as_operand(x, "lax.population_count"))
 
 
 def clz(x: Any) -> Any:
@@ -291,4 +291,4 @@ def clz(x: Any) -> Any:
         >>> int(lax.clz(1))
         31
     """
-    return clz_p.bind(operand(x, "lax.clz"))
+    return clz_p.bind(as_operand(x, "lax.clz"))

@@ -9,7 +9,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.families import Compare, Discrete
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import ShapedArray, make_aval
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.operands import operands, real_dtype
@@ -304,4 +304,4 @@ def is_finite(x: Any) -> Any:
         >>> bool(lax.is_finite(float("inf")))
         False
     """
-    return is_finite_p.bind(operand(x, "lax.is_finite"))
+    return is_finite_p.bind(as_operand(x, "lax.is_finite"))

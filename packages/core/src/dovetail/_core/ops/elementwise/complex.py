@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import dtype_name, neg
 from dovetail._core.basis.families import Binary, Unary
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import instantiate, is_linear, sum_to
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ops.elementwise.operands import complex_dtype, operands, real_dtype
@@ -153,7 +153,7 @@ def real(x: Any) -> Any:
         >>> float(lax.real(3 + 4j))
         3.0
     """
-    return real_p.bind(operand(x, "lax.real"))
+    return real_p.bind(as_operand(x, "lax.real"))
 
 
 def imag(x: Any) -> Any:
@@ -173,7 +173,7 @@ def imag(x: Any) -> Any:
         >>> float(lax.imag(3 + 4j))
         4.0
     """
-    return imag_p.bind(operand(x, "lax.imag"))
+    return imag_p.bind(as_operand(x, "lax.imag"))
 
 
 def complex(x: Any, y: Any) -> Any:
@@ -214,5 +214,5 @@ def conj(x: Any) -> Any:
         >>> lax.conj(3 + 4j).item()
         (3-4j)
     """
-    x = operand(x, "lax.conj")
+    x = as_operand(x, "lax.conj")
     return conj_p.bind(x, input_dtype=aval_of(x).dtype)

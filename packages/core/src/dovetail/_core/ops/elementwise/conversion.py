@@ -16,7 +16,7 @@ from dovetail._core.basis.elementwise import (
     dtype_name,
 )
 from dovetail._core.basis.families import NoGradient, Unary
-from dovetail._core.basis.operands import operand as _operand
+from dovetail._core.basis.operands import as_operand as _operand
 from dovetail._core.basis.structural import full, is_linear, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, is_array_like, make_aval
 from dovetail._core.trace.primitive import Primitive

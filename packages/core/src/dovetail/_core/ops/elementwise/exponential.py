@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, mul, neg
-from dovetail._core.basis.operands import literal, literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise import references
@@ -78,15 +78,17 @@ class Exp2(ElementaryFunction):
         integer = np.dtype(np.int32 if aval.dtype == np.float32 else np.int64)
         # A fourth factor, the sine of a small angle, may bring what is too large back.
         lowest, highest = 2 * info.minexp, 2 * (info.maxexp - 1)
-        limited = clamp_p.bind(literal(lowest, aval.dtype), x, literal(highest, aval.dtype))
+        limited = clamp_p.bind(
+            make_literal(lowest, aval.dtype), x, make_literal(highest, aval.dtype)
+        )
         whole = round_p.bind(limited, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
         fraction = sub_p.bind(limited, whole)
         n = convert_element_type(whole, integer)
-        half = shift_right_arithmetic_p.bind(n, literal(1, integer))
-        factors = [exp(mul(fraction, literal(math.log(2), aval.dtype)))]
+        half = shift_right_arithmetic_p.bind(n, make_literal(1, integer))
+        factors = [exp(mul(fraction, make_literal(math.log(2), aval.dtype)))]
         for exponent in (half, sub_p.bind(n, half)):
-            biased = add_p.bind(exponent, literal(1 - info.minexp, integer))
-            bits = shift_left_p.bind(biased, literal(info.nmant, integer))
+            biased = add_p.bind(exponent, make_literal(1 - info.minexp, integer))
+            bits = shift_left_p.bind(biased, make_literal(info.nmant, integer))
             factors.append(bitcast_convert_type_p.bind(bits, new_dtype=aval.dtype))
         return factors
 
@@ -152,15 +154,16 @@ class Log2(ElementaryFunction):
         info = np.finfo(dtype)
         integer = np.dtype(np.int32 if dtype == np.float32 else np.int64)
         bits = bitcast_convert_type_p.bind(x, new_dtype=integer)
-        least = literal(np.sqrt(dtype.type(0.5)).view(integer), integer)
+        least = make_literal(np.sqrt(dtype.type(0.5)).view(integer), integer)
         above = sub_p.bind(bits, least)
-        n = shift_right_arithmetic_p.bind(above, literal(info.nmant, integer))
-        rest = and_p.bind(above, literal((1 << info.nmant) - 1, integer))
+        n = shift_right_arithmetic_p.bind(above, make_literal(info.nmant, integer))
+        rest = and_p.bind(above, make_literal((1 << info.nmant) - 1, integer))
         m = bitcast_convert_type_p.bind(add_p.bind(rest, least), new_dtype=dtype)
         normal = and_p.bind(
-            ge_p.bind(x, literal(info.smallest_normal, dtype)), lt_p.bind(x, literal(np.inf, dtype))
+            ge_p.bind(x, make_literal(info.smallest_normal, dtype)),
+            lt_p.bind(x, make_literal(np.inf, dtype)),
         )
-        scaled = mul(log(select_n_p.bind(normal, x, m)), literal(1 / math.log(2), dtype))
+        scaled = mul(log(select_n_p.bind(normal, x, m)), make_literal(1 / math.log(2), dtype))
         whole = add_p.bind(convert_element_type(n, dtype), scaled)
         return select_n_p.bind(normal, scaled, whole)
 
@@ -317,18 +320,18 @@ def _unit_of_log2(x: Any) -> tuple[Any, Any]:
     last = math.log(2) - leading - middle + _LOG2_BEYOND_DOUBLE
     high = reduce_precision_p.bind(x, exponent_bits=exponent, mantissa_bits=digits - 1)
     low = sub_p.bind(x, high)
-    product = mul(high, literal(leading, dtype))
+    product = mul(high, make_literal(leading, dtype))
     terms = [(low, leading), (high, middle), (low, middle), (x, last)]
-    cross = functools.reduce(add_p.bind, [mul(a, literal(b, dtype)) for a, b in terms])
+    cross = functools.reduce(add_p.bind, [mul(a, make_literal(b, dtype)) for a, b in terms])
     angle = add_p.bind(product, cross)
     rest = sub_p.bind(cross, sub_p.bind(angle, product))
     # Small numbers, whose lower digits underflow, need no more than one number.
     size = abs_p.bind(x)
     usual = and_p.bind(
-        ge_p.bind(size, literal(1, dtype)), lt_p.bind(size, literal(2.0**digits, dtype))
+        ge_p.bind(size, make_literal(1, dtype)), lt_p.bind(size, make_literal(2.0**digits, dtype))
     )
-    cosine, sine = _unit(where(usual, angle, mul(x, literal(math.log(2), dtype))))
-    rest = select_n_p.bind(usual, broadcast_to(literal(0, dtype), shape_of(x)), rest)
+    cosine, sine = _unit(where(usual, angle, mul(x, make_literal(math.log(2), dtype))))
+    rest = select_n_p.bind(usual, broadcast_to(make_literal(0, dtype), shape_of(x)), rest)
     return sub_p.bind(cosine, mul(rest, sine)), add_p.bind(sine, mul(rest, cosine))
 
 
@@ -387,7 +390,7 @@ def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.exp(0.0))
         1.0
     """
-    return exp_p.bind(operand(x, "lax.exp"), accuracy=accuracy)
+    return exp_p.bind(as_operand(x, "lax.exp"), accuracy=accuracy)
 
 
 def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -408,7 +411,7 @@ def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.exp2(10.0))
         1024.0
     """
-    return exp2_p.bind(operand(x, "lax.exp2"), accuracy=accuracy)
+    return exp2_p.bind(as_operand(x, "lax.exp2"), accuracy=accuracy)
 
 
 def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -429,7 +432,7 @@ def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> round(float(lax.expm1(1e-10)) * 1e10, 6)
         1.0
     """
-    return expm1_p.bind(operand(x, "lax.expm1"), accuracy=accuracy)
+    return expm1_p.bind(as_operand(x, "lax.expm1"), accuracy=accuracy)
 
 
 def log(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -451,7 +454,7 @@ def log(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.log(1.0))
         0.0
     """
-    return log_p.bind(operand(x, "lax.log"), accuracy=accuracy)
+    return log_p.bind(as_operand(x, "lax.log"), accuracy=accuracy)
 
 
 def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -472,7 +475,7 @@ def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> round(float(lax.log1p(1e-10)) * 1e10, 6)
         1.0
     """
-    return log1p_p.bind(operand(x, "lax.log1p"), accuracy=accuracy)
+    return log1p_p.bind(as_operand(x, "lax.log1p"), accuracy=accuracy)
 
 
 def log2(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -494,7 +497,7 @@ def log2(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.log2(8.0))
         3.0
     """
-    return log2_p.bind(operand(x, "lax.log2"), accuracy=accuracy)
+    return log2_p.bind(as_operand(x, "lax.log2"), accuracy=accuracy)
 
 
 def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -515,4 +518,4 @@ def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.logistic(0.0))
         0.5
     """
-    return logistic_p.bind(operand(x, "lax.logistic"), accuracy=accuracy)
+    return logistic_p.bind(as_operand(x, "lax.logistic"), accuracy=accuracy)

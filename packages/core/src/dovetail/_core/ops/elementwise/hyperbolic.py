@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import mul
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise import references
@@ -161,7 +161,7 @@ def sinh(x: Any) -> Any:
         >>> float(lax.sinh(0.0))
         0.0
     """
-    return sinh_p.bind(operand(x, "lax.sinh"))
+    return sinh_p.bind(as_operand(x, "lax.sinh"))
 
 
 def cosh(x: Any) -> Any:
@@ -181,7 +181,7 @@ def cosh(x: Any) -> Any:
         >>> float(lax.cosh(0.0))
         1.0
     """
-    return cosh_p.bind(operand(x, "lax.cosh"))
+    return cosh_p.bind(as_operand(x, "lax.cosh"))
 
 
 def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -202,7 +202,7 @@ def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.tanh(0.0))
         0.0
     """
-    return tanh_p.bind(operand(x, "lax.tanh"), accuracy=accuracy)
+    return tanh_p.bind(as_operand(x, "lax.tanh"), accuracy=accuracy)
 
 
 def asinh(x: Any) -> Any:
@@ -222,7 +222,7 @@ def asinh(x: Any) -> Any:
         >>> float(lax.asinh(0.0))
         0.0
     """
-    return asinh_p.bind(operand(x, "lax.asinh"))
+    return asinh_p.bind(as_operand(x, "lax.asinh"))
 
 
 def acosh(x: Any) -> Any:
@@ -242,7 +242,7 @@ def acosh(x: Any) -> Any:
         >>> float(lax.acosh(1.0))
         0.0
     """
-    return acosh_p.bind(operand(x, "lax.acosh"))
+    return acosh_p.bind(as_operand(x, "lax.acosh"))
 
 
 def atanh(x: Any) -> Any:
@@ -262,4 +262,4 @@ def atanh(x: Any) -> Any:
         >>> float(lax.atanh(0.0))
         0.0
     """
-    return atanh_p.bind(operand(x, "lax.atanh"))
+    return atanh_p.bind(as_operand(x, "lax.atanh"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, mul_p
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.ops.elementwise import bitwise, comparison
 from dovetail._core.trace.primitive import primitive
 
@@ -29,7 +29,7 @@ def remainder_by_scalar(x: Any, divisor: Any) -> Any:
     """
     add_p, sub_p, div_p = (primitive(name) for name in ("add", "sub", "div"))
     shift_left, shift_right = bitwise.shift_left_p.bind, bitwise.shift_right_logical_p.bind
-    one, word = literal(1, _UINT32), literal(32, _UINT64)
+    one, word = make_literal(1, _UINT32), make_literal(32, _UINT64)
 
     def wide(value: Any) -> Any:
         return convert_element_type(value, _UINT64)
@@ -37,12 +37,12 @@ def remainder_by_scalar(x: Any, divisor: Any) -> Any:
     def narrow(value: Any) -> Any:
         return convert_element_type(value, _UINT32)
 
-    positive = add_p.bind(divisor, narrow(comparison.eq_p.bind(divisor, literal(0, _UINT32))))
+    positive = add_p.bind(divisor, narrow(comparison.eq_p.bind(divisor, make_literal(0, _UINT32))))
     # 2**digits is the least power of two that is not below the divisor.
-    digits = sub_p.bind(literal(32, _UINT32), bitwise.clz_p.bind(sub_p.bind(positive, one)))
-    power = shift_left(literal(1, _UINT64), wide(digits))
+    digits = sub_p.bind(make_literal(32, _UINT32), bitwise.clz_p.bind(sub_p.bind(positive, one)))
+    power = shift_left(make_literal(1, _UINT64), wide(digits))
     scaled = shift_left(sub_p.bind(power, wide(positive)), word)
-    reciprocal = narrow(add_p.bind(div_p.bind(scaled, wide(positive)), literal(1, _UINT64)))
+    reciprocal = narrow(add_p.bind(div_p.bind(scaled, wide(positive)), make_literal(1, _UINT64)))
     first = narrow(comparison.gt_p.bind(positive, one))
     high = narrow(shift_right(mul_p.bind(wide(x), wide(reciprocal)), word))
     halved = add_p.bind(high, shift_right(sub_p.bind(x, high), first))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, mul, neg
-from dovetail._core.basis.operands import literal, literal_like
+from dovetail._core.basis.operands import literal_like, make_literal
 from dovetail._core.basis.structural import broadcast_to
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, sign_p, sub_p
@@ -68,7 +68,7 @@ def with_sign(x: Any, y: Any) -> Any:
     integer = np.dtype(np.int32 if aval_of(y).dtype == np.float32 else np.int64)
     bits = bitcast_convert_type_p.bind(y, new_dtype=integer)
     size = abs_p.bind(broadcast_to(literal_like(x, y), shape_of(y)) if type(x) is float else x)
-    return where(lt_p.bind(bits, literal(0, integer)), neg(size), size)
+    return where(lt_p.bind(bits, make_literal(0, integer)), neg(size), size)
 
 
 def doubled(x: Any) -> Any:

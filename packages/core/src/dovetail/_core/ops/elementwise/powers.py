@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul, neg
 from dovetail._core.basis.families import Binary, Unary
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise import references
@@ -307,8 +307,8 @@ def pow(x: Any, y: Any) -> Any:
         >>> float(lax.pow(2.0, 3)), float(lax.pow(4.0, 0.5))
         (8.0, 2.0)
     """
-    y = operand(y, "lax.pow", "y")
-    x = operand(x, "lax.pow", "x")
+    y = as_operand(y, "lax.pow", "y")
+    x = as_operand(x, "lax.pow", "x")
     if dtype_kind(aval_of(y).dtype) in ("i", "u") and dtype_kind(aval_of(x).dtype) in ("f", "c"):
         return pow_p.bind(x, y)
     return pow_p.bind(*operands("pow", x, y))
@@ -333,7 +333,7 @@ def integer_pow(x: Any, y: int) -> Any:
         >>> float(lax.integer_pow(2.0, -2))
         0.25
     """
-    x = operand(x, "lax.integer_pow")
+    x = as_operand(x, "lax.integer_pow")
     try:
         exponent = y.__index__()
     except AttributeError:
@@ -361,7 +361,7 @@ def reciprocal(x: Any) -> Any:
         >>> float(lax.reciprocal(4.0))
         0.25
     """
-    return integer_pow_p.bind(operand(x, "lax.reciprocal"), y=-1)
+    return integer_pow_p.bind(as_operand(x, "lax.reciprocal"), y=-1)
 
 
 def square(x: Any) -> Any:
@@ -381,7 +381,7 @@ def square(x: Any) -> Any:
         >>> float(lax.square(1.5))
         2.25
     """
-    return square_p.bind(operand(x, "lax.square"))
+    return square_p.bind(as_operand(x, "lax.square"))
 
 
 def one_minus_square(x: Any) -> Any:
@@ -401,7 +401,7 @@ def one_minus_square(x: Any) -> Any:
         >>> float(lax.one_minus_square(0.5))
         0.75
     """
-    return one_minus_square_p.bind(operand(x, "lax.one_minus_square"))
+    return one_minus_square_p.bind(as_operand(x, "lax.one_minus_square"))
 
 
 def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -422,7 +422,7 @@ def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.sqrt(2.25))
         1.5
     """
-    return sqrt_p.bind(operand(x, "lax.sqrt"), accuracy=accuracy)
+    return sqrt_p.bind(as_operand(x, "lax.sqrt"), accuracy=accuracy)
 
 
 def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -443,7 +443,7 @@ def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.rsqrt(4.0))
         0.5
     """
-    return rsqrt_p.bind(operand(x, "lax.rsqrt"), accuracy=accuracy)
+    return rsqrt_p.bind(as_operand(x, "lax.rsqrt"), accuracy=accuracy)
 
 
 def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -464,4 +464,4 @@ def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.cbrt(-8.0))
         -2.0
     """
-    return cbrt_p.bind(operand(x, "lax.cbrt"), accuracy=accuracy)
+    return cbrt_p.bind(as_operand(x, "lax.cbrt"), accuracy=accuracy)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import Elementwise
 from dovetail._core.basis.families import Discrete
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import ShapedArray
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.operands import operands
@@ -84,7 +84,7 @@ def floor(x: Any) -> Any:
         >>> float(lax.floor(-1.5))
         -2.0
     """
-    return floor_p.bind(operand(x, "lax.floor"))
+    return floor_p.bind(as_operand(x, "lax.floor"))
 
 
 def ceil(x: Any) -> Any:
@@ -104,7 +104,7 @@ def ceil(x: Any) -> Any:
         >>> float(lax.ceil(1.25))
         2.0
     """
-    return ceil_p.bind(operand(x, "lax.ceil"))
+    return ceil_p.bind(as_operand(x, "lax.ceil"))
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
@@ -128,7 +128,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
         >>> float(lax.round(2.5)), float(lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
         (3.0, 2.0)
     """
-    return round_p.bind(operand(x, "lax.round"), rounding_method=RoundingMethod(rounding_method))
+    return round_p.bind(as_operand(x, "lax.round"), rounding_method=RoundingMethod(rounding_method))
 
 
 def nextafter(x1: Any, x2: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import dtype_kind, dtype_name
-from dovetail._core.basis.operands import equal_dtypes, operand
+from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
@@ -154,7 +154,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     if not cases:
         raise ValueError("lax.select_n needs at least one case")
     return select_n_p.bind(
-        operand(which, "lax.select_n", "which"), *equal_dtypes("select_n", *cases)
+        as_operand(which, "lax.select_n", "which"), *equal_dtypes("select_n", *cases)
     )
 
 
@@ -181,7 +181,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
         >>> lax.select(np.array([True, False]), np.array([1, 2]), np.array([3, 4])).tolist()
         [1, 4]
     """
-    pred = operand(pred, "lax.select", "pred")
+    pred = as_operand(pred, "lax.select", "pred")
     if not _chooses(dtypes.dtype_of(pred)):
         raise TypeError(f"lax.select: pred must be boolean, got {dtypes.dtype_of(pred)}")
     return select_n_p.bind(pred, *equal_dtypes("select", on_false, on_true))

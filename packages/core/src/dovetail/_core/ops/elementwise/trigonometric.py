@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.families import Binary
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
@@ -238,7 +238,7 @@ def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.sin(0.0))
         0.0
     """
-    return sin_p.bind(operand(x, "lax.sin"), accuracy=accuracy)
+    return sin_p.bind(as_operand(x, "lax.sin"), accuracy=accuracy)
 
 
 def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -259,7 +259,7 @@ def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.cos(0.0))
         1.0
     """
-    return cos_p.bind(operand(x, "lax.cos"), accuracy=accuracy)
+    return cos_p.bind(as_operand(x, "lax.cos"), accuracy=accuracy)
 
 
 def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -280,7 +280,7 @@ def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.tan(0.0))
         0.0
     """
-    return tan_p.bind(operand(x, "lax.tan"), accuracy=accuracy)
+    return tan_p.bind(as_operand(x, "lax.tan"), accuracy=accuracy)
 
 
 def asin(x: Any) -> Any:
@@ -301,7 +301,7 @@ def asin(x: Any) -> Any:
         >>> float(lax.asin(0.0))
         0.0
     """
-    return asin_p.bind(operand(x, "lax.asin"))
+    return asin_p.bind(as_operand(x, "lax.asin"))
 
 
 def acos(x: Any) -> Any:
@@ -322,7 +322,7 @@ def acos(x: Any) -> Any:
         >>> float(lax.acos(1.0))
         0.0
     """
-    return acos_p.bind(operand(x, "lax.acos"))
+    return acos_p.bind(as_operand(x, "lax.acos"))
 
 
 def atan(x: Any) -> Any:
@@ -342,7 +342,7 @@ def atan(x: Any) -> Any:
         >>> float(lax.atan(0.0))
         0.0
     """
-    return atan_p.bind(operand(x, "lax.atan"))
+    return atan_p.bind(as_operand(x, "lax.atan"))
 
 
 def atan2(x: Any, y: Any) -> Any:

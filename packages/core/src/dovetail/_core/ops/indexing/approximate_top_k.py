@@ -13,7 +13,7 @@ from dovetail._core.basis.elementwise import (
     dtype_name,
     neg,
 )
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.indexing.sorting import INT32, take_along, top_k_p
 from dovetail._core.ops.shape.dimensions import canonical_dimension, integers, replaced

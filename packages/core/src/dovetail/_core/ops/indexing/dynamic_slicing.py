@@ -12,8 +12,7 @@ import numpy as np
 
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
-from dovetail._core.basis.operands import equal_dtypes, literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, equal_dtypes, make_literal
 from dovetail._core.basis.structural import (
     Linear,
     batch_size,
@@ -124,7 +123,7 @@ class DynamicSlice(Linear):
         (x, *indices), (d, *index_dims) = args, dims
         if all(e is None for e in index_dims):
             assert d is not None
-            zero = literal(0, aval_of(indices[0]).dtype if indices else INT32)
+            zero = make_literal(0, aval_of(indices[0]).dtype if indices else INT32)
             indices.insert(d, zero)
             sizes = (*slice_sizes[:d], shape_of(x)[d], *slice_sizes[d:])
             return self.bind(x, *indices, slice_sizes=sizes), d
@@ -201,7 +200,7 @@ class DynamicUpdateSlice(Primitive):
         size = batch_size(args, dims)
         x, update = to_front(x, d, size), to_front(update, e, size)
         if all(i is None for i in index_dims):
-            zero = literal(0, aval_of(indices[0]).dtype if indices else INT32)
+            zero = make_literal(0, aval_of(indices[0]).dtype if indices else INT32)
             return self.bind(x, update, zero, *indices), 0
         rank = len(indices)
         window = tuple(range(1, rank + 1))
@@ -295,7 +294,7 @@ def _start_indices(
         )
     dtype = next(iter(known), INT32)
     return [
-        literal(v + n if v < 0 and w else v, dtype)
+        make_literal(v + n if v < 0 and w else v, dtype)
         if isinstance(v, int)
         else _from_end(v, n, dtype)
         if w and dtype_kind(dtype) == "i"
@@ -322,8 +321,8 @@ def _scalar_index(index: Any, function: str) -> Any:
 
 def _from_end(index: Any, size: int, dtype: Any) -> Any:
     """`index`, or `size` more where it is below zero."""
-    negative = lt_p.bind(index, literal(0, dtype))
-    return select_n_p.bind(negative, index, add_p.bind(index, literal(size, dtype)))
+    negative = lt_p.bind(index, make_literal(0, dtype))
+    return select_n_p.bind(negative, index, add_p.bind(index, make_literal(size, dtype)))
 
 
 def dynamic_slice(
@@ -632,7 +631,7 @@ def _wrapped(index: Any, size: int) -> Any:
     dtype = aval_of(index).dtype
     if dtype.itemsize < 4:
         index, dtype = convert_element_type(index, INT32), INT32
-    rest = rem_p.bind(index, literal(max(size, 1), dtype))
+    rest = rem_p.bind(index, make_literal(max(size, 1), dtype))
     if dtype_kind(dtype) == "u":
         return convert_element_type(rest, INT32) if size < 2**31 else rest
     rest = _from_end(rest, size, dtype)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import dtype_kind, dtype_name
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
     Linear,
     batch_size,

@@ -26,7 +26,7 @@ from dovetail._core.basis.elementwise import (
     mul_p,
     neg,
 )
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
@@ -439,7 +439,7 @@ def _quotient(x: Any, y: Any) -> Any:
 
 def _numbered(shape: Shape) -> Any:
     """The numbers from 1 on, in a shape."""
-    count = add_p.bind(iota_like(_UINT32, (prod(shape),), 0), literal(1, _UINT32))
+    count = add_p.bind(iota_like(_UINT32, (prod(shape),), 0), make_literal(1, _UINT32))
     return reshape(count, shape)
 
 
@@ -470,7 +470,7 @@ class Winners:
             indices_are_sorted=params["indices_are_sorted"],
             mode=params["mode"],
         )
-        self.untouched = _equal(winners, literal(0, _UINT32))
+        self.untouched = _equal(winners, make_literal(0, _UINT32))
         self.taken = _equal(read_back(winners, indices, updates, params), ordinals)
 
     def keep_operand(self, x: Any, other: float = 0.0) -> Any:
@@ -662,7 +662,7 @@ def other_factors(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
     whole = shape_of(operand)
     # The number, from 1, of the element that each update is for; 0 for those that are left out.
     places = read_back(_numbered(whole), indices, shape, params)
-    factors = _select(_equal(places, literal(0, _UINT32)), _like(updates, 1), updates)
+    factors = _select(_equal(places, make_literal(0, _UINT32)), _like(updates, 1), updates)
     # Updates of one element are brought together.
     place, factor, present, order = sort_p.bind(
         *(reshape(x, (size,)) for x in (places, factors, present)),
@@ -680,8 +680,8 @@ def other_factors(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
 
 def _running_product(place: Any, factor: Any, size: int) -> Any:
     """For each factor the product of those before it with the same place; equal places adjoin."""
-    one = literal(1, aval_of(factor).dtype)
-    nowhere = literal(np.iinfo(_UINT32).max, _UINT32)
+    one = make_literal(1, aval_of(factor).dtype)
+    nowhere = make_literal(np.iinfo(_UINT32).max, _UINT32)
 
     def earlier(x: Any, distance: int) -> Any:
         """Of each factor with the same place, `x` of the one so far before it; else 1."""

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.basis.elementwise import dtype_name
-from dovetail._core.basis.operands import equal_dtypes
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal

@@ -11,7 +11,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, neg
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute

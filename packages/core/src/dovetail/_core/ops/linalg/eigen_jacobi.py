@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
@@ -83,10 +83,10 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
         if size % 2:
             # A row is added that meets no other one; its eigenvalue is the largest.
             before, after = [(0, 0, 0)] * (rank - 2), ((0, 1, 0), (0, 1, 0))
-            matrices = pad_with(matrices, literal(0, aval.dtype), (*before, *after))
+            matrices = pad_with(matrices, make_literal(0, aval.dtype), (*before, *after))
             corner = full((1,) * rank, 2 * size, aval.dtype)
             after = ((size, 0, 0), (size, 0, 0))
-            corner = pad_with(corner, literal(0, aval.dtype), (*before, *after))
+            corner = pad_with(corner, make_literal(0, aval.dtype), (*before, *after))
             matrices = add(matrices, corner)
         vectors = broadcast_in_dim(
             identity(even, even, aval.dtype), shape_of(matrices), (rank - 2, rank - 1)

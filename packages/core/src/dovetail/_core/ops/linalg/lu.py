@@ -10,8 +10,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
@@ -153,7 +152,7 @@ def _changed_factors(packed: Any, change: Any) -> Any:
     right = triangle(sub(solved, product(inner, upper)), lower=False)
     if columns > size:
         config = (*((0, 0, 0) for _ in range(rank - 1)), (0, columns - size, 0))
-        left = pad_with(left, literal(0, aval_of(left).dtype), config)
+        left = pad_with(left, make_literal(0, aval_of(left).dtype), config)
     return add(left, right)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
@@ -334,7 +333,7 @@ class Qr(Primitive):
             wide = part(packed, columns=min(inner, columns))
             if inner > columns:
                 config = (*((0, 0, 0) for _ in shape_of(x)[1:]), (0, inner - columns, 0))
-                wide = pad_with(wide, literal(0, aval_of(x).dtype), config)
+                wide = pad_with(wide, make_literal(0, aval_of(x).dtype), config)
             q = householder_product_p.bind(wide, taus)
             return q, triangle(part(packed, rows=inner), lower=False), *order
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.linalg.eigen_matrices import ON_THE_CPU, cannot_compute, each_matrix
 from dovetail._core.ops.linalg.matrices import batch_all, check_factored, check_matrices

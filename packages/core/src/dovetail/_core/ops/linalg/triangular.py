@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import add_tangents, dtype_kind, neg
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.linalg.matrices import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.elementwise.arithmetic import add, mul, sub
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 
-class Reduction(Primitive):
+class ReflectionReduction(Primitive):
     """A reduction of square matrices by reflections, whose vectors take the place of zeros."""
 
     multiple_results = True
@@ -45,7 +45,7 @@ class Reduction(Primitive):
         return batch_all(self, args, dims, **params)
 
 
-class Hessenberg(Reduction):
+class Hessenberg(ReflectionReduction):
     """``x = q @ h @ q^H`` with zeros in ``h`` below the diagonal next to the main one."""
 
     name = "hessenberg"
@@ -95,7 +95,7 @@ class Hessenberg(Reduction):
 hessenberg_p: Final = Hessenberg()
 
 
-class Tridiagonal(Reduction):
+class Tridiagonal(ReflectionReduction):
     """``x = q @ t @ q^H`` for Hermitian ``x``, with ``t`` real, symmetric and tridiagonal.
 
     One triangle of the matrices is read.

@@ -9,8 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_kind, neg
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import abs as absolute
@@ -141,7 +140,7 @@ class TridiagonalSolve(Primitive):
         def first(d: Any, du: Any, further: Any, b: Any) -> tuple[Any, ...]:
             config = [(0, 0, 0)] * (rank + 1)
             config[rank - 1] = (0, 2, 0)
-            return d, du, further, pad_with(b, literal(0, out.dtype), tuple(config))
+            return d, du, further, pad_with(b, make_literal(0, out.dtype), tuple(config))
 
         def last(d: Any, du: Any, further: Any, x: Any) -> Any:
             x = slice_dimension(x, 0, size, rank - 1)
@@ -172,7 +171,7 @@ def _moved(x: Any, offset: int, dimension: int) -> Any:
         return x
     config = [(0, 0, 0)] * len(shape)
     config[dimension] = (-offset, offset, 0)
-    return pad_with(x, literal(0, aval_of(x).dtype), tuple(config))
+    return pad_with(x, make_literal(0, aval_of(x).dtype), tuple(config))
 
 
 def _without_last(du: Any) -> Any:

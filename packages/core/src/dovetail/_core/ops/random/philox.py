@@ -15,7 +15,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import Elementwise, broadcast_shapes, convert_element_type
 from dovetail._core.basis.families import NoGradient
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, reshape
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import add_p
@@ -122,7 +122,7 @@ def generate(words: Any, shape: Shape, dtype: Any, threefry: bool) -> tuple[Any,
     count, size = shape_of(words)[0], prod(shape)
     wide = dtype.itemsize == 8
     if not size:
-        return words, broadcast_in_dim(literal(0, dtype), (count, *shape), ())
+        return words, broadcast_in_dim(make_literal(0, dtype), (count, *shape), ())
     sizes = shape or (1,)
     if not threefry:
         made = size * (2 if wide else 1)
@@ -156,7 +156,7 @@ def generate(words: Any, shape: Shape, dtype: Any, threefry: bool) -> tuple[Any,
         columns = [reshape(x, (count, *blocks, 1)) for x in parts]
         flat = reshape(concatenate_p.bind(*columns, dimension=2), (count, len(parts) * blocks[0]))
         bits = slice_dimension(flat, 0, size, 1)
-    step = literal(prod(blocks), UINT32)
+    step = make_literal(prod(blocks), UINT32)
     next1, next2, _ = _plus(low, high, step)
     state = [reshape(x, (count, 1)) for x in (key1, key2, next1, next2)]
     return (

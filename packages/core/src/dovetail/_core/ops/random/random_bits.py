@@ -12,8 +12,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import dtype_kind, dtype_name
 from dovetail._core.basis.families import NoGradient
-from dovetail._core.basis.operands import equal_dtypes
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import move_dimension, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p

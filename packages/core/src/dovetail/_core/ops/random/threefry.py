@@ -21,7 +21,7 @@ from dovetail._core.basis.elementwise import (
     mul,
 )
 from dovetail._core.basis.families import NoGradient
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise import bitwise
@@ -151,23 +151,23 @@ def seed(value: Any) -> Any:
     """The raw key of an integer: its high and its low word."""
     dtype = aval_of(value).dtype
     if dtype.itemsize > 4:
-        high = bitwise.shift_right_logical_p.bind(value, literal(32, dtype))
+        high = bitwise.shift_right_logical_p.bind(value, make_literal(32, dtype))
         high = convert_element_type(high, UINT32)
     else:
-        high = literal(0, UINT32)
+        high = make_literal(0, UINT32)
     return _join([_as_vector(high), _as_vector(convert_element_type(value, UINT32))], 0)
 
 
 def _bits_of_counters(key: Any, shape: Shape) -> tuple[Any, Any]:
     """Two words of bits for each of the numbers 0, 1, 2, ... over an array of that shape."""
     size = prod(shape)
-    high: Any = literal(0, UINT32)
+    high: Any = make_literal(0, UINT32)
     if size <= _COUNTERS:
         low = reshape(iota_like(UINT32, (size,), 0), shape)
     else:
         wide = np.dtype(np.uint64)
         number = reshape(iota_like(wide, (size,), 0), shape)
-        high = bitwise.shift_right_logical_p.bind(number, literal(32, wide))
+        high = bitwise.shift_right_logical_p.bind(number, make_literal(32, wide))
         high, low = (convert_element_type(x, UINT32) for x in (high, number))
     high, low = threefry2x32_p.bind(*_words(key), high, low)
     return high, low
@@ -184,7 +184,7 @@ def split(key: Any, shape: Shape) -> Any:
 
 def fold_in(key: Any, data: Any) -> Any:
     """The raw key made from one and a uint32 scalar."""
-    words = threefry2x32_p.bind(*_words(key), literal(0, UINT32), data)
+    words = threefry2x32_p.bind(*_words(key), make_literal(0, UINT32), data)
     return _join([_as_vector(w) for w in words], 0)
 
 
@@ -202,7 +202,7 @@ def random_bits(key: Any, bit_width: int, shape: Shape) -> Any:
 def join_words(high: Any, low: Any) -> Any:
     """64-bit numbers of two words."""
     wide = np.dtype(np.uint64)
-    shifted = bitwise.shift_left_p.bind(convert_element_type(high, wide), literal(32, wide))
+    shifted = bitwise.shift_left_p.bind(convert_element_type(high, wide), make_literal(32, wide))
     return bitwise.or_p.bind(shifted, convert_element_type(low, wide))
 
 
@@ -218,7 +218,7 @@ def _bits_in_sequence(key: Any, bit_width: int, shape: Shape, dtype: Any) -> Any
     elif bit_width < 32:
         pieces = 32 // bit_width
         place = iota_like(UINT32, (1, pieces), 1)
-        distance = mul(place, literal(bit_width, UINT32))
+        distance = mul(place, make_literal(bit_width, UINT32))
         # Each word is taken apart from its low end on; conversion drops the bits above.
         shifted = bitwise.shift_right_logical_p.bind(reshape(bits, (words, 1)), distance)
         narrow = convert_element_type(shifted, dtype)

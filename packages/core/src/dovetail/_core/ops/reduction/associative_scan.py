@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from dovetail._core.base import config, pytree
 from dovetail._core.basis import structural
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.shape.dimensions import canonical_dimension, inserted, replaced
@@ -15,7 +15,7 @@ from dovetail._core.ops.shape.joining import concatenate_p
 from dovetail._core.ops.shape.reshaping import reverse as reversed_along
 from dovetail._core.ops.shape.slicing import slice_dimension
 from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.transform.derived import close
+from dovetail._core.transform.derived import hoist_consts
 from dovetail._core.transform.flattening import check_callable, debug_info, name_of
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
@@ -107,7 +107,7 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
         outs = scan(*arrays)
     else:
         info = debug_info("associative_scan", fn)
-        closed, captured = close(stage(scan, list(map(aval_of, arrays)), info))
+        closed, captured = hoist_consts(stage(scan, list(map(aval_of, arrays)), info))
         outs = call(interned(closed), [*captured, *arrays], "associative_scan")
     result: T = pytree.unflatten(tree, outs)
     return result

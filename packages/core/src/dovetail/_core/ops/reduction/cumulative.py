@@ -20,8 +20,7 @@ from dovetail._core.basis.elementwise import (
     dtype_name,
     mul,
 )
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
@@ -49,7 +48,7 @@ def shifted(x: Any, axis: int, reverse: bool, fill: Any) -> Any:
     """At each position the element before it, and `fill` at the first; backwards for `reverse`."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad_with(x, literal(fill, aval_of(x).dtype), tuple(config))
+    return pad_with(x, make_literal(fill, aval_of(x).dtype), tuple(config))
 
 
 class Cumulative(Primitive):

@@ -10,8 +10,7 @@ import numpy as np
 from dovetail._core.base import pytree
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
@@ -288,7 +287,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
             f"lax.{function}: init_values must be scalars, got an array of shape {scalar.shape}"
         )
     if scalar.dtype == dtype:
-        return literal(scalar.val, dtype) if type(scalar) is Literal else scalar
+        return make_literal(scalar.val, dtype) if type(scalar) is Literal else scalar
     order = "biufc"
     weak = aval_of(scalar).weak_type
     if not weak or order.index(dtype_kind(scalar.dtype)) > order.index(dtype_kind(dtype) or "b"):
@@ -297,7 +296,7 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
             f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"
         )
     if type(scalar) is Literal:
-        return literal(scalar.val, dtype)
+        return make_literal(scalar.val, dtype)
     return convert_element_type(scalar, dtype)
 
 

@@ -18,8 +18,7 @@ from dovetail._core.basis.elementwise import (
     mul,
 )
 from dovetail._core.basis.families import NoGradient
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import reduced_aval
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import div_p
@@ -171,8 +170,8 @@ class ReduceProd(Reduction):
         while (size := shape_of(x)[last]) > 1:
             half = (size + 1) // 2
             padding = ((0, 0, 0),) * last + ((0, 2 * half - size, 0),)
-            x = pad_with(x, literal(1, dtype), padding)
-            t = pad_with(t, literal(0, dtype), padding)
+            x = pad_with(x, make_literal(1, dtype), padding)
+            t = pad_with(t, make_literal(0, dtype), padding)
             x, y = slice_dimension(x, 0, half, last), slice_dimension(x, half, 2 * half, last)
             t, s = slice_dimension(t, 0, half, last), slice_dimension(t, half, 2 * half, last)
             x, t = mul(x, y), add_tangents(mul(t, y), mul(x, s))

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
 from dovetail._core.basis.families import NoGradient
-from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
@@ -127,7 +127,7 @@ def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -
     if type(value) is not Literal:
         return convert_element_type(value, dtype, weak_type)
     try:
-        return literal(value.val, dtype, weak_type)
+        return make_literal(value.val, dtype, weak_type)
     except (TypeError, ValueError, OverflowError) as error:
         raise type(error)(
             f"{function}: dtype {dtype_name(dtype)} cannot hold the fill_value {value.val}"
@@ -158,7 +158,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     """
     refuse_sharding(sharding, "full", "sharding")
     sizes = canonical_shape(shape, "full")
-    value = operand(fill_value, "lax.full", "fill_value")
+    value = as_operand(fill_value, "lax.full", "fill_value")
     if value.ndim:
         raise TypeError(
             f"lax.full: fill_value must be a scalar, got an array of shape {value.shape}; to "
@@ -198,10 +198,10 @@ def full_like(
         like_shape, like_dtype = tuple(x.shape), x.dtype
         weak = bool(getattr(x, "weak_type", False))
     else:
-        aval = aval_of(operand(x, "lax.full_like"))
+        aval = aval_of(as_operand(x, "lax.full_like"))
         like_shape, like_dtype, weak = aval.shape, aval.dtype, aval.weak_type
     sizes = like_shape if shape is None else canonical_shape(shape, "full_like")
-    value = operand(fill_value, "lax.full_like", "fill_value")
+    value = as_operand(fill_value, "lax.full_like", "fill_value")
     if value.ndim:
         raise TypeError(
             f"lax.full_like: fill_value must be a scalar, got an array of shape {value.shape}"

@@ -10,8 +10,7 @@ import numpy as np
 
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
-from dovetail._core.basis.operands import equal_dtypes
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ops.shape.dimensions import (

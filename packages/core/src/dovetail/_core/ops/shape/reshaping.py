@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.basis import structural
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.shape.dimensions import (

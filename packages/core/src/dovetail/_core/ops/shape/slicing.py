@@ -10,8 +10,7 @@ import numpy as np
 
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_kind, dtype_name
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
@@ -86,7 +85,7 @@ class Slice(Linear):
         for start, count, step, n in zip(start_indices, shape_of(ct), steps, x.shape, strict=True):
             spread = (count - 1) * step + 1 if count else 0
             config.append((start, n - start - spread, step - 1))
-        return (pad_with(ct, literal(0, ct.dtype), tuple(config)),)
+        return (pad_with(ct, make_literal(0, ct.dtype), tuple(config)),)
 
     def batch(
         self,
@@ -193,7 +192,7 @@ class Pad(Primitive):
         for_x = for_value = None
         if is_linear(x):
             edges = tuple((-low, -high, 0) for low, high, _ in padding_config)
-            trimmed = pad_with(ct, literal(0, ct.dtype), edges)
+            trimmed = pad_with(ct, make_literal(0, ct.dtype), edges)
             for_x = trimmed
             if any(interior for _, _, interior in padding_config):
                 steps = tuple(interior + 1 for _, _, interior in padding_config)
@@ -208,7 +207,7 @@ class Pad(Primitive):
     def _padded(self, shape: Shape, padding_config: PaddingConfig) -> Any:
         """Where the result shows the padding value."""
         inside = structural.full(shape, False, np.dtype(bool))
-        return pad_with(inside, literal(True, np.dtype(bool)), padding_config)
+        return pad_with(inside, make_literal(True, np.dtype(bool)), padding_config)
 
     def batch(
         self,
@@ -226,7 +225,7 @@ class Pad(Primitive):
         x = to_front(x, d, size)
         shape = shape_of(x)
         wider = ((0, 0, 0), *padding_config)
-        inner = pad_with(x, literal(0, aval_of(x).dtype), wider)
+        inner = pad_with(x, make_literal(0, aval_of(x).dtype), wider)
         fill = structural.broadcast_in_dim(value, shape_of(inner), (0,))
         return select_n_p.bind(self._padded(shape, wider), inner, fill), 0
 
@@ -311,7 +310,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
 def _weak_scalar(value: Literal, dtype: Any) -> Literal:
     order = "biufc"
     if dtype_kind(dtype) and order.index(dtype_kind(value.dtype)) <= order.index(dtype_kind(dtype)):
-        return literal(value.val, dtype)
+        return make_literal(value.val, dtype)
     return value
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import mul, neg
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
@@ -162,7 +162,7 @@ def bessel_i0e(x: Any) -> Any:
         >>> round(float(lax.bessel_i0e(1.0)), 4)
         0.4658
     """
-    return bessel_i0e_p.bind(operand(x, "lax.bessel_i0e"))
+    return bessel_i0e_p.bind(as_operand(x, "lax.bessel_i0e"))
 
 
 def bessel_i1e(x: Any) -> Any:
@@ -182,4 +182,4 @@ def bessel_i1e(x: Any) -> Any:
         >>> round(float(lax.bessel_i1e(1.0)), 4)
         0.2079
     """
-    return bessel_i1e_p.bind(operand(x, "lax.bessel_i1e"))
+    return bessel_i1e_p.bind(as_operand(x, "lax.bessel_i1e"))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import mul, neg
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
@@ -212,7 +212,7 @@ def erf(x: Any) -> Any:
         >>> float(lax.erf(0.0))
         0.0
     """
-    return erf_p.bind(operand(x, "lax.erf"))
+    return erf_p.bind(as_operand(x, "lax.erf"))
 
 
 def erfc(x: Any, *, accuracy: Accuracy = None) -> Any:
@@ -233,7 +233,7 @@ def erfc(x: Any, *, accuracy: Accuracy = None) -> Any:
         >>> float(lax.erfc(0.0))
         1.0
     """
-    return erfc_p.bind(operand(x, "lax.erfc"), accuracy=accuracy)
+    return erfc_p.bind(as_operand(x, "lax.erfc"), accuracy=accuracy)
 
 
 def erf_inv(x: Any) -> Any:
@@ -253,4 +253,4 @@ def erf_inv(x: Any) -> Any:
         >>> float(lax.erf_inv(0.0))
         0.0
     """
-    return erf_inv_p.bind(operand(x, "lax.erf_inv"))
+    return erf_inv_p.bind(as_operand(x, "lax.erf_inv"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary
-from dovetail._core.basis.operands import literal_like, operand
+from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
@@ -259,7 +259,7 @@ def lgamma(x: Any) -> Any:
         >>> float(lax.lgamma(1.0))
         0.0
     """
-    return lgamma_p.bind(operand(x, "lax.lgamma"))
+    return lgamma_p.bind(as_operand(x, "lax.lgamma"))
 
 
 def digamma(x: Any) -> Any:
@@ -279,7 +279,7 @@ def digamma(x: Any) -> Any:
         >>> round(float(lax.digamma(1.0)), 4)
         -0.5772
     """
-    return digamma_p.bind(operand(x, "lax.digamma"))
+    return digamma_p.bind(as_operand(x, "lax.digamma"))
 
 
 def polygamma(m: Any, x: Any) -> Any:

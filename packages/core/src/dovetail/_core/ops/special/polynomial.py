@@ -15,7 +15,7 @@ from dovetail._core.basis.elementwise import (
     dtype_kind,
     mul,
 )
-from dovetail._core.basis.operands import literal, operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_to, full, is_linear, sum_to
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
@@ -63,13 +63,13 @@ class Polynomial(Elementwise):
         result: Any = Zero.of(out)
         if type(t) is not Zero and len(coefficients) > 1:
             dtype = aval_of(x).dtype
-            lower = [mul(literal(k, dtype), c) for k, c in enumerate(coefficients[1:], 1)]
+            lower = [mul(make_literal(k, dtype), c) for k, c in enumerate(coefficients[1:], 1)]
             result = mul(t, _evaluated(x, lower, unroll))
         while others and type(others[-1]) is Zero:
             others.pop()
         if others:
             dtype = aval_of(x).dtype
-            filled = [literal(0, dtype) if type(o) is Zero else o for o in others]
+            filled = [make_literal(0, dtype) if type(o) is Zero else o for o in others]
             result = add_tangents(result, _evaluated(x, filled, unroll))
         if type(result) is not Zero:
             result = broadcast_to(result, shape_of(out))
@@ -187,7 +187,7 @@ def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> A
         >>> float(lax.polynomial(2.0, [1.0, 0.5, 3.0]))
         14.0
     """
-    x = operand(x, "lax.polynomial")
+    x = as_operand(x, "lax.polynomial")
     if unroll is not None and (isinstance(unroll, bool) or unroll != int(unroll) or unroll < 1):
         raise ValueError(f"lax.polynomial: unroll must be a positive integer or None, got {unroll}")
     aval = aval_of(x)
@@ -212,7 +212,7 @@ def _listed(coeffs: Any) -> Sequence[Any]:
 
 
 def _coefficient(value: Any, argument: str, dtype: Any) -> Any:
-    value = operand(value, "lax.polynomial", argument)
+    value = as_operand(value, "lax.polynomial", argument)
     aval = aval_of(value)
     if _KINDS.find(dtype_kind(aval.dtype)) > _KINDS.find(dtype_kind(dtype)):
         raise TypeError(
@@ -220,5 +220,5 @@ def _coefficient(value: Any, argument: str, dtype: Any) -> Any:
             "does not hold such numbers; convert either with lax.convert_element_type"
         )
     if type(value) is Literal:
-        return literal(value.val, dtype, aval.weak_type)
+        return make_literal(value.val, dtype, aval.weak_type)
     return convert_element_type(value, dtype)

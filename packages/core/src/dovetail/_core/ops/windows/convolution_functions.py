@@ -10,8 +10,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, mul
-from dovetail._core.basis.operands import literal
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import move_dimension, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.contraction.dot_general import canonical_precision, dot_general
@@ -432,7 +431,7 @@ def _patches(
     x = transpose(x, in_places(numbers.out_spec, numbers.lhs_spec))
     between = [(*pad, by - 1) for pad, by in zip(pads, spread, strict=True)]
     edges = in_places(numbers.out_spec, ((0, 0, 0), (0, 0, 0), *between))
-    x = pad_with(x, literal(0, aval_of(x).dtype), edges)
+    x = pad_with(x, make_literal(0, aval_of(x).dtype), edges)
     for d, (k, count, stride, by) in enumerate(zip(kernel, counts, strides, wide, strict=True)):
         # The places in a window become a dimension after that of features and of such places.
         dimension = places[d] + d * (places[d] > c)
@@ -466,7 +465,7 @@ def _windows(
     numbers = iota_p.bind(dimension=0, dtype=_INT32, shape=(count, 1), sharding=None)
     x = gather_slices(
         x,
-        mul(numbers, literal(stride, _INT32)),
+        mul(numbers, make_literal(stride, _INT32)),
         GatherDimensionNumbers(
             offset_dims=tuple([d for d in range(len(shape) + 1) if d != windows]),
             collapsed_slice_dims=(),

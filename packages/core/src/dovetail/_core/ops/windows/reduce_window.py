@@ -11,7 +11,7 @@ import numpy as np
 from dovetail._core.base import pytree
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_kind, dtype_name
-from dovetail._core.basis.operands import operand as as_operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr

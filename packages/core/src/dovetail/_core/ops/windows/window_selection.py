@@ -14,7 +14,7 @@ import numpy as np
 
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_kind, dtype_name
-from dovetail._core.basis.operands import literal
+from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import batch_size, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
@@ -149,7 +149,7 @@ class SelectAndGatherAdd(Selecting):
         shape = shape_of(operand)
         size = prod(shape)
         dtype = position_dtype(size + 1)
-        positions = add_p.bind(iota_like(dtype, (size,), 0), literal(1, dtype))
+        positions = add_p.bind(iota_like(dtype, (size,), 0), make_literal(1, dtype))
         positions = structural.reshape(positions, shape)
         chosen = self.bind(positions, operand, select_prim=select_prim, **window)
         summed = scatter_add_updates(
@@ -463,12 +463,12 @@ def _by_places(
     scatter = ClosedJaxpr(scatter_jaxpr, scatter_consts)
     size = prod(shape)
     dtype = position_dtype(size)
-    none = literal(-1, dtype)
+    none = make_literal(-1, dtype)
     positions = structural.reshape(iota_like(dtype, (size,), 0), shape)
     places = list(seen(positions, none, window))
     best = chosen = None
     for later, position in zip(
-        seen(operand, literal(0, aval_of(operand).dtype), window), places, strict=True
+        seen(operand, make_literal(0, aval_of(operand).dtype), window), places, strict=True
     ):
         if best is None:
             best, chosen = later, position
@@ -485,7 +485,7 @@ def _by_places(
         ):
             last = k - low + (count - 1) * step
             config.append((k - low, n - 1 - last, step - 1))
-        hit = pad_with(hit, literal(False, np.dtype(bool)), tuple(config))
-        value = pad_with(source, literal(0, aval_of(source).dtype), tuple(config))
+        hit = pad_with(hit, make_literal(False, np.dtype(bool)), tuple(config))
+        value = pad_with(source, make_literal(0, aval_of(source).dtype), tuple(config))
         out = select_n_p.bind(hit, out, *elementwise(scatter, [out, value]))
     return out

@@ -41,7 +41,7 @@ _VERSIONED: Final = b"dltensor_versioned"
 _IS_COPIED: Final = 2  # the flag of a tensor that nobody else refers to
 
 
-class _Device(ctypes.Structure):
+class _DLDevice(ctypes.Structure):
     _fields_ = (("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32))
 
 
@@ -52,7 +52,7 @@ class _DataType(ctypes.Structure):
 class _Tensor(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
-        ("device", _Device),
+        ("device", _DLDevice),
         ("ndim", ctypes.c_int32),
         ("dtype", _DataType),
         ("shape", ctypes.POINTER(ctypes.c_int64)),

@@ -12,12 +12,12 @@ from weakref import WeakSet
 from dovetail._core.base import config, source
 from dovetail._core.base.bindings import get_traceback
 
-__all__ = ["Miss", "Signature", "log_compiled", "miss"]
+__all__ = ["Miss", "TraceSignature", "log_compiled", "miss"]
 
 _logger: Final = logging.getLogger("dovetail.cache_misses")
 
 
-class Signature(NamedTuple):
+class TraceSignature(NamedTuple):
     """What a function is traced anew for.
 
     Attributes:
@@ -67,8 +67,8 @@ class Miss:
 def miss(
     name: str,
     function: Any,
-    signature: Signature,
-    known: Collection[Signature],
+    signature: TraceSignature,
+    known: Collection[TraceSignature],
     names: Sequence[str],
 ) -> Miss | None:
     """What is to be logged about a function that has to be traced, if that was asked for.
@@ -120,7 +120,7 @@ def log_compiled(name: str, what: str, device: Any, seconds: float) -> None:
 
 
 def _reason(
-    signature: Signature, known: Collection[Signature], names: Sequence[str], seen: bool
+    signature: TraceSignature, known: Collection[TraceSignature], names: Sequence[str], seen: bool
 ) -> str:
     if not known:
         if seen:
@@ -175,7 +175,7 @@ def _advice(new: Any, old: Any) -> str:
     return "pass an array in every call, or a Python scalar in every call"
 
 
-def _agreement(one: Signature, other: Signature) -> tuple[int, int]:
+def _agreement(one: TraceSignature, other: TraceSignature) -> tuple[int, int]:
     parts = sum(a == b for a, b in zip(one, other, strict=True))
     return parts, sum(a == b for a, b in zip(one.avals, other.avals, strict=False))
 

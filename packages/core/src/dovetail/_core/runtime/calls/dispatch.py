@@ -25,7 +25,7 @@ from dovetail._core.runtime.calls.cache_misses import log_compiled
 from dovetail._core.runtime.calls.fastpath import FastpathData as FastpathData
 from dovetail._core.runtime.calls.fastpath import fastpath as fastpath
 from dovetail._core.runtime.calls.fastpath import pjit_function as pjit_function
-from dovetail._core.runtime.calls.jit import Call, JitFunction, JitOptions, Staged
+from dovetail._core.runtime.calls.jit import Call, JitFunction, JitOptions, StagedProgram
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.programs import compilation
@@ -321,7 +321,7 @@ class _EagerFunction(JitFunction):
         except _NotSupported:
             return NotImplemented, None, True
 
-    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
+    def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
         if self.is_operator and not all(map(_is_operand, args)):
             return _refused(self.options.name, args), None, True
         options = self.options
@@ -342,9 +342,9 @@ class _EagerFunction(JitFunction):
                 # error of the usual way names the argument.
                 with contextlib.suppress(OverflowError):
                     return self.plain(*args, **kwargs), None, True
-        return super().serve(args, kwargs)
+        return super().dispatch_call(args, kwargs)
 
-    def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
+    def staged(self, parts: Call, avals: Sequence[Any]) -> StagedProgram:
         found = super().staged(parts, avals)
         integers = [(n, dtype) for n, dtype in found.narrowed if type(parts.leaves[n]) is int]
         for number, dtype in integers:
@@ -360,7 +360,7 @@ class _EagerFunction(JitFunction):
             self.limits[kinds] = tuple([(i, int(b.min), int(b.max)) for i, b in bounds])
         return found
 
-    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> Staged:
+    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> StagedProgram:
         staged = super()._stage(parts, avals, names)
         if self.checks:
             staged.narrowed = _narrowed(staged.closed.jaxpr)

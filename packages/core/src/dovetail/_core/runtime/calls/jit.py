@@ -22,7 +22,7 @@ from dovetail._core.ops.calls.jit import call
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
-from dovetail._core.runtime.calls.cache_misses import Signature, log_compiled, miss
+from dovetail._core.runtime.calls.cache_misses import TraceSignature, log_compiled, miss
 from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
 from dovetail._core.runtime.calls.special_values import explained
 from dovetail._core.runtime.devices import clients
@@ -35,10 +35,10 @@ from dovetail._core.runtime.programs.program import (
     compile_module,
     compile_unloaded,
 )
-from dovetail._core.trace.mutable_references import AbstractRef, Cell, Ref
+from dovetail._core.trace.mutable_references import AbstractRef, Ref, RefState
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.transform.derived import live
+from dovetail._core.transform.derived import dce_closed
 from dovetail._core.transform.flattening import (
     FlatFunction,
     check_array_leaves,
@@ -46,7 +46,7 @@ from dovetail._core.transform.flattening import (
     location_of,
     parameter_names,
 )
-from dovetail._core.transform.referencing import Uses, stage_using_references
+from dovetail._core.transform.referencing import RefEffects, stage_using_references
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Call(NamedTuple):
     statics: tuple[Any, ...]
 
 
-class Staged:
+class StagedProgram:
     """A function traced for one signature.
 
     Attributes:
@@ -127,7 +127,7 @@ class Staged:
         donated: tuple[bool, ...],
         names: tuple[str, ...],
         options: JitOptions,
-        uses: Uses,
+        uses: RefEffects,
     ) -> None:
         self.closed = closed
         self.uses = uses
@@ -217,19 +217,19 @@ class Staged:
             )
         return found
 
-    def own(self, operands: list[Any], references: Sequence[tuple[Ref, Cell]]) -> list[Any]:
+    def own(self, operands: list[Any], references: Sequence[tuple[Ref, RefState]]) -> list[Any]:
         """The operands to run the program on: it takes the memory of the references that it
         changes, so it gets copies of what somebody else may hold, or look at when it fails."""
         if not references:
             return operands
         keep = config.debug_nans.value or config.debug_infs.value
-        kept = {id(cell.value) for _, cell in references if keep or cell.shared}
+        kept = {id(ref_state.value) for _, ref_state in references if keep or ref_state.shared}
         return [
             copy_p.bind(x) if donated and id(x) in kept else x
             for x, donated in zip(operands, self.donated, strict=True)
         ]
 
-    def result(self, outs: list[Any], references: Sequence[tuple[Ref, Cell]] = ()) -> Any:
+    def result(self, outs: list[Any], references: Sequence[tuple[Ref, RefState]] = ()) -> Any:
         """What the function returns, from the flat results of its program.
 
         Args:
@@ -278,7 +278,7 @@ class JitFunction:
     def __init__(self, function: Callable[..., Any], options: JitOptions) -> None:
         self.function = function
         self.options = options
-        self._own: dict[Any, Staged] = {}
+        self._own: dict[Any, StagedProgram] = {}
         compilation.check_options(dict(options.compiler_options))
         self.compiled = pjit_function(
             options.name,
@@ -311,11 +311,11 @@ class JitFunction:
             except ValueError as error:
                 if not str(error).startswith("Non-hashable static arguments are"):
                     raise
-            return self.take_apart(args, kwargs)  # raises
+            return self.flatten_args(args, kwargs)  # raises
 
         return update_wrapper(call, compiled)
 
-    def take_apart(
+    def flatten_args(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
     ) -> Call:
         """Split arguments into static and dynamic ones, and flatten the latter.
@@ -368,9 +368,9 @@ class JitFunction:
                     "as a dynamic argument"
                 ) from None
 
-    def staged(self, parts: Call, avals: Sequence[Any]) -> Staged:
+    def staged(self, parts: Call, avals: Sequence[Any]) -> StagedProgram:
         """The function traced for these arguments, from the cache if it was before."""
-        key = Signature(
+        key = TraceSignature(
             parts.in_tree, tuple(avals), parts.statics, self.options, config.trace_key()
         )
         try:
@@ -410,7 +410,7 @@ class JitFunction:
     def _leaf_names(self, parts: Call) -> tuple[str, ...]:
         return leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
 
-    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> Staged:
+    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> StagedProgram:
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
         flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
         start = time.perf_counter()
@@ -423,7 +423,9 @@ class JitFunction:
             names = (*names, *(ref.described() for ref in uses.captured))
             # Where the program calls Python it may fail halfway, and nothing must be lost.
             donated = uses.written(donated) if not closed.effects else uses.written(donated, False)
-        return Staged(closed, parts.in_tree, flat.out_tree, donated, names, self.options, uses)
+        return StagedProgram(
+            closed, parts.in_tree, flat.out_tree, donated, names, self.options, uses
+        )
 
     def _with_statics(self, parts: Call) -> Callable[..., Any]:
         """The function of dynamic arguments only."""
@@ -457,13 +459,13 @@ class JitFunction:
             The result, the data for a new entry (or None), and whether to drop the entry.
         """
         try:
-            return self.serve(args, kwargs)
+            return self.dispatch_call(args, kwargs)
         except BaseException:
             # jaxlib would keep a signature whose first call raised on the Python path for ever.
             self.compiled._clear_cache()
             raise
 
-    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+    def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
         """`miss`, without what has to be done when it fails."""
         if config.disable_jit.value:
             # C++ asks for this itself, but where jax was imported it asks jax's option.
@@ -476,7 +478,7 @@ class JitFunction:
             # Arrays of jax are taken by value; C++ must not remember a call with them.
             args, kwargs = tree.unflatten([from_foreign(x) if is_buffer(x) else x for x in given])
             return self.callable(*args, **kwargs), None, True
-        parts = self.take_apart(args, kwargs)
+        parts = self.flatten_args(args, kwargs)
         leaves = parts.leaves
         if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
             tracing = True
@@ -499,7 +501,7 @@ class JitFunction:
                 error,
                 self.options.name,
                 staged.closed.effects,
-                lambda checks: checks.evaluate(live(staged.closed), operands, self.has_lines),
+                lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
             ) from None
         result = staged.result(outs, references)
         # C++ makes arrays of all results, knows no references, and checks no integers.

@@ -9,7 +9,7 @@ from dovetail._core.plugins.foreign import ForeignPlugin
 from dovetail._core.plugins.hookspecs import PLUGIN_API, BackendInfo, hookimpl
 
 if TYPE_CHECKING:
-    from dovetail._core.runtime.devices.pjrt import Plugin
+    from dovetail._core.runtime.devices.pjrt import PjrtPlugin
 
 __all__ = ["ForeignBackend"]
 
@@ -46,7 +46,7 @@ class ForeignBackend:
         """Devices for which the library compiles ahead of time."""
         return self._plugin().topology_devices(name, **options)
 
-    def _plugin(self) -> Plugin:
+    def _plugin(self) -> PjrtPlugin:
         from dovetail._core.runtime.devices.pjrt import (  # deferred: only if it is used
             PjrtError,
             load_plugin,

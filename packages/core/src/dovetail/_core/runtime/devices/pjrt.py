@@ -24,15 +24,15 @@ from dovetail._core.runtime.devices.pjrt_api import (
     register_handler,
 )
 
-__all__ = ["PjrtError", "Plugin", "load_plugin"]
+__all__ = ["PjrtError", "PjrtPlugin", "load_plugin"]
 
 _NO_OPTIONS: Final[Mapping[str, object]] = MappingProxyType({})
 _lock: Final = threading.Lock()
-_plugins: Final[dict[str, Plugin]] = {}
+_plugins: Final[dict[str, PjrtPlugin]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class PjrtPlugin:
     """A PJRT plug-in in this process, where it stays: libraries are never unloaded.
 
     Attributes:
@@ -179,7 +179,7 @@ class Plugin:
             ) from error
 
 
-def load_plugin(name: str, library: str | os.PathLike[str]) -> Plugin:
+def load_plugin(name: str, library: str | os.PathLike[str]) -> PjrtPlugin:
     """Load a PJRT plug-in, once for each name.
 
     The library's version is looked at before jaxlib is given it: a plug-in that claims functions
@@ -210,7 +210,7 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> Plugin:
             capsule = load_pjrt_plugin(name.lower(), str(path), api.address)
         except JaxRuntimeError as error:
             raise PjrtError(f"jaxlib cannot use the PJRT plug-in {path}: {error}") from error
-        plugin = Plugin(name.lower(), path, api.version, capsule, api)
+        plugin = PjrtPlugin(name.lower(), path, api.version, capsule, api)
         _plugins[name.lower()] = plugin
         return plugin
 

@@ -19,7 +19,7 @@ Run = Callable[
 ]
 
 
-class LiveCall:
+class CustomRuleCall:
     """A call, with flat arguments, of a function that has rules of its own.
 
     Attributes:
@@ -39,7 +39,7 @@ class LiveCall:
         """Results and their tangents, in the current trace; vanishing ones are `Zero`s."""
         raise NotImplementedError
 
-    def batched(self, run: Run, size: int, dims: Dims) -> LiveCall:
+    def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
         """The call for every element of a batch of that size, whose arguments have these batch
         dimensions."""
         raise NotImplementedError
