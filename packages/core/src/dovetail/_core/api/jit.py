@@ -10,7 +10,8 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches
 from dovetail._core.base.unspecified import UNSPECIFIED
-from dovetail._core.runtime.calls.jit import JitFunction, JitOptions
+from dovetail._core.runtime.calls.jit import JitFunction
+from dovetail._core.runtime.calls.staged_program import JitOptions
 from dovetail._core.runtime.devices import clients
 from dovetail._core.transform.flattening import abstract, check_callable, name_of
 
@@ -179,11 +180,11 @@ def _jit(
 
 
 def _traced(engine: JitFunction, args: Any, kwargs: Any) -> Traced:
-    parts = engine.flatten_args(args, kwargs, abstract=True)
-    staged = engine.staged(parts, [abstract(leaf) for leaf in parts.leaves])
+    arguments = engine.flatten_args(args, kwargs, abstract=True)
+    staged = engine.staged_for(arguments, [abstract(leaf) for leaf in arguments.leaves])
 
     def place() -> Any:
-        return engine.place_for(parts, staged.describe)
+        return engine.place_for(arguments, staged.describe)
 
     return Traced(staged, place)
 

@@ -16,7 +16,7 @@ from dovetail._core.base import pytree
 from dovetail._core.base.bindings import JAXLIB_VERSION, JaxRuntimeError
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from dovetail._core.lower.donation import Donation
-from dovetail._core.runtime.calls.jit import JitOptions, StagedProgram
+from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.client_libraries import library_text
 from dovetail._core.runtime.devices.sharding import as_sharding

@@ -14,7 +14,7 @@ from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.arrays.donation import raise_explained, retire_donated
-from dovetail._core.runtime.calls.jit import StagedProgram
+from dovetail._core.runtime.calls.staged_program import StagedProgram
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
 from dovetail._core.runtime.programs.arguments import resolve_device

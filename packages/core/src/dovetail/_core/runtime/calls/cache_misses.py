@@ -12,7 +12,7 @@ from weakref import WeakSet
 from dovetail._core.base import config, source
 from dovetail._core.base.bindings import get_traceback
 
-__all__ = ["Miss", "TraceSignature", "log_compiled", "miss"]
+__all__ = ["Miss", "TraceSignature", "explain_miss", "log_compiled"]
 
 _logger: Final = logging.getLogger("dovetail.cache_misses")
 
@@ -64,7 +64,7 @@ class Miss:
         )
 
 
-def miss(
+def explain_miss(
     name: str,
     function: Any,
     signature: TraceSignature,

@@ -1,41 +1,40 @@
-"""The engine behind `jit`: a function staged once per signature, compiled, and served by the C++
-fast path.
+"""The engine behind `jit`: from the arguments of a call to the result of a compiled program.
 
-The C++ callable keeps, for each signature of arguments, what it needs to run the program without
-Python. Whenever it has no entry it calls `JitFunction.miss` with the original arguments.
+C++ keeps, for each signature of arguments, what it needs to run a program without Python. Where it
+has no entry it calls `JitFunction.miss` with the arguments, and the call takes these steps, in the
+order in which they stand here:
+
+1. `dispatch_call` passes on what is not for a program of its own;
+2. `flatten_args` splits the arguments into static ones and the leaves of the others;
+3. `staged_for` looks the signature up, and on a miss says why and stages the function (`_stage`);
+4. `_place` decides on which device the program runs;
+5. `StagedProgram.program` lowers and compiles it for that device, once (memory, then disk);
+6. the program runs, and `fastpath` gives C++ what it needs for the next call of the signature.
+
+Eager functions (`calls/eager_functions.py`) hold a `JitFunction` and take the same steps.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from dovetail._core.base import caches, config, dtypes, pytree, source
-from dovetail._core.ir.avals import aval_of, outer_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.base import caches, config, pytree
+from dovetail._core.ir.avals import aval_of
+from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ops.calls.jit import call
-from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.runtime.arrays.buffers import is_buffer
 from dovetail._core.runtime.arrays.donation import donating
-from dovetail._core.runtime.calls.cache_misses import TraceSignature, log_compiled, miss
-from dovetail._core.runtime.calls.fastpath import fastpath, pjit_function
+from dovetail._core.runtime.calls.cache_misses import TraceSignature, explain_miss
+from dovetail._core.runtime.calls.fastpath import FastpathData, fastpath, pjit_function
 from dovetail._core.runtime.calls.special_values import explained
-from dovetail._core.runtime.devices import clients
+from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
 from dovetail._core.runtime.devices.sharding import as_sharding
+from dovetail._core.runtime.programs import compilation
 from dovetail._core.runtime.programs.arguments import from_foreign, resolve_device, resolve_place
-from dovetail._core.runtime.programs.program import (
-    LoadedProgram,
-    UnloadedProgram,
-    compilation,
-    compile_module,
-    compile_unloaded,
-)
-from dovetail._core.trace.mutable_references import AbstractRef, Ref, RefState
+from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.derived import dce_closed
@@ -46,38 +45,32 @@ from dovetail._core.transform.flattening import (
     location_of,
     parameter_names,
 )
-from dovetail._core.transform.referencing import RefEffects, stage_using_references
+from dovetail._core.transform.referencing import stage_using_references
+
+#: What C++ is told after a miss: the result, the data for a new entry (or None), and whether to
+#: forget the call.
+Missed = tuple[Any, FastpathData | None, bool]
+
+# A function that is called with ever new shapes must not fill the memory.
+_MAX_SIGNATURES: Final = 1024
+
+# What was staged, by function: two jits of one function share it.
+_staged: Final = caches.ByFunction()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JitOptions:
-    """How a function is compiled.
+class CallArguments(NamedTuple):
+    """The arguments of one call, split and flattened.
 
     Attributes:
-        name: the name of the function, which the program carries.
-        static_argnums: positional arguments that are part of the program.
-        static_argnames: keyword arguments that are part of the program.
-        donate_argnums: positional arguments whose memory may be reused.
-        donate_argnames: keyword arguments whose memory may be reused.
-        keep_unused: whether arguments that nothing uses stay arguments of the program.
-        inline: whether the function is run in place when it is called while tracing.
-        device: where the program runs; decided by the arguments if None.
-        compiler_options: options of the compiler, by name.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
+        positions: numbers of the positional arguments that are dynamic.
+        dynamic: the dynamic positional arguments.
+        keywords: the dynamic keyword arguments.
+        leaves: of both.
+        in_tree: their structure.
+        statics: the static arguments as a key: where each stands, its type, and the value.
     """
-
-    name: str
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    donate_argnums: tuple[int, ...] = ()
-    donate_argnames: tuple[str, ...] = ()
-    keep_unused: bool = False
-    inline: bool = False
-    device: Any = None
-    compiler_options: tuple[tuple[str, Any], ...] = ()
-
-
-class Call(NamedTuple):
-    """The arguments of one call, taken apart."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -89,201 +82,42 @@ class Call(NamedTuple):
     statics: tuple[Any, ...]
 
 
-class StagedProgram:
-    """A function traced for one signature.
+class JitFunction:
+    """A function to compile, and how; the Python side of the C++ callable.
 
-    Attributes:
-        closed: the program.
-        out_tree: the structure of its result.
-        empty: numbers of its results that hold nothing, and stay on the host: those of float0.
-        in_tree: the structure of ``(dynamic positional arguments, dynamic keyword arguments)``.
-        donated: for each leaf whether its memory may be reused.
-        names: for each leaf its name in messages.
+    Args:
+        function: the function.
         options: how it is compiled.
-        uses: what it does with mutable references.
-        narrowed: numbers of arguments that are converted to a narrower integer dtype, and that
-            dtype, where Python integers must be checked before each call.
-        programs: compiled programs, by where and how.
+        uncompiled: what is called while the option ``disable_jit`` is on; the function itself by
+            default.
+        cache_miss: what C++ calls where it has no entry; `miss` by default.
+        check_call: looks at the arguments of a call and its staged program before that runs.
+        has_lines: whether the lines at which the function was traced are its own, and not those of
+            a caller.
     """
 
-    __slots__ = (
-        "closed",
-        "donated",
-        "empty",
-        "in_tree",
-        "names",
-        "narrowed",
-        "options",
-        "out_tree",
-        "programs",
-        "uses",
-    )
+    __slots__ = ("_check_call", "_own", "callable", "compiled", "function", "has_lines", "options")
 
     def __init__(
         self,
-        closed: ClosedJaxpr,
-        in_tree: Any,
-        out_tree: Any,
-        donated: tuple[bool, ...],
-        names: tuple[str, ...],
+        function: Callable[..., Any],
         options: JitOptions,
-        uses: RefEffects,
+        *,
+        uncompiled: Callable[..., Any] | None = None,
+        cache_miss: Callable[..., Missed] | None = None,
+        check_call: Callable[[CallArguments, StagedProgram], None] | None = None,
+        has_lines: bool = True,
     ) -> None:
-        self.closed = closed
-        self.uses = uses
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.donated = donated
-        self.names = names
-        self.options = options
-        self.narrowed: tuple[tuple[int, Any], ...] = ()
-        self.programs: dict[Any, Any] = {}
-        outs = map(outer_aval, closed.out_avals)
-        self.empty = [i for i, aval in enumerate(outs) if aval.dtype == dtypes.float0]
-
-    @property
-    def in_avals(self) -> list[Any]:
-        """The types of the leaves."""
-        count = len(self.closed.in_avals) - len(self.uses.captured)
-        found = list(self.closed.in_avals[:count])
-        for number in self.uses.arguments:
-            found[number] = AbstractRef(found[number])
-        return found
-
-    @property
-    def out_avals(self) -> list[Any]:
-        """The avals of the results."""
-        return list(self.closed.out_avals[: self.out_tree.num_leaves])
-
-    def lower(self, platforms: Sequence[str]) -> Any:
-        """The program as a StableHLO module."""
-        from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
-
-        return lower_jaxpr(
-            self.closed,
-            name=self.options.name,
-            platforms=platforms,
-            donated=self.donated if any(self.donated) else None,
-            keep_unused=self.options.keep_unused,
-            arg_names=self.names,
-        )
-
-    def compile(
-        self, lowered: Any, sharding: Any, compiler_options: Mapping[str, Any]
-    ) -> LoadedProgram | UnloadedProgram:
-        """A lowered program compiled for a device, which need not be there."""
-        self._warn_of_unused_donations(lowered)
-        self._warn_of_constants()
-        if clients.is_compile_only(sharding._device):
-            return compile_unloaded(lowered, sharding, compiler_options)
-        return compile_module(lowered, sharding, compiler_options)
-
-    def _warn_of_constants(self) -> None:
-        limit = config.captured_constants_warn_bytes.value
-        if limit < 0:
-            return
-        sizes = [getattr(value, "nbytes", 0) for value in self.closed.consts]
-        if sum(sizes) >= limit:
-            source.warn(
-                f"{self.options.name} has captured {len(sizes)} arrays of {sum(sizes):,} bytes in "
-                "all, which its program holds on to; pass them as arguments instead, or raise the "
-                "option captured_constants_warn_bytes"
-            )
-
-    def program(self, sharding: Any) -> LoadedProgram:
-        """The program compiled for a device; the one that was compiled before if there is one."""
-        found = self.programs.get(sharding)
-        if found is None:
-            name = self.options.name
-            clients.check_runs(
-                sharding._device,
-                f"{name} cannot run on it",
-                f"call jit({name}).lower(...).compile() to see what it compiles to, or place the "
-                "arguments on a device out of dovetail.devices()",
-            )
-            platform = clients.platform_of(sharding._device)
-            start = time.perf_counter()
-            lowered = self.lower((platform,))
-            compilation.log_duration("lowered", lowered.name, time.perf_counter() - start)
-            made = self.compile(lowered, sharding, dict(self.options.compiler_options))
-            assert isinstance(made, LoadedProgram), "the device is there"
-            found = made
-            self.programs[sharding] = found
-            log_compiled(
-                self.options.name,
-                "these arguments",
-                sharding._device,
-                time.perf_counter() - start,
-            )
-        return found
-
-    def own(self, operands: list[Any], references: Sequence[tuple[Ref, RefState]]) -> list[Any]:
-        """The operands to run the program on: it takes the memory of the references that it
-        changes, so it gets copies of what somebody else may hold, or look at when it fails."""
-        if not references:
-            return operands
-        keep = config.debug_nans.value or config.debug_infs.value
-        kept = {id(ref_state.value) for _, ref_state in references if keep or ref_state.shared}
-        return [
-            copy_p.bind(x) if donated and id(x) in kept else x
-            for x, donated in zip(operands, self.donated, strict=True)
-        ]
-
-    def result(self, outs: list[Any], references: Sequence[tuple[Ref, RefState]] = ()) -> Any:
-        """What the function returns, from the flat results of its program.
-
-        Args:
-            outs: the results.
-            references: those that it uses, and where their values are.
-        """
-        for number in self.empty:
-            outs[number] = np.zeros(outs[number].shape, dtypes.float0)
-        return self.out_tree.unflatten(self.uses.finish(outs, references))
-
-    def describe(self, number: int) -> str:
-        """A phrase for the argument of that number."""
-        return f"the argument {self.names[number]} of {self.options.name}"
-
-    def _warn_of_unused_donations(self, lowered: Any) -> None:
-        # A reference that is only written to has an old value that nothing needs.
-        count = len(self.names)
-        own = {*self.uses.arguments, *range(count - len(self.uses.captured), count)}
-        unused = [i for i in lowered.donation.unused if i not in own]
-        if not unused:
-            return
-        avals = self.closed.in_avals
-        listed = ", ".join(f"{avals[i].short_name()} ({self.names[i]})" for i in unused)
-        source.warn(
-            f"Some donated buffers were not usable: {listed}. No result of {self.options.name} "
-            "has the same shape and dtype left to take the memory; leave these arguments out of "
-            "donate_argnums"
-        )
-
-
-# A function that is called with ever new shapes must not fill the memory.
-_MAX_SIGNATURES: Final = 1024
-
-# Functions staged before, by function: two jits of one function share them.
-_staged: Final = caches.ByFunction()
-
-
-class JitFunction:
-    """A function to compile, and how; the Python side of the C++ callable."""
-
-    __slots__ = ("_own", "callable", "compiled", "function", "options")
-
-    #: Whether the lines at which the function was traced are its own, and not those of a caller.
-    has_lines: ClassVar[bool] = True
-
-    def __init__(self, function: Callable[..., Any], options: JitOptions) -> None:
         self.function = function
         self.options = options
+        self.has_lines = has_lines
+        self._check_call = check_call
         self._own: dict[Any, StagedProgram] = {}
         compilation.check_options(dict(options.compiler_options))
         self.compiled = pjit_function(
             options.name,
-            self.uncompiled,
-            self.miss,
+            function if uncompiled is None else uncompiled,
+            self.miss if cache_miss is None else cache_miss,
             static_argnums=options.static_argnums,
             static_argnames=options.static_argnames,
             key=options,
@@ -296,11 +130,6 @@ class JitFunction:
             )
         if options.static_argnums or options.static_argnames:
             self.callable = self._naming_static_arguments(self.callable)
-
-    @property
-    def uncompiled(self) -> Callable[..., Any]:
-        """What is called while the option ``disable_jit`` is on."""
-        return self.function
 
     def _naming_static_arguments(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """The function with an error of our own where C++ says that a value has no hash."""
@@ -315,9 +144,62 @@ class JitFunction:
 
         return update_wrapper(call, compiled)
 
+    def miss(self, *args: Any, **kwargs: Any) -> Missed:
+        """Serve a call that the C++ callable has no entry for."""
+        try:
+            if config.disable_jit.value:
+                # C++ asks for this itself, but where jax was imported it asks jax's option.
+                return self.function(*args, **kwargs), None, True
+            return self.dispatch_call(args, kwargs)
+        except BaseException:
+            # jaxlib would keep a signature whose first call raised on the Python path for ever.
+            self.compiled._clear_cache()
+            raise
+
+    def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
+        """Take the steps of a call, one after another."""
+        tracing = state.trace is not evaluation_trace
+        if tracing and self.options.inline:
+            return self.function(*args, **kwargs), None, True
+        given, tree = pytree.flatten((args, kwargs))
+        if any(map(is_buffer, given)):
+            # Arrays of jax are taken by value; C++ must not remember a call with them.
+            args, kwargs = tree.unflatten([from_foreign(x) if is_buffer(x) else x for x in given])
+            return self.callable(*args, **kwargs), None, True
+        arguments = self.flatten_args(args, kwargs)
+        leaves = arguments.leaves
+        if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
+            tracing = True
+        staged = self.staged_for(arguments, self._avals(arguments))
+        if self._check_call is not None:
+            self._check_call(arguments, staged)
+        uses = staged.uses
+        references = uses.references(leaves, self.options.name, staged.names) if uses else []
+        operands = uses.operands(leaves, references) if uses else leaves
+        if tracing:
+            outs = call(staged.closed, operands, self.options.name)
+            return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
+        sharding, committed = self._place(operands, staged)
+        program = staged.program(sharding)
+        try:
+            outs = program(staged.own(operands, references), committed, staged.describe)
+        except FloatingPointError as error:
+            raise explained(
+                error,
+                self.options.name,
+                staged.closed.effects,
+                lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
+            ) from None
+        result = staged.result(outs, references)
+        # C++ makes arrays of all results, knows no references, and checks no integers.
+        if staged.empty or uses or staged.narrowed:
+            return result, None, True
+        data = fastpath(program, leaves, result, committed, staged.describe)
+        return result, data, data is None
+
     def flatten_args(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
-    ) -> Call:
+    ) -> CallArguments:
         """Split arguments into static and dynamic ones, and flatten the latter.
 
         Args:
@@ -350,7 +232,7 @@ class JitFunction:
             shapes=abstract,
             references=True,
         )
-        return Call(args, kwargs, positions, dynamic, keywords, leaves, in_tree, key)
+        return CallArguments(args, kwargs, positions, dynamic, keywords, leaves, in_tree, key)
 
     def _check_hashable(self, statics: Sequence[tuple[Any, Any]]) -> None:
         for where, value in statics:
@@ -368,37 +250,12 @@ class JitFunction:
                     "as a dynamic argument"
                 ) from None
 
-    def staged(self, parts: Call, avals: Sequence[Any]) -> StagedProgram:
-        """The function traced for these arguments, from the cache if it was before."""
-        key = TraceSignature(
-            parts.in_tree, tuple(avals), parts.statics, self.options, config.trace_key()
-        )
+    def _avals(self, arguments: CallArguments) -> list[Any]:
         try:
-            known = _staged.of(self.function)
-        except TypeError:  # the function cannot be hashed or referred to weakly
-            known = self._own
-        found = known.get(key)
-        if found is None:
-            names = self._leaf_names(parts)
-            missed = miss(self.options.name, self.function, key, known.keys(), names)
-            start = time.perf_counter()
-            found = self._stage(parts, avals, names)
-            if missed is not None:
-                missed.log(time.perf_counter() - start)
-            # A captured tracer belongs to one trace of the caller; the next call may capture
-            # another.
-            if found.uses.stay and not any(isinstance(c, Tracer) for c in found.closed.consts):
-                if len(known) >= _MAX_SIGNATURES:
-                    del known[next(iter(known))]
-                known[key] = found
-        return found
-
-    def _avals(self, parts: Call) -> list[Any]:
-        try:
-            return [leaf.aval if type(leaf) is Ref else aval_of(leaf) for leaf in parts.leaves]
+            return [leaf.aval if type(leaf) is Ref else aval_of(leaf) for leaf in arguments.leaves]
         except OverflowError:
-            names = self._leaf_names(parts)
-            for name, leaf in zip(names, parts.leaves, strict=True):
+            names = self._leaf_names(arguments)
+            for name, leaf in zip(names, arguments.leaves, strict=True):
                 try:
                     aval_of(leaf)
                 except OverflowError as error:
@@ -407,114 +264,90 @@ class JitFunction:
                     ) from None
             raise
 
-    def _leaf_names(self, parts: Call) -> tuple[str, ...]:
-        return leaf_names(self.function, parts.dynamic, parts.keywords, parts.positions)
+    def _leaf_names(self, arguments: CallArguments) -> tuple[str, ...]:
+        return leaf_names(self.function, arguments.dynamic, arguments.keywords, arguments.positions)
 
-    def _stage(self, parts: Call, avals: Sequence[Any], names: tuple[str, ...]) -> StagedProgram:
+    def staged_for(self, arguments: CallArguments, avals: Sequence[Any]) -> StagedProgram:
+        """The function staged for arguments of these types, out of the cache if it is there."""
+        key = TraceSignature(
+            arguments.in_tree, tuple(avals), arguments.statics, self.options, config.trace_key()
+        )
+        try:
+            entries = _staged.of(self.function)
+        except TypeError:  # the function cannot be hashed or referred to weakly
+            entries = self._own
+        staged: StagedProgram | None = entries.get(key)
+        if staged is None:
+            names = self._leaf_names(arguments)
+            missed = explain_miss(self.options.name, self.function, key, entries.keys(), names)
+            start = time.perf_counter()
+            staged = self._stage(arguments, avals, names)
+            if missed is not None:
+                missed.log(time.perf_counter() - start)
+            # A captured tracer belongs to one trace of the caller; the next call may capture
+            # another.
+            if staged.uses.stay and not any(isinstance(c, Tracer) for c in staged.closed.consts):
+                if len(entries) >= _MAX_SIGNATURES:
+                    del entries[next(iter(entries))]
+                entries[key] = staged
+        return staged
+
+    def _stage(
+        self, arguments: CallArguments, avals: Sequence[Any], names: tuple[str, ...]
+    ) -> StagedProgram:
         info = DebugInfo("jit", self.options.name, location_of(self.function), names)
-        flat = FlatFunction(self._with_statics(parts), parts.in_tree, keywords=True)
+        flat = FlatFunction(self._with_statics(arguments), arguments.in_tree, keywords=True)
         start = time.perf_counter()
         # A bound method, since a call of an object takes twice as much of the stack of C, of which
         # Python 3.12 gives calls a fixed share.
         closed, uses = stage_using_references(flat.__call__, avals, info)
         compilation.log_duration("traced", self.options.name, time.perf_counter() - start)
-        donated = self._donated(parts)
+        donated = self._donated(arguments)
         if uses:
             names = (*names, *(ref.described() for ref in uses.captured))
             # Where the program calls Python it may fail halfway, and nothing must be lost.
             donated = uses.written(donated) if not closed.effects else uses.written(donated, False)
         return StagedProgram(
-            closed, parts.in_tree, flat.out_tree, donated, names, self.options, uses
+            closed, arguments.in_tree, flat.out_tree, donated, names, self.options, uses
         )
 
-    def _with_statics(self, parts: Call) -> Callable[..., Any]:
+    def _with_statics(self, arguments: CallArguments) -> Callable[..., Any]:
         """The function of dynamic arguments only."""
-        if not parts.statics:
+        if not arguments.statics:
             return self.function
-        static_keywords = {k: v for k, v in parts.kwargs.items() if k not in parts.keywords}
+        keywords = arguments.keywords
+        static_keywords = {k: v for k, v in arguments.kwargs.items() if k not in keywords}
 
         def function(*dynamic: Any, **keywords: Any) -> Any:
-            full = list(parts.args)
-            for position, value in zip(parts.positions, dynamic, strict=True):
+            full = list(arguments.args)
+            for position, value in zip(arguments.positions, dynamic, strict=True):
                 full[position] = value
             return self.function(*full, **keywords, **static_keywords)
 
         update_wrapper(function, self.function)
         return function
 
-    def _donated(self, parts: Call) -> tuple[bool, ...]:
+    def _donated(self, arguments: CallArguments) -> tuple[bool, ...]:
         options = self.options
         donated: list[bool] = []
-        for position, value in zip(parts.positions, parts.dynamic, strict=True):
+        for position, value in zip(arguments.positions, arguments.dynamic, strict=True):
             donated += [position in options.donate_argnums] * len(pytree.leaves(value))
-        for name in sorted(parts.keywords):
-            count = len(pytree.leaves(parts.keywords[name]))
+        for name in sorted(arguments.keywords):
+            count = len(pytree.leaves(arguments.keywords[name]))
             donated += [name in options.donate_argnames] * count
         return tuple(donated)
 
-    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-        """Serve a call that the C++ callable has no entry for.
-
-        Returns:
-            The result, the data for a new entry (or None), and whether to drop the entry.
-        """
-        try:
-            return self.dispatch_call(args, kwargs)
-        except BaseException:
-            # jaxlib would keep a signature whose first call raised on the Python path for ever.
-            self.compiled._clear_cache()
-            raise
-
-    def dispatch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
-        """`miss`, without what has to be done when it fails."""
-        if config.disable_jit.value:
-            # C++ asks for this itself, but where jax was imported it asks jax's option.
-            return self.uncompiled(*args, **kwargs), None, True
-        tracing = state.trace is not evaluation_trace
-        if tracing and self.options.inline:
-            return self.function(*args, **kwargs), None, True
-        given, tree = pytree.flatten((args, kwargs))
-        if any(map(is_buffer, given)):
-            # Arrays of jax are taken by value; C++ must not remember a call with them.
-            args, kwargs = tree.unflatten([from_foreign(x) if is_buffer(x) else x for x in given])
-            return self.callable(*args, **kwargs), None, True
-        parts = self.flatten_args(args, kwargs)
-        leaves = parts.leaves
-        if not tracing and any(isinstance(leaf, Tracer) for leaf in leaves):
-            tracing = True
-        staged = self.staged(parts, self._avals(parts))
-        uses = staged.uses
-        references = uses.references(leaves, self.options.name, staged.names) if uses else []
-        operands = uses.operands(leaves, references) if uses else leaves
-        if tracing:
-            outs = call(staged.closed, operands, self.options.name)
-            return staged.out_tree.unflatten(uses.finish(outs, references)), None, True
+    def _place(self, operands: Sequence[Any], staged: StagedProgram) -> tuple[Any, bool]:
+        """Where a call runs, and whether its results stick to that place."""
         if self.options.device is None:
-            sharding, committed = resolve_device(operands, self.options.name, staged.describe)
-        else:
-            sharding, committed = as_sharding(self.options.device), True
-        program = staged.program(sharding)
-        try:
-            outs = program(staged.own(operands, references), committed, staged.describe)
-        except FloatingPointError as error:
-            raise explained(
-                error,
-                self.options.name,
-                staged.closed.effects,
-                lambda checks: checks.evaluate(dce_closed(staged.closed), operands, self.has_lines),
-            ) from None
-        result = staged.result(outs, references)
-        # C++ makes arrays of all results, knows no references, and checks no integers.
-        if staged.empty or uses or staged.narrowed:
-            return result, None, True
-        data = fastpath(program, leaves, result, committed, staged.describe)
-        return result, data, data is None
+            return resolve_device(operands, self.options.name, staged.describe)
+        return as_sharding(self.options.device), True
 
-    def place_for(self, parts: Call, describe: Callable[[int], str]) -> Any:
+    def place_for(self, arguments: CallArguments, describe: Callable[[int], str]) -> Any:
         """The sharding that a call would run under, if arguments or options decide it, or None."""
         if self.options.device is not None:
             return as_sharding(self.options.device)
-        return resolve_place(parts.leaves, self.options.name, describe)
+        return resolve_place(arguments.leaves, self.options.name, describe)
 
     def clear(self) -> None:
         """Forget what was staged and compiled."""

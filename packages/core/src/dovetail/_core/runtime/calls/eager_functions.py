@@ -1,0 +1,312 @@
+"""Eager functions: compiled as one program when they are called on arrays, inlined when traced.
+
+`EagerFunction.miss` sorts out the calls that are not for a program: while tracing, of operators
+that do not take their operands, and with values that are no arrays. The others go to a
+`JitFunction`, whose steps stand in `calls/jit.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import update_wrapper, wraps
+from typing import Any, Final
+
+import numpy as np
+
+from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.basis.elementwise import convert_element_type_p
+from dovetail._core.basis.structural import broadcast_in_dim_p, reshape_p
+from dovetail._core.ir.jaxpr import Jaxpr, Literal, Var
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import Array
+from dovetail._core.runtime.calls.jit import CallArguments, JitFunction, Missed
+from dovetail._core.runtime.calls.staged_program import JitOptions, StagedProgram
+from dovetail._core.runtime.programs.arguments import literal_value
+from dovetail._core.trace.state import evaluation_trace, state
+from dovetail._core.trace.tracer import ArrayClass, Tracer
+
+_MAX_LIMITS: Final = 256
+_BITS_OF_INTEGERS: Final = {False: 32, True: 64}
+_PYTHON_NUMBERS: Final = frozenset({bool, int, float, complex})
+_HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
+_ARRAY_TYPES: Final = (*_HOST_TYPES, Array)
+
+
+class _NotSupported(Exception):
+    """A function returned NotImplemented while it was staged."""
+
+
+class EagerFunction:
+    """A function that is compiled as one unit when called on arrays, and inlined when traced.
+
+    Args:
+        function: the function.
+        options: how it is compiled.
+        is_operator: whether the result for operands that are no arrays is NotImplemented.
+        checks: whether Python integers that become narrower ones are checked. The call is then
+            that of a twin without checks, which C++ may remember.
+    """
+
+    __slots__ = (
+        "_limits",
+        "_unchecked",
+        "compiled",
+        "engine",
+        "function",
+        "is_operator",
+        "options",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: JitOptions,
+        is_operator: bool,
+        checks: bool = True,
+    ) -> None:
+        @wraps(function)
+        def supported(*args: Any, **kwargs: Any) -> Any:
+            out = function(*args, **kwargs)
+            if out is NotImplemented:
+                raise _NotSupported
+            return out
+
+        # C++ takes the signature that help() shows from this function.
+        @wraps(function)
+        def inlined(*args: Any, **kwargs: Any) -> Any:
+            return self.inline(*args, **kwargs)
+
+        self.function = function
+        self.options = options
+        self.is_operator = is_operator
+        self._limits: dict[Any, tuple[tuple[int, int, int], ...]] = {}
+        self._unchecked: EagerFunction | None = None
+        self.engine = JitFunction(
+            supported,
+            options,
+            uncompiled=inlined,
+            cache_miss=self.miss,
+            check_call=self._check_integers if checks else None,
+            has_lines=False,
+        )
+        self.compiled = update_wrapper(self.engine.compiled, function)
+
+    def inline(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself; NotImplemented where an operator does not take an operand."""
+        if self.is_operator and not all(map(_is_operand, args)):
+            return _refused(self.options.name, args)
+        return self.function(*args, **kwargs)
+
+    def miss(self, *args: Any, **kwargs: Any) -> Missed:
+        """Serve a call that the C++ callable has no entry for."""
+        if state.trace is not evaluation_trace:
+            # Nothing is remembered of such a call, so that an error of it pins nothing either.
+            return self.inline(*args, **kwargs), None, True
+        if self._limits and not kwargs:
+            limits = self._limits.get(self._kinds(args))
+            if limits is not None and all(low <= args[i] <= high for i, low, high in limits):
+                assert self._unchecked is not None
+                return self._unchecked.compiled(*args), None, True
+        try:
+            return self._dispatch(args, kwargs)
+        except BaseException as error:
+            # jaxlib would keep a signature whose first call raised on the Python path for ever.
+            self.compiled._clear_cache()
+            if isinstance(error, _NotSupported):
+                return NotImplemented, None, True
+            raise
+
+    def _dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missed:
+        if self.is_operator and not all(map(_is_operand, args)):
+            return _refused(self.options.name, args), None, True
+        options = self.options
+        dynamic = [arg for i, arg in enumerate(args) if i not in options.static_argnums]
+        keywords = [arg for name, arg in kwargs.items() if name not in options.static_argnames]
+        leaves = pytree.leaves((dynamic, keywords))
+        if any(type(leaf) is Literal for leaf in leaves):  # of a function that calls another one
+            args, kwargs = pytree.map(_scalar, (args, kwargs))
+            return self.compiled(*args, **kwargs), None, True
+        for leaf in leaves:
+            if not isinstance(leaf, _ARRAY_TYPES) and not buffers.is_buffer(leaf):
+                # A tracer without its trace, an object with __array__, or no array at all: the
+                # function and the primitives that it calls know what to say.
+                return self.function(*args, **kwargs), None, True
+            limit = _BITS_OF_INTEGERS[config.enable_x64.value]
+            if type(leaf) is int and leaf.bit_length() >= limit:
+                # Another argument may have a dtype that holds it, which the function will ask; the
+                # error of the usual way names the argument.
+                with contextlib.suppress(OverflowError):
+                    return self.function(*args, **kwargs), None, True
+        if config.disable_jit.value:
+            # C++ asks for this itself, but where jax was imported it asks jax's option.
+            return self.inline(*args, **kwargs), None, True
+        return self.engine.dispatch_call(args, kwargs)
+
+    def _check_integers(self, arguments: CallArguments, staged: StagedProgram) -> None:
+        """Refuse Python integers that the dtype they become does not hold, and note the limits of
+        such calls.
+
+        Raises:
+            OverflowError: there is one.
+        """
+        if staged.narrowed is None:
+            staged.narrowed = _narrowed(staged.closed.jaxpr)
+        integers = [(n, d) for n, d in staged.narrowed if type(arguments.leaves[n]) is int]
+        for number, dtype in integers:
+            dtypes.check_fits(arguments.leaves[number], dtype, self.options.name)
+        kinds = None if not staged.narrowed or arguments.kwargs else self._kinds(arguments.args)
+        if kinds is not None:  # each positional argument is one leaf then
+            self._unchecked = self._unchecked or EagerFunction(
+                self.function, self.options, self.is_operator, checks=False
+            )
+            if len(self._limits) >= _MAX_LIMITS:
+                self._limits.clear()
+            bounds = [(arguments.positions[n], dtypes.iinfo(dtype)) for n, dtype in integers]
+            self._limits[kinds] = tuple([(i, int(b.min), int(b.max)) for i, b in bounds])
+
+    def _kinds(self, args: Sequence[Any]) -> Any:
+        """What decides the program for arrays and Python numbers; None for other arguments."""
+        statics = self.options.static_argnums
+        kinds: list[Any] = [config.trace_key()]
+        for i, arg in enumerate(args):
+            if i in statics:
+                kinds.append(arg)
+            elif type(arg) is Array:
+                kinds.append(arg.aval)
+            elif type(arg) in _PYTHON_NUMBERS:
+                kinds.append(type(arg))
+            else:
+                return None
+        return tuple(kinds)
+
+    def hashable(self) -> Callable[..., Any]:
+        """The compiled function, which also takes lists and arrays as static arguments.
+
+        C++ raises for what has no hash before it asks Python, so that this costs a call in between.
+        """
+        compiled, options = self.compiled, self.options
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return compiled(*args, **kwargs)
+            except ValueError as error:
+                if not str(error).startswith("Non-hashable static arguments"):
+                    raise
+            if any(isinstance(value, Tracer) for value in (*args, *kwargs.values())):
+                return self.inline(*args, **kwargs)  # which knows what must not be traced
+            numbers, names = options.static_argnums, options.static_argnames
+            return compiled(
+                *[_hashable(a, options.name) if i in numbers else a for i, a in enumerate(args)],
+                **{k: _hashable(v, options.name) if k in names else v for k, v in kwargs.items()},
+            )
+
+        return update_wrapper(call, self.function)
+
+
+def _scalar(value: Any) -> Any:
+    return literal_value(value) if type(value) is Literal else value
+
+
+def _narrowed(jaxpr: Jaxpr) -> tuple[tuple[int, Any], ...]:
+    """Arguments that may be Python integers and become integers of a dtype that holds fewer."""
+    numbers = {
+        var: number
+        for number, var in enumerate(jaxpr.invars)
+        if var.aval.weak_type and not var.aval.shape and dtypes.kind_of(var.aval.dtype) == "i"
+    }
+    if not numbers:
+        return ()
+    found = []
+    for eqn in jaxpr.eqns:
+        operand = eqn.invars[0] if eqn.invars else None
+        if type(operand) is not Var or operand not in numbers:
+            continue
+        number = numbers[operand]
+        if eqn.primitive is broadcast_in_dim_p or eqn.primitive is reshape_p:
+            numbers[eqn.outvars[0]] = number
+        elif eqn.primitive is convert_element_type_p:
+            dtype = eqn.params["new_dtype"]
+            if dtypes.kind_of(dtype) in ("i", "u") and not dtypes.holds(dtype, operand.aval.dtype):
+                found.append((number, dtype))
+    return tuple(found)
+
+
+def _hashable(value: Any, name: str) -> Any:
+    """A static argument, such as an axis, as a hashable value: lists and arrays become tuples.
+
+    Raises:
+        TypeError: it is something else without a hash.
+    """
+    if isinstance(value, (list, tuple)):
+        return tuple([_hashable(v, name) for v in value])
+    if isinstance(value, np.ndarray) or type(value) is Array:
+        return _hashable(value.tolist(), name)
+    try:
+        hash(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} got {value!r:.80} of type {type(value).__name__} for an argument that is part "
+            f"of the program ({error}); pass a number, a string or a tuple"
+        ) from None
+    return value
+
+
+def _refused(name: str, args: Sequence[Any]) -> Any:
+    """What an operator gives for operands that it does not take.
+
+    Raises:
+        TypeError: one is a container, whose own operator would be wrong: ``[1] * scalar`` repeats.
+    """
+    for value in args:
+        if isinstance(value, (list, tuple, set, dict)):
+            kind = type(value).__name__
+            raise TypeError(
+                f"unsupported operand types for {name}: an array and a {kind}; write "
+                f"dovetail.numpy.asarray(...) around the {kind} first"
+            )
+    return NotImplemented
+
+
+def _is_operand(value: Any) -> bool:
+    """Whether an operator takes a value; for any other, the value's own operator is tried."""
+    return (
+        isinstance(value, (ArrayClass, *_HOST_TYPES))
+        or buffers.is_buffer(value)
+        or hasattr(value, "__dovetail_array__")
+    )
+
+
+def compile_eager(
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    is_operator: bool = False,
+) -> Any:
+    """Make a function of arrays run as one compiled program, through C++ on a warm cache.
+
+    Under a transformation the function is called as it is. Calls compile nothing for other values
+    of arguments that are not static.
+
+    Args:
+        function: A function of arrays and pytrees of them, which returns such.
+        name: Its name in profiles; the function's own if None.
+        static_argnums: Numbers of positional arguments that are part of the program; hashable.
+        static_argnames: Names of such keyword arguments.
+        is_operator: Whether the result for operands that are no arrays is NotImplemented.
+
+    Returns:
+        A function object of jaxlib, which binds as a method; a Python function around one where
+        there are static arguments.
+    """
+    shown = name or str(getattr(function, "__name__", type(function).__name__))
+    options = JitOptions(
+        name=shown,
+        static_argnums=tuple(sorted(static_argnums)),
+        static_argnames=tuple(sorted(static_argnames)),
+        inline=True,
+    )
+    eager = EagerFunction(function, options, is_operator)
+    return eager.hashable() if static_argnums or static_argnames else eager.compiled
