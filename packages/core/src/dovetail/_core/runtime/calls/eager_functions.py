@@ -90,7 +90,8 @@ class EagerFunction:
             check_call=self._check_integers if checks else None,
             has_lines=False,
         )
-        self.compiled = update_wrapper(self.engine.compiled, function)
+        self.compiled = self.engine.compiled
+        update_wrapper(self.compiled, function)
 
     def inline(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself; NotImplemented where an operator does not take an operand."""
