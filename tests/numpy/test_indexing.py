@@ -15,8 +15,9 @@ import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.runtime.programs.compilation import statistics
+from dovetail.numpy.indexing.codec import decode, encode
 from dovetail.numpy.indexing.parsing import parse
-from dovetail.numpy.indexing.reading import join, split, take
+from dovetail.numpy.indexing.reading import take
 
 pytestmark = pytest.mark.tables
 
@@ -253,9 +254,9 @@ def test_out_of_bounds_is_clipped(x64: bool) -> None:
 )
 def test_positions_beyond_32_bits_are_static(index: Any, start: int, size: int) -> None:
     shape = (2**31 + 10,)
-    structure, dynamic = split(parse(index, shape), shape)
-    assert all(-(2**31) <= d < 2**31 for d in dynamic)
-    again = join(structure, dynamic, shape)
+    code, positions = encode(parse(index, shape), shape)
+    assert all(-(2**31) <= d < 2**31 for d in positions)
+    again = decode(code, positions, shape)
 
     def f(x: Any) -> Any:
         return take(x, again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,76 +24,71 @@ LOWEST: Final = -(2**31)
 HIGHEST: Final = 2**31 - 1
 
 
+# These are made for every eager index: they are not frozen, since that makes them twice as dear.
+
+
+@dataclass(slots=True, eq=False)
 class At:
     """One position of a dimension, which the result lacks.
 
-    Args:
+    Attributes:
         value: an int, or a scalar array of integers.
         wrapped: whether negative values have been dealt with.
     """
 
-    __slots__ = ("value", "wrapped")
-
-    def __init__(self, value: Any, wrapped: bool) -> None:
-        self.value = value
-        self.wrapped = wrapped
+    value: Any
+    wrapped: bool
 
 
+@dataclass(slots=True, eq=False)
 class Span:
     """Evenly spaced positions of a dimension.
 
-    Args:
+    Attributes:
         start: the first position; an int, or a scalar array that is not negative.
         size: how many.
         step: the distance between them, positive.
         flip: whether they are taken in descending order.
     """
 
-    __slots__ = ("flip", "size", "start", "step")
-
-    def __init__(self, start: Any, size: int, step: int = 1, flip: bool = False) -> None:
-        self.start = start
-        self.size = size
-        self.step = step
-        self.flip = flip
+    start: Any
+    size: int
+    step: int = 1
+    flip: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class Along:
     """Positions of a dimension from an array of integers.
 
-    Args:
+    Attributes:
         array: the positions.
         wrapped: whether negative values have been dealt with.
         fresh: whether the dimension is a new one, of size 1: what a boolean scalar indexes.
     """
 
-    __slots__ = ("array", "fresh", "wrapped")
-
-    def __init__(self, array: Any, wrapped: bool, fresh: bool = False) -> None:
-        self.array = array
-        self.wrapped = wrapped
-        self.fresh = fresh
+    array: Any
+    wrapped: bool
+    fresh: bool = False
 
 
 Item = At | Span | Along | None
 
 
+@dataclass(slots=True, eq=False)
 class Index:
     """A parsed index.
 
-    Args:
+    Attributes:
         items: in order; None for a new dimension.
         arrays: whether there is an `Along` among them.
         separated: whether the items that NumPy calls advanced (`Along`, and `At` next to one) stand
             apart, so that their dimensions come first in the result.
     """
 
-    __slots__ = ("arrays", "items", "separated")
-
-    def __init__(self, items: list[Item], arrays: bool = False, separated: bool = False) -> None:
-        self.items = items
-        self.arrays = arrays
-        self.separated = separated
+    items: list[Item]
+    arrays: bool = False
+    separated: bool = False
 
 
 def parse(index: Any, shape: Shape, wrap: bool = True) -> Index:

@@ -28,6 +28,15 @@ Shape = tuple[int, ...]
 class Plan:
     """An index as the dimension numbers of a gather or scatter.
 
+    One gather does whatever NumPy's rules of indexing ask for, but for three things that it cannot
+    say: dimensions that the operand does not have (`fresh`, before it), and descending order and
+    new dimensions of the result (`flips`, `new_dims`, after it). A span with step 1 is a slice of
+    the gather, whose start is one component of the index vectors; every other span, and every
+    position, is a component of its own over batch dimensions. Arrays share their batch dimensions,
+    the group, which stands where the first of them is, or first where they are separated. So the
+    items are gone through once, in order, and counted in three ways: dimensions of the operand, of
+    the batch, and of the result.
+
     Attributes:
         shape: the shape of the operand, after dimensions have been added at `fresh`.
         fresh: dimensions of size 1 to add to the operand.

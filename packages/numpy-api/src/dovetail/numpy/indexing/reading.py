@@ -8,7 +8,6 @@ structure compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,13 +23,12 @@ from dovetail._core.ops.shape.slicing import static_slice
 from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail._core.trace.state import evaluation_trace, state
 from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import (
     HIGHEST,
     LOWEST,
-    Along,
     At,
     Index,
-    Item,
     Span,
     empty_dimension,
     parse,
@@ -163,72 +161,6 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
 # ------------------------------------------------------------------------------------------ eager
 
 
-def split(index: Index, shape: Shape) -> tuple[Any, list[Any]]:
-    """The structure of a parsed index, hashable, and its positions: arguments of a program.
-
-    Positions that 32 bits do not hold are part of the structure.
-    """
-    structure: list[Any] = [index.arrays, index.separated]
-    dynamic: list[Any] = []
-    axis = 0
-    for item in index.items:
-        if item is None:
-            structure.append(None)
-            continue
-        if isinstance(item, Span):
-            if item.step == 1 and item.size == shape[axis]:
-                structure.append(item.flip)
-            elif type(item.start) is int and item.start > HIGHEST:
-                structure.append(("k", item.start, item.size, item.step, item.flip))
-            else:
-                structure.append((item.size, item.step, item.flip))
-                dynamic.append(item.start)
-            axis += 1
-        elif isinstance(item, At):
-            value = item.value
-            if type(value) is int:
-                if HIGHEST < value < shape[axis]:
-                    structure.append(("k", value))
-                else:
-                    # What is out of bounds stays so.
-                    structure.append("i")
-                    dynamic.append(min(max(value, LOWEST), HIGHEST))
-            else:
-                structure.append("w" if item.wrapped else "n")
-                dynamic.append(value)
-            axis += 1
-        else:
-            structure.append(("f" if item.fresh else "a", item.wrapped))
-            dynamic.append(item.array)
-            axis += not item.fresh
-    return tuple(structure), dynamic
-
-
-def join(structure: Any, dynamic: Sequence[Any], shape: Shape) -> Index:
-    """The index that `split` took apart."""
-    positions = iter(dynamic)
-    items: list[Item] = []
-    axis = 0
-    for part in structure[2:]:
-        if part is None:
-            items.append(None)
-            continue
-        if part is True or part is False:
-            items.append(Span(0, shape[axis], 1, part))
-        elif part in ("i", "w", "n"):
-            items.append(At(next(positions), part != "n"))
-        elif part[0] == "k":
-            items.append(At(part[1], True) if len(part) == 2 else Span(*part[1:]))
-        elif part[0] in ("a", "f"):
-            items.append(Along(next(positions), part[1], part[0] == "f"))
-            axis -= part[0] == "f"
-        else:
-            size, step, flip = part
-            items.append(Span(next(positions), size, step, flip))
-        axis += 1
-    return Index(items, structure[0], structure[1])
-
-
 def is_eager(x: Any) -> bool:
     """Whether an operation on `x` is evaluated now."""
     return state.trace is evaluation_trace and not isinstance(x, Tracer)
@@ -253,7 +185,7 @@ _elements: Final = compile_eager(_with_array, name="getitem")
 
 @caches.lru_cache(maxsize=4096)
 def _getter(
-    structure: Any,
+    code: IndexCode,
     mode: GatherScatterMode | None = None,
     fill_value: Any = None,
     fill_type: type | None = None,
@@ -261,10 +193,10 @@ def _getter(
     unique_indices: bool = False,
 ) -> Any:
     # The type of the fill value is part of the key: 1 equals 1.0 and True.
-    def getitem(x: Any, *dynamic: Any) -> Any:
+    def getitem(x: Any, *positions: Any) -> Any:
         return take(
             x,
-            join(structure, dynamic, shape_of(x)),
+            decode(code, positions, shape_of(x)),
             mode=mode,
             fill_value=fill_value,
             indices_are_sorted=indices_are_sorted,
@@ -363,10 +295,10 @@ def _eager_get(x: Any, index: Any, wrap: bool, *options: Any) -> Any:
 
 
 def _eager_take(x: Any, parsed: Index, *options: Any) -> Any:
-    structure, dynamic = split(parsed, shape_of(x))
-    if not dynamic and not parsed.arrays and all(part is False for part in structure[2:]):
+    code, positions = encode(parsed, shape_of(x))
+    if not positions and not parsed.arrays and code.takes_all:
         return x
-    return _getter(structure, *options)(x, *dynamic)
+    return _getter(code, *options)(x, *positions)
 
 
 def get(

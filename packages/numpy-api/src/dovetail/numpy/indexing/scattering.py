@@ -37,9 +37,10 @@ from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail.numpy.arguments import convert, fits
+from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.indexing.plan import Plan
-from dovetail.numpy.indexing.reading import check, is_eager, join, split
+from dovetail.numpy.indexing.reading import check, is_eager
 
 Shape = tuple[int, ...]
 
@@ -239,11 +240,9 @@ def update(
             return _mask_setter(method)(x, index, values)
         parsed = parse(index, shape, wrap)
         check(parsed, shape, mode)
-        structure, dynamic = split(parsed, shape)
-        setter = _setter(
-            structure, method, parsed_mode, bool(indices_are_sorted), bool(unique_indices)
-        )
-        return setter(x, values, *dynamic)
+        code, positions = encode(parsed, shape)
+        setter = _setter(code, method, parsed_mode, bool(indices_are_sorted), bool(unique_indices))
+        return setter(x, values, *positions)
     parsed = parse(index, shape, wrap)
     check(parsed, shape, mode)
     return put(
@@ -259,16 +258,16 @@ def update(
 
 @caches.lru_cache(maxsize=4096)
 def _setter(
-    structure: Any,
+    code: IndexCode,
     method: str,
     mode: GatherScatterMode,
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Any:
-    def update(x: Any, values: Any, *dynamic: Any) -> Any:
+    def update(x: Any, values: Any, *positions: Any) -> Any:
         return put(
             x,
-            join(structure, dynamic, shape_of(x)),
+            decode(code, positions, shape_of(x)),
             values,
             method,
             mode=mode,
