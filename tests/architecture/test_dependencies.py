@@ -93,9 +93,7 @@ def test_every_import_is_a_declared_dependency(root, source_tree):
 
 def test_mypy_checks_every_package(root):
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    numpy_api = root / "packages" / "numpy-api" / "src" / "dovetail"
-    below = {
-        f"dovetail.{path.name}" for path in numpy_api.iterdir() if (path / "py.typed").exists()
-    }
+    typed = root.glob("packages/*/src/dovetail/*/py.typed")
+    below = {f"dovetail.{path.parent.name}" for path in typed}
     backends = {path.name for path in root.glob("packages/backend-*/src/*")}
     assert set(settings["tool"]["mypy"]["packages"]) == {"dovetail"} | below | backends

@@ -1,4 +1,4 @@
-"""The names of `dovetail`: one table, the same for people, type checkers and `dir`."""
+"""Public names: one list for each package, the same for people, type checkers and `dir`."""
 
 from __future__ import annotations
 
@@ -13,72 +13,88 @@ import pytest
 
 import dovetail
 
+SOURCES = sorted(Path(__file__).parents[2].glob("packages/*/src"))
+STUBS = {
+    ".".join(stub.parent.relative_to(source).parts): stub
+    for source in SOURCES
+    for stub in sorted(source.rglob("__init__.pyi"))
+    if "import" in stub.read_text(encoding="utf-8")  # others tell where a package is
+}
 
-def _for_type_checkers(source_tree):
-    """Name -> module[:name there] of the imports under TYPE_CHECKING in dovetail/__init__.py."""
-    module = source_tree.modules["dovetail"]
-    block = next(node for node in module.tree.body if isinstance(node, ast.If))
+
+def _declared(package):
+    """What a stub tells type checkers: public name -> module and name there; None if own."""
     names = {}
-    for node in block.body:
-        assert isinstance(node, ast.ImportFrom)
+    for node in ast.parse(STUBS[package].read_text(encoding="utf-8")).body[1:]:
+        if isinstance(node, ast.AnnAssign):
+            names[node.target.id] = None
+            continue
+        if isinstance(node, ast.Assign):
+            (target,) = node.targets
+            assert target.id not in names, f"{target.id} is there twice"
+            names[target.id] = names[node.value.id]
+            continue
+        assert isinstance(node, ast.ImportFrom), ast.unparse(node)
         for alias in node.names:
-            public = alias.asname or alias.name
-            there = "" if alias.name == public else f":{alias.name}"
-            names[public] = f"{node.module}{there}"
-    return names
+            private = alias.asname == f"_{alias.name}"
+            assert private or alias.asname == alias.name, f"checkers take {alias.name} for private"
+            assert alias.asname not in names, f"{alias.asname} is there twice"
+            names[alias.asname] = (node.module, alias.name)
+    return {name: place for name, place in names.items() if name[0] != "_" or place is None}
 
 
-def test_type_checkers_see_the_table(source_tree):
-    declared = _for_type_checkers(source_tree)
-    modules = dict.fromkeys((*dovetail._MODULES, *dovetail._NUMPY_API), "dovetail")
-    assert declared == {**dovetail._NAMES, **modules}
+def _submodules(package):
+    return {name for name, place in _declared(package).items() if place == (package, name)}
 
 
-def test_all_lists_the_table_and_nothing_else():
-    names = [*dovetail._NAMES, *dovetail._MODULES, *dovetail._NUMPY_API, "__version__"]
-    assert sorted(dovetail.__all__) == sorted(names)
-    assert set(names) <= set(dir(dovetail))
+def _in_folder(folder):
+    """The public modules in a folder."""
+    files = (*folder.glob("*.py"), *(file.parent for file in folder.glob("*/__init__.py")))
+    return {path.stem for path in files if path.stem[0] != "_"}
 
 
-def test_every_public_module_is_listed(root):
-    folder = root / "packages" / "core" / "src" / "dovetail"
-    inner = ("_core", "testing")
-    found = {path.stem for path in folder.glob("*.py") if path.stem[0] != "_"}
-    found |= {path.parent.name for path in folder.glob("*/__init__.py")} - set(inner)
-    assert found == set(dovetail._MODULES)
+def test_packages_with_stubs_are_known():
+    modules = ("extend", "lax", "nn", "numpy", "random", "testing")
+    assert set(STUBS) == {"dovetail", *(f"dovetail.{name}" for name in modules)}
 
 
-@pytest.mark.parametrize("name", ["extend", "lax", "numpy"])
-def test_stubs_are_the_tables(name):
-    package = importlib.import_module(f"dovetail.{name}")
-    declared = {}
-    for node in ast.parse(Path(package.__file__).with_suffix(".pyi").read_text()).body[1:]:
-        assert isinstance(node, ast.ImportFrom)
-        for alias in node.names:
-            declared[alias.asname] = (node.module, alias.name)
-    modules = {module: (package.__name__, module) for module in package._SUBMODULES}
-    assert declared == package._ENTRIES | modules
-    assert list(package.__all__) == sorted(declared)
+@pytest.mark.parametrize("name", STUBS)
+def test_the_stub_is_what_runs(name):
+    package = importlib.import_module(name)
+    declared = _declared(name)
+    assert package.__all__ == sorted(declared)
+    assert set(declared) <= set(dir(package))
+    for public, place in declared.items():
+        found = getattr(package, public)
+        assert public in vars(package), "kept, so that the second look-up is an ordinary one"
+        if place == (name, public):
+            assert found is importlib.import_module(f"{name}.{public}")
+        elif place is not None:
+            assert found is getattr(importlib.import_module(place[0]), place[1])
 
 
-def test_every_submodule_of_lax_is_listed():
-    from dovetail import lax
-
-    folder = Path(lax.__file__).parent
-    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(lax._SUBMODULES)
-    for name in lax._SUBMODULES:
-        assert getattr(lax, name).__name__ == f"dovetail.lax.{name}"
+@pytest.mark.parametrize("name", STUBS)
+def test_unknown_name(name):
+    package = importlib.import_module(name)
+    with pytest.raises(AttributeError, match=f"^module '{name}' has no attribute 'gard'$"):
+        package.gard  # noqa: B018 (the look-up is the test)
 
 
-@pytest.mark.parametrize("name", dovetail.__all__)
-def test_every_name_resolves(name):
-    assert getattr(dovetail, name) is not None
-    assert name in vars(dovetail), "kept, so that the second look-up is an ordinary one"
+def test_every_public_module_is_listed():
+    apart = {"testing"}  # not for users' programs
+    found = set().union(*(_in_folder(source / "dovetail") for source in SOURCES))
+    assert _submodules("dovetail") == found - apart
 
 
-def test_unknown_name():
-    with pytest.raises(AttributeError, match="module 'dovetail' has no attribute 'gard'"):
-        dovetail.gard  # noqa: B018 (the look-up is the test)
+@pytest.mark.parametrize("name", ["dovetail.extend", "dovetail.lax"])
+def test_every_submodule_is_listed(name):
+    assert _submodules(name) == _in_folder(STUBS[name].parent)
+
+
+def test_import_of_all_names():
+    code = "from dovetail.random import *; print(split.__module__, key.__module__)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout.split() == ["dovetail.random.keys"] * 2, answer.stderr
 
 
 def test_version_is_the_distribution_s():

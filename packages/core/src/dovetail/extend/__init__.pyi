@@ -1,6 +1,6 @@
-"""The names of `dovetail.extend` for type checkers; the table of modules beside it is what runs."""
+"""The names of `dovetail.extend`: the one list of them, for type checkers and at run time."""
 
-from dovetail._core.api.explanation import all_primitives as primitives
+from dovetail._core.api.explanation import all_primitives as _all_primitives
 from dovetail._core.api.explanation import explain as explain
 from dovetail._core.base.errors import BackendUnavailableError as BackendUnavailableError
 from dovetail._core.base.errors import MissingRuleError as MissingRuleError
@@ -23,7 +23,11 @@ from dovetail._core.plugins.protocols import Client as Client
 from dovetail._core.plugins.protocols import Device as Device
 from dovetail._core.plugins.protocols import Executable as Executable
 from dovetail._core.runtime.calls.fallback import Fallback as Fallback
-from dovetail._core.trace.primitive import RuntimePrimitive as Primitive
+from dovetail._core.trace.primitive import RuntimePrimitive as _RuntimePrimitive
 from dovetail._core.transform.derived import evaluate as evaluate
+from dovetail._lazy_names import lazy_names as lazy_names
 from dovetail.extend import lowering as lowering
 from dovetail.extend import pjrt as pjrt
+
+Primitive = _RuntimePrimitive
+primitives = _all_primitives

@@ -1,4 +1,4 @@
-"""The names of `dovetail.lax` for type checkers; the table of modules beside it is what runs."""
+"""The names of `dovetail.lax`: the one list of them, for type checkers and at run time."""
 
 from dovetail._core.basis.elementwise import convert_element_type_p as convert_element_type_p
 from dovetail._core.basis.elementwise import mul_p as mul_p

@@ -1,10 +1,9 @@
-"""The names of `dovetail.numpy` for type checkers; the table of modules beside it is what runs."""
+"""The names of `dovetail.numpy`: the one list of them, for type checkers and at run time."""
 
-from dovetail._core.runtime.arrays.array import Array as ndarray
+from dovetail._core.runtime.arrays.array import Array as _Array
 from dovetail.numpy import fft as fft
 from dovetail.numpy import linalg as linalg
 from dovetail.numpy.arithmetic import abs as abs
-from dovetail.numpy.arithmetic import abs as absolute
 from dovetail.numpy.arithmetic import add as add
 from dovetail.numpy.arithmetic import cbrt as cbrt
 from dovetail.numpy.arithmetic import divmod as divmod
@@ -21,33 +20,25 @@ from dovetail.numpy.arithmetic import minimum as minimum
 from dovetail.numpy.arithmetic import multiply as multiply
 from dovetail.numpy.arithmetic import negative as negative
 from dovetail.numpy.arithmetic import positive as positive
-from dovetail.numpy.arithmetic import power as pow
 from dovetail.numpy.arithmetic import power as power
 from dovetail.numpy.arithmetic import reciprocal as reciprocal
-from dovetail.numpy.arithmetic import remainder as mod
 from dovetail.numpy.arithmetic import remainder as remainder
 from dovetail.numpy.arithmetic import sign as sign
 from dovetail.numpy.arithmetic import sqrt as sqrt
 from dovetail.numpy.arithmetic import square as square
 from dovetail.numpy.arithmetic import subtract as subtract
-from dovetail.numpy.arithmetic import true_divide as divide
 from dovetail.numpy.arithmetic import true_divide as true_divide
 from dovetail.numpy.bits import bitwise_and as bitwise_and
 from dovetail.numpy.bits import bitwise_count as bitwise_count
-from dovetail.numpy.bits import bitwise_not as bitwise_invert
 from dovetail.numpy.bits import bitwise_not as bitwise_not
-from dovetail.numpy.bits import bitwise_not as invert
 from dovetail.numpy.bits import bitwise_or as bitwise_or
 from dovetail.numpy.bits import bitwise_xor as bitwise_xor
-from dovetail.numpy.bits import left_shift as bitwise_left_shift
 from dovetail.numpy.bits import left_shift as left_shift
 from dovetail.numpy.bits import packbits as packbits
-from dovetail.numpy.bits import right_shift as bitwise_right_shift
 from dovetail.numpy.bits import right_shift as right_shift
 from dovetail.numpy.bits import unpackbits as unpackbits
 from dovetail.numpy.complex_numbers import angle as angle
 from dovetail.numpy.complex_numbers import conj as conj
-from dovetail.numpy.complex_numbers import conj as conjugate
 from dovetail.numpy.complex_numbers import imag as imag
 from dovetail.numpy.complex_numbers import iscomplex as iscomplex
 from dovetail.numpy.complex_numbers import iscomplexobj as iscomplexobj
@@ -246,10 +237,8 @@ from dovetail.numpy.reductions import all as all
 from dovetail.numpy.reductions import any as any
 from dovetail.numpy.reductions import average as average
 from dovetail.numpy.reductions import count_nonzero as count_nonzero
-from dovetail.numpy.reductions import max as amax
 from dovetail.numpy.reductions import max as max
 from dovetail.numpy.reductions import mean as mean
-from dovetail.numpy.reductions import min as amin
 from dovetail.numpy.reductions import min as min
 from dovetail.numpy.reductions import prod as prod
 from dovetail.numpy.reductions import ptp as ptp
@@ -260,13 +249,10 @@ from dovetail.numpy.rounding import ceil as ceil
 from dovetail.numpy.rounding import floor as floor
 from dovetail.numpy.rounding import modf as modf
 from dovetail.numpy.rounding import rint as rint
-from dovetail.numpy.rounding import round as around
 from dovetail.numpy.rounding import round as round
-from dovetail.numpy.rounding import trunc as fix
 from dovetail.numpy.rounding import trunc as trunc
 from dovetail.numpy.scalar_types import ComplexWarning as ComplexWarning
 from dovetail.numpy.scalar_types import bfloat16 as bfloat16
-from dovetail.numpy.scalar_types import bool_ as bool
 from dovetail.numpy.scalar_types import bool_ as bool_
 from dovetail.numpy.scalar_types import can_cast as can_cast
 from dovetail.numpy.scalar_types import cdouble as cdouble
@@ -377,25 +363,16 @@ from dovetail.numpy.sorting import lexsort as lexsort
 from dovetail.numpy.sorting import partition as partition
 from dovetail.numpy.sorting import sort as sort
 from dovetail.numpy.sorting import sort_complex as sort_complex
-from dovetail.numpy.trigonometry import arccos as acos
 from dovetail.numpy.trigonometry import arccos as arccos
-from dovetail.numpy.trigonometry import arccosh as acosh
 from dovetail.numpy.trigonometry import arccosh as arccosh
 from dovetail.numpy.trigonometry import arcsin as arcsin
-from dovetail.numpy.trigonometry import arcsin as asin
 from dovetail.numpy.trigonometry import arcsinh as arcsinh
-from dovetail.numpy.trigonometry import arcsinh as asinh
 from dovetail.numpy.trigonometry import arctan as arctan
-from dovetail.numpy.trigonometry import arctan as atan
 from dovetail.numpy.trigonometry import arctan2 as arctan2
-from dovetail.numpy.trigonometry import arctan2 as atan2
 from dovetail.numpy.trigonometry import arctanh as arctanh
-from dovetail.numpy.trigonometry import arctanh as atanh
 from dovetail.numpy.trigonometry import cos as cos
 from dovetail.numpy.trigonometry import cosh as cosh
 from dovetail.numpy.trigonometry import deg2rad as deg2rad
-from dovetail.numpy.trigonometry import deg2rad as radians
-from dovetail.numpy.trigonometry import rad2deg as degrees
 from dovetail.numpy.trigonometry import rad2deg as rad2deg
 from dovetail.numpy.trigonometry import sin as sin
 from dovetail.numpy.trigonometry import sinh as sinh
@@ -420,3 +397,28 @@ from dovetail.numpy.windows import hamming as hamming
 from dovetail.numpy.windows import hanning as hanning
 from dovetail.numpy.windows import i0 as i0
 from dovetail.numpy.windows import kaiser as kaiser
+
+absolute = abs
+acos = arccos
+acosh = arccosh
+amax = max
+amin = min
+around = round
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atan2 = arctan2
+atanh = arctanh
+bitwise_invert = bitwise_not
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
+bool = bool_
+conjugate = conj
+degrees = rad2deg
+divide = true_divide
+fix = trunc
+invert = bitwise_not
+mod = remainder
+ndarray = _Array
+pow = power
+radians = deg2rad

@@ -1,0 +1,87 @@
+"""Packages whose names are loaded when they are first used.
+
+The one list of such a package's names is the stub beside it, `__init__.pyi`, which type checkers
+read, and which is read here too. It is therefore part of the program: it belongs into wheels.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # the name is enough for type checkers; importing typing costs 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The functions `__getattr__` and `__dir__` of a package whose stub lists its names.
+
+    The stub holds lines of the forms ``from module import name as name``,
+    ``from package import submodule as submodule`` for modules of the package, and
+    ``other = name`` for another name of the same. (Type checkers take names that are imported in
+    any other way for private.) Each name is imported when it is first used, and kept.
+    ``__all__`` is made of all that have no underscore in front.
+
+    Args:
+        package: the package's `__name__`.
+        *own: names defined in the package itself that belong into ``__all__`` too.
+
+    Returns:
+        Two functions, to be bound to ``__getattr__, __dir__`` in the package.
+
+    Example:
+        >>> import dovetail.lax
+        >>> dovetail.lax.__getattr__("add") is dovetail.lax.add, "add" in dovetail.lax.__all__
+        (True, True)
+    """
+    namespace = vars(sys.modules[package])
+    table: dict[str, tuple[str, str]] = {}
+
+    def names() -> dict[str, tuple[str, str]]:
+        """Public name to the module that it is in and its name there."""
+        if not table:
+            stub = os.path.join(os.path.dirname(namespace["__file__"]), "__init__.pyi")
+            text = namespace["__loader__"].get_data(stub).decode()
+            table.update(_entries(text))
+            public = [name for name in table if not name.startswith("_")]
+            namespace["__all__"] = sorted((*public, *own))
+        return table
+
+    def load(name: str) -> Any:
+        found = names().get(name)
+        if found is None:
+            if name == "__all__":
+                return namespace["__all__"]
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module  # deferred: the next thing loads more
+
+        module, attribute = found
+        if module == package:
+            value: Any = import_module(f"{package}.{attribute}")
+        else:
+            value = getattr(import_module(module), attribute)
+        namespace[name] = value
+        return value
+
+    def directory() -> list[str]:
+        names()
+        return sorted({*namespace, *namespace["__all__"]})
+
+    return load, directory
+
+
+def _entries(stub: str) -> dict[str, tuple[str, str]]:
+    """The modules of the names that a stub lists, and the names that they have there."""
+    words = stub[stub.index("\nfrom ") :].split()
+    found = {}
+    module = ""
+    for position, word in enumerate(words):
+        if word == "from":
+            module = words[position + 1]
+        elif word == "as":
+            found[words[position + 1].rstrip(",")] = module, words[position - 1]
+        elif word == "=":
+            found[words[position - 1]] = found[words[position + 1]]
+    return found
