@@ -25,21 +25,18 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.selection import pick
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 _NUMBERS = "integers, floating point and complex numbers"
 
 
 @universal(2, 0)
-@compiled
-def add(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def add(x1: Any, x2: Any, /) -> Any:
     """The sum of two arrays, element by element; the logical or for booleans.
 
     Args:
         x1: array or scalar of any dtype.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype. Integers wrap around on overflow.
@@ -49,8 +46,6 @@ def add(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
         >>> print(jnp.add(jnp.arange(3), 10))
         [10 11 12]
     """
-    if out is not None or where is not None:
-        refuse_places("add", out, where)
     x, y = promoted_pair("add", x1, x2)
     if x.dtype == bool:
         return lax.or_p.bind(x, y)
@@ -58,15 +53,12 @@ def add(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
 
 
 @universal(2)
-@compiled
-def subtract(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def subtract(x1: Any, x2: Any, /) -> Any:
     """The difference of two arrays, element by element.
 
     Args:
         x1: array or scalar of a numeric dtype.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype. Integers wrap around on overflow.
@@ -79,8 +71,6 @@ def subtract(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> An
         >>> print(jnp.subtract(jnp.arange(3), 1))
         [-1  0  1]
     """
-    if out is not None or where is not None:
-        refuse_places("subtract", out, where)
     x, y = promoted_pair("subtract", x1, x2)
     if x.dtype == bool:
         require_kind("subtract", x, "iufc", f"{_NUMBERS}; logical_xor tells where booleans differ")
@@ -88,15 +78,12 @@ def subtract(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> An
 
 
 @universal(2, 1)
-@compiled
-def multiply(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def multiply(x1: Any, x2: Any, /) -> Any:
     """The product of two arrays, element by element; the logical and for booleans.
 
     Args:
         x1: array or scalar of any dtype.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype. Integers wrap around on overflow.
@@ -106,8 +93,6 @@ def multiply(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> An
         >>> print(jnp.multiply(jnp.arange(3), 2.5))
         [0.  2.5 5. ]
     """
-    if out is not None or where is not None:
-        refuse_places("multiply", out, where)
     x, y = promoted_pair("multiply", x1, x2)
     return lax.mul_p.bind(x, y)
 
@@ -315,14 +300,11 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @universal(1)
-@compiled
-def negative(x: Any, /, *, out: None = None, where: None = None) -> Any:
+def negative(x: Any, /) -> Any:
     """The negative of each element; unsigned integers wrap around.
 
     Args:
         x: array or scalar of a numeric dtype.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -335,8 +317,6 @@ def negative(x: Any, /, *, out: None = None, where: None = None) -> Any:
         >>> print(jnp.negative(jnp.array([1., -2.])))
         [-1.  2.]
     """
-    if out is not None or where is not None:
-        refuse_places("negative", out, where)
     x = array_like(x, "negative")
     require_kind("negative", x, "iufc", f"{_NUMBERS}; logical_not inverts booleans")
     return lax.neg_p.bind(x)
@@ -617,15 +597,12 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2)
-@compiled
-def maximum(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def maximum(x1: Any, x2: Any, /) -> Any:
     """The greater of two arrays, element by element; nan where either is nan.
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype. Where both are equal the gradient is shared equally.
@@ -635,22 +612,17 @@ def maximum(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any
         >>> print(jnp.maximum(jnp.array([1, 5, 3]), 2))
         [2 5 3]
     """
-    if out is not None or where is not None:
-        refuse_places("maximum", out, where)
     x, y = promoted_pair("maximum", x1, x2)
     return lax.max_p.bind(x, y)
 
 
 @universal(2)
-@compiled
-def minimum(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def minimum(x1: Any, x2: Any, /) -> Any:
     """The smaller of two arrays, element by element; nan where either is nan.
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype. Where both are equal the gradient is shared equally.
@@ -660,8 +632,6 @@ def minimum(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any
         >>> print(jnp.minimum(jnp.array([1, 5, 3]), 2))
         [1 2 2]
     """
-    if out is not None or where is not None:
-        refuse_places("minimum", out, where)
     x, y = promoted_pair("minimum", x1, x2)
     return lax.min_p.bind(x, y)
 

@@ -19,21 +19,18 @@ from dovetail.numpy.arguments import (
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.selection import truth
 from dovetail.numpy.shapes import operand, reshaped
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 _BITS = "integers and booleans"
 
 
 @universal(2, -1)
-@compiled
-def bitwise_and(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def bitwise_and(x1: Any, x2: Any, /) -> Any:
     """The bits that two integers share; the logical and of booleans.
 
     Args:
         x1: array or scalar of integers or booleans.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype.
@@ -46,23 +43,18 @@ def bitwise_and(x1: Any, x2: Any, /, *, out: None = None, where: None = None) ->
         >>> print(jnp.bitwise_and(jnp.arange(4), 2))
         [0 0 2 2]
     """
-    if out is not None or where is not None:
-        refuse_places("bitwise_and", out, where)
     x, y = promoted_pair("bitwise_and", x1, x2)
     require_kind("bitwise_and", x, "biu", _BITS)
     return lax.and_p.bind(x, y)
 
 
 @universal(2, 0)
-@compiled
-def bitwise_or(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def bitwise_or(x1: Any, x2: Any, /) -> Any:
     """The bits that are set in at least one of two integers; the logical or of booleans.
 
     Args:
         x1: array or scalar of integers or booleans.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype.
@@ -75,23 +67,18 @@ def bitwise_or(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> 
         >>> print(jnp.bitwise_or(jnp.arange(4), 2))
         [2 3 2 3]
     """
-    if out is not None or where is not None:
-        refuse_places("bitwise_or", out, where)
     x, y = promoted_pair("bitwise_or", x1, x2)
     require_kind("bitwise_or", x, "biu", _BITS)
     return lax.or_p.bind(x, y)
 
 
 @universal(2, 0)
-@compiled
-def bitwise_xor(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def bitwise_xor(x1: Any, x2: Any, /) -> Any:
     """The bits that are set in exactly one of two integers; the exclusive or of booleans.
 
     Args:
         x1: array or scalar of integers or booleans.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         An array of the common shape and dtype.
@@ -104,8 +91,6 @@ def bitwise_xor(x1: Any, x2: Any, /, *, out: None = None, where: None = None) ->
         >>> print(jnp.bitwise_xor(jnp.arange(4), 2))
         [2 3 0 1]
     """
-    if out is not None or where is not None:
-        refuse_places("bitwise_xor", out, where)
     x, y = promoted_pair("bitwise_xor", x1, x2)
     require_kind("bitwise_xor", x, "biu", _BITS)
     return lax.xor_p.bind(x, y)

@@ -16,7 +16,7 @@ from dovetail.numpy.arguments import (
 )
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.selection import pick
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 
 @compiled
@@ -156,15 +156,12 @@ def _log_to_base(x: Any, log_of_base: float) -> Any:
 
 
 @universal(2, -math.inf)
-@compiled
-def logaddexp(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def logaddexp(x1: Any, x2: Any, /) -> Any:
     """``log(exp(x1) + exp(x2))`` without overflow.
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A float or complex array of the common shape. Complex results have an imaginary part of at
@@ -175,8 +172,6 @@ def logaddexp(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> A
         >>> print(f"{jnp.logaddexp(1000., 1000.):.3f}")
         1000.693
     """
-    if out is not None or where is not None:
-        refuse_places("logaddexp", out, where)
     x, y = inexact_pair("logaddexp", x1, x2)
     if dtypes.kind_of(x.dtype) == "c":
         return _complex_logaddexp(x, y)
@@ -184,15 +179,12 @@ def logaddexp(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> A
 
 
 @universal(2, -math.inf)
-@compiled
-def logaddexp2(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """``log2(2**x1 + 2**x2)`` without overflow.
 
     Args:
         x1: array or scalar of a real dtype.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A float array of the common shape.
@@ -202,8 +194,6 @@ def logaddexp2(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> 
         >>> print(jnp.logaddexp2(3., jnp.array([3., -jnp.inf])))
         [4. 3.]
     """
-    if out is not None or where is not None:
-        refuse_places("logaddexp2", out, where)
     x, y = float_pair("logaddexp2", x1, x2)
     log_2 = literal(_LOG_2, x.dtype, weak_of(x))
     return lax.div(_log_of_sum(lax.mul(x, log_2), lax.mul(y, log_2)), log_2)

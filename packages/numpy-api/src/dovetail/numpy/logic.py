@@ -25,7 +25,7 @@ from dovetail.numpy.arguments import (
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.creation import asarray
 from dovetail.numpy.selection import pick, truth
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 
 @compiled
@@ -201,15 +201,12 @@ def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flip
 
 
 @universal(2, identity=True)
-@compiled
-def logical_and(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def logical_and(x1: Any, x2: Any, /) -> Any:
     """Whether both elements are true (not zero).
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A boolean array of the common shape.
@@ -219,8 +216,6 @@ def logical_and(x1: Any, x2: Any, /, *, out: None = None, where: None = None) ->
         >>> print(jnp.logical_and(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
         [False False False  True]
     """
-    if out is not None or where is not None:
-        refuse_places("logical_and", out, where)
     x = truth(array_like(x1, "logical_and", "x1"))
     y = truth(array_like(x2, "logical_and", "x2"))
     x, y = broadcast_ranks("logical_and", [x, y])
@@ -228,15 +223,12 @@ def logical_and(x1: Any, x2: Any, /, *, out: None = None, where: None = None) ->
 
 
 @universal(2, identity=False)
-@compiled
-def logical_or(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def logical_or(x1: Any, x2: Any, /) -> Any:
     """Whether at least one of two elements is true (not zero).
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A boolean array of the common shape.
@@ -246,8 +238,6 @@ def logical_or(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> 
         >>> print(jnp.logical_or(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
         [False  True  True  True]
     """
-    if out is not None or where is not None:
-        refuse_places("logical_or", out, where)
     x = truth(array_like(x1, "logical_or", "x1"))
     y = truth(array_like(x2, "logical_or", "x2"))
     x, y = broadcast_ranks("logical_or", [x, y])
@@ -255,15 +245,12 @@ def logical_or(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> 
 
 
 @universal(2, identity=False)
-@compiled
-def logical_xor(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+def logical_xor(x1: Any, x2: Any, /) -> Any:
     """Whether exactly one of two elements is true (not zero).
 
     Args:
         x1: array or scalar.
         x2: array or scalar that broadcasts with `x1`.
-        out: not supported, since arrays are immutable.
-        where: not supported; see `where`, which chooses elements of results.
 
     Returns:
         A boolean array of the common shape.
@@ -273,8 +260,6 @@ def logical_xor(x1: Any, x2: Any, /, *, out: None = None, where: None = None) ->
         >>> print(jnp.logical_xor(jnp.array([0, 0, 1, 2]), jnp.array([0, 3, 0, 4])))
         [False  True  True False]
     """
-    if out is not None or where is not None:
-        refuse_places("logical_xor", out, where)
     x = truth(array_like(x1, "logical_xor", "x1"))
     y = truth(array_like(x2, "logical_xor", "x2"))
     x, y = broadcast_ranks("logical_xor", [x, y])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from dovetail._core.runtime.calls.dispatch import compile_eager
+from dovetail.numpy.arguments import array_like, no_out
 from dovetail.numpy.compiled import plain
 
 
@@ -142,13 +144,6 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
                 f"this method, and {self.__name__} has nin={self.nin} and nout={self.nout}"
             )
 
-    def _no_out(self, method: str, out: Any) -> None:
-        if out is not None:
-            raise NotImplementedError(
-                f"{self.__name__}.{method} does not take out=: arrays are immutable. Write "
-                f"y = {self.__name__}.{method}(...) instead"
-            )
-
     def reduce(
         self,
         a: Any,
@@ -187,7 +182,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             [5 7 9] [-4 -7]
         """
         self._require_binary("reduce")
-        self._no_out("reduce", out)
+        no_out(f"{self.__name__}.reduce", out)
         given = self._given["reduce"]
         if given is not None:
             return given(a, axis, dtype, None, keepdims, initial, where)
@@ -214,7 +209,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             [1 3 3 5 5]
         """
         self._require_binary("accumulate")
-        self._no_out("accumulate", out)
+        no_out(f"{self.__name__}.accumulate", out)
         given = self._given["accumulate"]
         if given is not None:
             return given(a, axis, dtype, None)
@@ -316,14 +311,19 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             [ 6  4 10 18]
         """
         self._require_binary("reduceat")
-        self._no_out("reduceat", out)
+        no_out(f"{self.__name__}.reduceat", out)
         given = self._given["reduceat"]
         if given is not None:
             return given(a, indices, axis, dtype, None)
         return self._method("reduceat", 2, 3)(a, indices, axis, dtype)
 
 
-def refuse_places(function: str, out: Any, where: Any) -> None:
+_PLACES: Final = """\
+    out: not supported, since arrays are immutable.
+    where: not supported; see `where`, which chooses elements of results."""
+
+
+def _refuse_places(function: str, out: Any, where: Any) -> None:
     """Refuse arguments of a call of a ufunc that say where results are written.
 
     Callers ask first whether one is not None, since calls happen for every traced operation.
@@ -341,11 +341,10 @@ def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callabl
 
     def call(*args: Any, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
-            refuse_places(name, out, where)
+            _refuse_places(name, out, where)
         if len(args) != nin:
             raise TypeError(f"{name} takes nin={nin} arguments and got {len(args)}")
-        from dovetail.numpy.arguments import array_like  # deferred: not needed for most programs
-        from dovetail.numpy.vectorization import map_elements  # deferred: likewise
+        from dovetail.numpy.vectorization import map_elements  # deferred: loads `vmap`
 
         values = [array_like(x, name, f"x{i + 1}") for i, x in enumerate(args)]
         return map_elements(checked, name, values)
@@ -364,16 +363,33 @@ def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callabl
 
 
 def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], ufunc]:
-    """Make a compiled function of this package a ufunc.
+    """Make a function of this package a compiled ufunc, whose calls refuse `out` and `where`.
 
     Args:
-        nin: number of its arguments.
+        nin: number of its arguments: one or two.
         identity: its identity.
     """
 
     def decorate(function: Callable[..., Any]) -> ufunc:
-        made = ufunc(plain(function), nin, 1, identity=identity, call=function)
-        made.__dict__["_family"] = made.__name__
+        name = function.__name__
+
+        def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
+            if out is not None or where is not None:
+                _refuse_places(name, out, where)
+            return function(x)
+
+        def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+            if out is not None or where is not None:
+                _refuse_places(name, out, where)
+            return function(x1, x2)
+
+        called: Callable[..., Any] = unary if nin == 1 else binary
+        called.__name__, called.__qualname__, called.__module__ = name, name, function.__module__
+        if function.__doc__ is not None:
+            head, _, rest = inspect.cleandoc(function.__doc__).partition("\n\nReturns:")
+            called.__doc__ = f"{head}\n{_PLACES}\n\nReturns:{rest}"
+        made = ufunc(called, nin, 1, identity=identity, call=compile_eager(called, name=name))
+        made.__dict__.update(_family=name, _func=function)
         return made
 
     return decorate

@@ -147,7 +147,7 @@ def _negative(self: Any) -> Any:
     return (
         neg_p.bind(self)
         if dtypes.kind_of(self.dtype) in _FAST_NEG
-        else plain(arithmetic.negative)(self)
+        else arithmetic.negative._func(self)
     )
 
 
@@ -185,18 +185,18 @@ def _contains(self: Any, other: Any) -> Any:
 
 
 _BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], Primitive | None, str]]] = {
-    "add": (plain(arithmetic.add), add_p, "iufc"),
-    "sub": (plain(arithmetic.subtract), sub_p, "iufc"),
-    "mul": (plain(arithmetic.multiply), mul_p, "biufc"),
+    "add": (arithmetic.add._func, add_p, "iufc"),
+    "sub": (arithmetic.subtract._func, sub_p, "iufc"),
+    "mul": (arithmetic.multiply._func, mul_p, "biufc"),
     "truediv": (plain(arithmetic.true_divide), div_p, "fc"),
     "floordiv": (plain(arithmetic.floor_divide), None, ""),
     "mod": (plain(arithmetic.remainder), None, ""),
     "divmod": (plain(arithmetic.divmod), None, ""),
     "pow": (_power, None, ""),
     "matmul": (_matmul, None, ""),
-    "and": (plain(bits.bitwise_and), and_p, "biu"),
-    "or": (plain(bits.bitwise_or), or_p, "biu"),
-    "xor": (plain(bits.bitwise_xor), xor_p, "biu"),
+    "and": (bits.bitwise_and._func, and_p, "biu"),
+    "or": (bits.bitwise_or._func, or_p, "biu"),
+    "xor": (bits.bitwise_xor._func, xor_p, "biu"),
     "lshift": (plain(bits.left_shift), None, ""),
     "rshift": (plain(bits.right_shift), None, ""),
 }

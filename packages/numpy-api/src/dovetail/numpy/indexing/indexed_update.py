@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol, cast
 
 import numpy as np
 from dovetail._core.ir.avals import shape_of
@@ -123,6 +123,84 @@ class IndexUpdateHelper:
         return f"IndexUpdateHelper({self.array!r})"
 
 
+class Combining(Protocol):
+    """The type of a bound method of `IndexUpdateRef` that combines values with the indexed part."""
+
+    def __call__(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any: ...
+
+
+_TAKES_ALL: Final = "An element that is indexed several times takes all of its updates."
+
+
+def _combining(
+    name: str, what: str, example: str, result: str, *, several: str = _TAKES_ALL
+) -> Combining:
+    """A method of `IndexUpdateRef` that combines values with the indexed part.
+
+    Args:
+        name: its name.
+        what: what the array is returned with.
+        example: an expression with a call of the method.
+        result: the value of that, as it is printed.
+        several: what becomes of elements that are indexed several times.
+    """
+    shown = f"x.at[...].{name}"
+
+    def method(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        refuse_sharding(out_sharding, shown)
+        return update(
+            self.array, self.index, values, name, mode, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+
+    method.__name__ = name
+    method.__qualname__ = f"IndexUpdateRef.{name}"
+    method.__doc__ = f"""The array with {what}.
+
+    {several}
+
+    Args:
+        values: array or scalar that broadcasts to ``x[index]``.
+        indices_are_sorted: see `at`.
+        unique_indices: see `at`.
+        mode: see `at`.
+        out_sharding: must be None.
+        wrap_negative_indices: see `at`.
+
+    Returns:
+        Array like the old one.
+
+    Raises:
+        IndexError: as for ``x[index]``.
+        TypeError: as for ``x[index]``; or `values` is no array.
+        ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print({example})
+        {result}
+    """
+    return cast("Combining", method)
+
+
 class IndexUpdateRef:
     """What `x.at[index]` is: a part of an array, with methods for updated copies of the array.
 
@@ -199,336 +277,56 @@ class IndexUpdateRef:
             wrap_negative_indices=wrap_negative_indices,
         )
 
-    def set(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the indexed part replaced.
-
-        Where an element is indexed several times, it becomes one of its updates; on CPU the last.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4).at[1:3].set(9))
-            [0 9 9 3]
-        """
-        refuse_sharding(out_sharding, "x.at[...].set")
-        return update(
-            self.array, self.index, values, "set", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    def add(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with values added to the indexed part.
-
-        An element that is indexed several times takes all of its updates.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4).at[jnp.array([1, 1])].add(10))
-            [ 0 21  2  3]
-        """
-        refuse_sharding(out_sharding, "x.at[...].add")
-        return update(
-            self.array, self.index, values, "add", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    def subtract(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with values subtracted from the indexed part.
-
-        An element that is indexed several times takes all of its updates.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4).at[jnp.array([1, 1])].subtract(10))
-            [  0 -19   2   3]
-        """
-        refuse_sharding(out_sharding, "x.at[...].subtract")
-        return update(
-            self.array, self.index, values, "subtract", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    def multiply(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the indexed part multiplied by values.
-
-        An element that is indexed several times takes all of its updates.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4).at[jnp.array([1, 1])].multiply(10))
-            [  0 100   2   3]
-        """
-        refuse_sharding(out_sharding, "x.at[...].multiply")
-        return update(
-            self.array, self.index, values, "multiply", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    mul = multiply
-
-    def divide(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the indexed part divided by values.
-
-        An element that is indexed several times takes all of its updates. An array of integers
-        becomes one of floats, as with the operator ``/``.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4.0).at[1:].divide(2))
-            [0.  0.5 1.  1.5]
-        """
-        refuse_sharding(out_sharding, "x.at[...].divide")
-        return update(
-            self.array, self.index, values, "divide", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    def power(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the indexed part raised to the power of values.
-
-        An element that is indexed several times takes all of its updates.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4.0).at[2:].power(2))
-            [0. 1. 4. 9.]
-        """
-        refuse_sharding(out_sharding, "x.at[...].power")
-        return update(
-            self.array, self.index, values, "power", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    def min(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the indexed part replaced by smaller values.
-
-        An element that is indexed several times takes all of its updates.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4).at[1:].min(2))
-            [0 1 2 2]
-        """
-        refuse_sharding(out_sharding, "x.at[...].min")
-        return update(
-            self.array, self.index, values, "min", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
-
-    def max(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the indexed part replaced by larger values.
-
-        An element that is indexed several times takes all of its updates.
-
-        Args:
-            values: array or scalar that broadcasts to ``x[index]``.
-            indices_are_sorted: see `at`.
-            unique_indices: see `at`.
-            mode: see `at`.
-            out_sharding: must be None.
-            wrap_negative_indices: see `at`.
-
-        Returns:
-            Array like the old one.
-
-        Raises:
-            IndexError: as for ``x[index]``.
-            TypeError: as for ``x[index]``; or `values` is no array.
-            ValueError: `values` does not broadcast to ``x[index]``, or `mode` names no mode.
-
-        Example:
-            >>> import dovetail.numpy as jnp
-            >>> print(jnp.arange(4).at[1:].max(2))
-            [0 2 2 3]
-        """
-        refuse_sharding(out_sharding, "x.at[...].max")
-        return update(
-            self.array, self.index, values, "max", mode, indices_are_sorted, unique_indices,
-            wrap_negative_indices,
-        )  # fmt: skip
+    set = _combining(
+        "set",
+        "the indexed part replaced",
+        "jnp.arange(4).at[1:3].set(9)",
+        "[0 9 9 3]",
+        several="An element that is indexed several times becomes one of them; on CPU the last.",
+    )
+    add = _combining(
+        "add",
+        "values added to the indexed part",
+        "jnp.arange(4).at[jnp.array([1, 1])].add(10)",
+        "[ 0 21  2  3]",
+    )
+    subtract = _combining(
+        "subtract",
+        "values subtracted from the indexed part",
+        "jnp.arange(4).at[jnp.array([1, 1])].subtract(10)",
+        "[  0 -19   2   3]",
+    )
+    multiply = mul = _combining(
+        "multiply",
+        "the indexed part multiplied by values",
+        "jnp.arange(4).at[jnp.array([1, 1])].multiply(10)",
+        "[  0 100   2   3]",
+    )
+    divide = _combining(
+        "divide",
+        "the indexed part divided by values",
+        "jnp.arange(4.0).at[1:].divide(2)",
+        "[0.  0.5 1.  1.5]",
+        several=f"{_TAKES_ALL}\n    An array of integers becomes one of floats, as with ``/``.",
+    )
+    power = _combining(
+        "power",
+        "the indexed part raised to the power of values",
+        "jnp.arange(4.0).at[2:].power(2)",
+        "[0. 1. 4. 9.]",
+    )
+    min = _combining(
+        "min",
+        "the indexed part replaced by smaller values",
+        "jnp.arange(4).at[1:].min(2)",
+        "[0 1 2 2]",
+    )
+    max = _combining(
+        "max",
+        "the indexed part replaced by larger values",
+        "jnp.arange(4).at[1:].max(2)",
+        "[0 2 2 3]",
+    )
 
     def apply(
         self,
