@@ -13,9 +13,9 @@ import dovetail.numpy
 import dovetail.random
 
 MODULES = [
-    f"{package.__name__}.{module.name}"
+    module.name
     for package in (dovetail.numpy, dovetail.nn, dovetail.random)
-    for module in pkgutil.iter_modules(package.__path__)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 
 
