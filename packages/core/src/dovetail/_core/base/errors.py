@@ -12,27 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from dovetail._core.base.bindings import JaxRuntimeError as JaxRuntimeError
 
-__all__ = [
-    "BackendUnavailableError",
-    "CompilationCacheWarning",
-    "ConcretizationTypeError",
-    "DeletedArrayError",
-    "DeviceMismatchError",
-    "InconclusiveDimensionOperation",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "JaxprTypeError",
-    "KeyReuseError",
-    "MissingRuleError",
-    "NonArrayArgumentError",
-    "NonConcreteBooleanIndexError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "UnexpectedTracerError",
-]
-
 
 class TracerLike(Protocol):
     """What an error needs to know of a tracer."""
