@@ -224,7 +224,7 @@ HOOKS_THAT_ASK = {
 ASKING = """
 import faulthandler, json, sys, threading, time
 import dovetail as dt
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail.extend import BackendInfo, hookimpl, manager
 
 faulthandler.dump_traceback_later(60, exit=True)

@@ -289,7 +289,7 @@ CLEARED = """
 import gc, json, sys, threading, weakref
 import numpy as np
 import dovetail as dt
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail.extend import manager
 
 sys.path.insert(0, sys.argv[1])

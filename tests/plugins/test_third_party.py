@@ -161,7 +161,7 @@ import ml_dtypes
 import numpy as np
 import dovetail as dt
 import dovetail.numpy as jnp
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 
 def grown(device):
     "Megabytes that reading many arrays takes for ever."

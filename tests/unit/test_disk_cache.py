@@ -253,7 +253,7 @@ CODE = """
 import sys
 import numpy as np
 import dovetail as dt
-from dovetail._core.runtime import compilation
+from dovetail._core.runtime.programs import compilation
 f = dt.jit(lambda x: dt.lax.mul(dt.lax.sin(x), 2.5))
 np.testing.assert_allclose(np.asarray(f(np.float32([1, 2]))), 2.5 * np.sin([1, 2]), rtol=1e-6)
 done = compilation.statistics()

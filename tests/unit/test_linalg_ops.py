@@ -301,7 +301,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dovetail
 import numpy as np
 from dovetail import lax
-from dovetail._core.runtime import compilation
+from dovetail._core.runtime.programs import compilation
 
 def factor(size):
     x = np.eye(size, dtype=np.float32) * 4

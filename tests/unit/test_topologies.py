@@ -218,7 +218,7 @@ def test_two_threads_get_one_description(acme: Acme, monkeypatch: pytest.MonkeyP
 
 CLEARED = """
 import dovetail as dt
-from dovetail._core.runtime import clients
+from dovetail._core.runtime.devices import clients
 from dovetail.experimental.topologies import get_topology_desc
 from dovetail.extend import BackendInfo, hookimpl, manager
 
