@@ -1,7 +1,7 @@
 """Packages whose names are loaded when they are first used.
 
 The one list of such a package's names is the stub beside it, `__init__.pyi`, which type checkers
-read, and which is read here too. It is therefore part of the program: it belongs into wheels.
+read, and which is read here too. It is therefore part of the program, and is in the wheels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
 
     Args:
         package: the package's `__name__`.
-        *own: names defined in the package itself that belong into ``__all__`` too.
+        *own: names defined in the package itself that ``__all__`` holds too.
 
     Returns:
         Two functions, to be bound to ``__getattr__, __dir__`` in the package.
@@ -44,9 +44,10 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
         if not table:
             stub = os.path.join(os.path.dirname(namespace["__file__"]), "__init__.pyi")
             text = namespace["__loader__"].get_data(stub).decode()
-            table.update(_entries(text))
-            public = [name for name in table if not name.startswith("_")]
+            found = _entries(text)
+            public = [name for name in found if not name.startswith("_")]
             namespace["__all__"] = sorted((*public, *own))
+            table.update(found)  # last: other threads take a table with entries for complete
         return table
 
     def load(name: str) -> Any:
