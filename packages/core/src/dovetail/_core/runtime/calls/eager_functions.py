@@ -103,7 +103,8 @@ class EagerFunction:
         """Serve a call that the C++ callable has no entry for."""
         if state.trace is not evaluation_trace:
             # Nothing is remembered of such a call, so that an error of it pins nothing either.
-            return self.inline(*args, **kwargs), None, True
+            function = self.inline if self.is_operator else self.function
+            return function(*args, **kwargs), None, True
         if self._limits and not kwargs:
             limits = self._limits.get(self._kinds(args))
             if limits is not None and all(low <= args[i] <= high for i, low, high in limits):
