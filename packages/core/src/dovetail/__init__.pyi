@@ -2,6 +2,7 @@
 
 from dovetail import ad as ad
 from dovetail import ad_checkpoint as ad_checkpoint
+from dovetail import core as core
 from dovetail import custom_batching as custom_batching
 from dovetail import custom_derivatives as custom_derivatives
 from dovetail import debug as debug

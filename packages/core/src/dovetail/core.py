@@ -1,0 +1,22 @@
+"""Values and programs as transformations see them: tracers, their types, and jaxprs evaluated.
+
+Jaxprs and their parts are in `dovetail.extend`; the machinery itself is private.
+"""
+
+from __future__ import annotations
+
+from dovetail._core.api.inspection import ensure_compile_time_eval as ensure_compile_time_eval
+from dovetail._core.ir.avals import AbstractValue as AbstractValue
+from dovetail._core.ir.avals import ShapedArray as ShapedArray
+from dovetail._core.ir.walk import eval_jaxpr as eval_jaxpr
+from dovetail._core.trace.state import Trace as Trace
+from dovetail._core.trace.tracer import Tracer as Tracer
+
+__all__ = [
+    "AbstractValue",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "ensure_compile_time_eval",
+    "eval_jaxpr",
+]
