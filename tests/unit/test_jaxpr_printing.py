@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -15,17 +16,18 @@ from dovetail._core.ir.avals import abstract_token, make_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ir.layout import Break, Group, Nest, render
 from dovetail._core.ir.printer import NameTable, print_eqn, print_jaxpr
+from dovetail.extend import Primitive, primitives
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)
 VECTOR = make_aval((3,), F32)
 
 
-class Named:
-    """As much of a primitive as is printed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+@cache
+def named(name: str) -> Any:
+    """The primitive of that name; where there is none, one of which nothing is known."""
+    known = primitives()
+    return known[name] if name in known else Primitive(name)
 
 
 class Recorder:
@@ -39,7 +41,7 @@ class Recorder:
         avals = out if isinstance(out, list) else [out]
         results = [Var(a) for a in avals]
         self.eqns.append(
-            JaxprEqn(operands, results, Named(name), params, traceback=get_traceback())  # type: ignore[arg-type]
+            JaxprEqn(operands, results, named(name), params, traceback=get_traceback())
         )
         return results if isinstance(out, list) else results[0]
 
@@ -188,7 +190,7 @@ def unused_result() -> Jaxpr:
 
 def dropped_result() -> Jaxpr:
     r = Recorder(SCALAR)
-    r.eqns.append(JaxprEqn(r.invars, [DropVar(SCALAR)], Named("sin"), {}))  # type: ignore[arg-type]
+    r.eqns.append(JaxprEqn(r.invars, [DropVar(SCALAR)], named("sin"), {}))
     return r.returns(r.invars[0])
 
 
@@ -528,8 +530,6 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a function": ("p", {"f": a_function}, "[f=a_function]"),
     "an enumeration": ("p", {"mode": Mode.FILL}, "[mode=Mode.FILL]"),
     "a named tuple": ("p", {"d": Numbers((0,), ())}, "[d=Numbers(lhs=(0,), rhs=())]"),
-    "no inlining": ("jit", {"inline": False}, ""),
-    "inlining": ("jit", {"inline": True}, "[inline=True]"),
     "sharding of a conversion": (
         "convert_element_type",
         {"new_dtype": F32, "sharding": None, "weak_type": False},
@@ -565,14 +565,7 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_parameters(name: str) -> None:
     primitive, params, text = PARAMETERS[name]
     x = Var(SCALAR)
-    params = {**params}
-    eqn = JaxprEqn([x], [Var(SCALAR)], Named(primitive), params)  # type: ignore[arg-type]
-    if primitive == "jit":
-        params["jaxpr"] = closed(Recorder().returns())
-        eqn = JaxprEqn([], [], Named(primitive), params)  # type: ignore[arg-type]
-        text = f"[{text.strip('[]')} jaxpr={{ lambda ; . let  in () }}]".replace("[ ", "[")
-        assert print_eqn(eqn) == f"jit{text} "
-        return
+    eqn = JaxprEqn([x], [Var(SCALAR)], named(primitive), params)
     assert " ".join(print_eqn(eqn).split()).replace("[ ", "[").replace(" ]", "]") == (
         f"a:f32[] = {primitive}{text} b"
     )
@@ -598,7 +591,7 @@ def test_parameters(name: str) -> None:
     ids=str,
 )
 def test_literals(value: Any, dtype: Any, text: str) -> None:
-    eqn = JaxprEqn([literal(value, dtype)], [Var(SCALAR)], Named("p"), {})  # type: ignore[arg-type]
+    eqn = JaxprEqn([literal(value, dtype)], [Var(SCALAR)], named("p"), {})
     assert print_eqn(eqn) == f"a:f32[] = p {text}"
 
 
@@ -620,7 +613,7 @@ def test_names_that_are_taken_are_left_out() -> None:
 def test_a_variable_keeps_its_name() -> None:
     names = NameTable()
     x, y = Var(SCALAR), Var(SCALAR)
-    eqn = JaxprEqn([x], [y], Named("sin"), {})  # type: ignore[arg-type]
+    eqn = JaxprEqn([x], [y], named("sin"), {})
     assert print_eqn(eqn, names=names) == print_eqn(eqn, names=names) == "a:f32[] = sin b"
     assert repr(eqn) == "a:f32[] = sin b"
 
@@ -677,7 +670,7 @@ def test_several_source_lines_of_one_line() -> None:
 
 def test_an_equation_from_nowhere() -> None:
     x, y = Var(SCALAR), Var(SCALAR)
-    eqn = JaxprEqn([x], [y], Named("sin"), {})  # type: ignore[arg-type]
+    eqn = JaxprEqn([x], [y], named("sin"), {})
     assert print_eqn(eqn, source_info=True) == "a:f32[] = sin b # an unknown place"
 
 

@@ -241,7 +241,7 @@ def test_calls_lose_results_and_operands() -> None:
     check_jaxpr(reduced)
 
 
-def test_rules_for_other_primitives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_for_other_primitives() -> None:
     made = several("x", "y")
     asked: list[list[bool]] = []
 
@@ -250,7 +250,7 @@ def test_rules_for_other_primitives(monkeypatch: pytest.MonkeyPatch) -> None:
         yield from ()  # it wants no jaxpr
         return None if used == [True, False] else equation.replace(invars=equation.invars[:1])
 
-    monkeypatch.setitem(walk.dce_rules, made.name, rule)
+    made.define("dce", rule)
     a, b, c, d = variables(4)
     jaxpr = Jaxpr([], [a, b], [d], [JaxprEqn([a, b], [c, d], made, {})])
     reduced, used = walk.dce(jaxpr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Final
 
 import numpy as np
@@ -194,9 +193,9 @@ def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flip
     zero = literal(0, aval_of(signed).dtype, aval_of(signed).weak_type)
     raised = lax.convert_element_type(lax.max(signed, zero), unsigned)
     result = compare(raised, array) if weak_is_signed else compare(weak, raised)
-    order = getattr(operator, primitive.name)
     is_left = weak_is_signed == flipped
-    below = literal(order(0, 1) if is_left else order(1, 0), np.dtype(bool))
+    below = primitive.reference(0, 1) if is_left else primitive.reference(1, 0)
+    below = literal(bool(below), np.dtype(bool))
     return pick(lax.lt(signed, zero), below, result)
 
 

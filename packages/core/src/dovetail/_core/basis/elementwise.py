@@ -18,6 +18,7 @@ from dovetail._core.basis.structural import (
     sum_to,
 )
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
+from dovetail._core.ir.shown_params import ShownParams, is_given
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 
@@ -175,6 +176,7 @@ class Neg(Elementwise):
     """The negative."""
 
     name, hlo, numpy = "neg", "negate", np.negative
+    generates_nan = False
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -227,6 +229,8 @@ class ConvertElementType(Elementwise):
 
     name = "convert_element_type"
     kinds = "biufc"
+    generates_nan = False
+    shown_params: ClassVar[ShownParams] = {"sharding": is_given}
 
     def abstract(
         self, x: Any, *, new_dtype: Any, weak_type: bool = False, sharding: Any = None

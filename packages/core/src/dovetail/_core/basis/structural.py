@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
 from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ir.shown_params import ShownParams, is_given, never
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Unwanted, Zero
 
@@ -63,6 +64,13 @@ class BroadcastInDim(Linear):
     """Repeats an operand along new dimensions and along its dimensions of size one."""
 
     name = "broadcast_in_dim"
+    generates_nan = False
+    # The type of the result says the shape.
+    shown_params: ClassVar[ShownParams] = {
+        "broadcast_dimensions": bool,
+        "shape": never,
+        "sharding": is_given,
+    }
 
     def abstract(
         self, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...], sharding: Any = None
@@ -141,6 +149,7 @@ class Reshape(Linear):
     """The same elements, in row-major order, in another shape."""
 
     name = "reshape"
+    generates_nan = False
 
     def abstract(
         self, x: Any, *, new_sizes: Shape, dimensions: None = None, sharding: Any = None
@@ -188,6 +197,7 @@ class Transpose(Linear):
     """A permutation of the dimensions."""
 
     name = "transpose"
+    generates_nan = False
 
     def abstract(self, x: Any, *, permutation: tuple[int, ...]) -> Any:
         if sorted(permutation) != list(range(x.ndim)):

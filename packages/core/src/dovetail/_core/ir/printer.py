@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from dovetail._core.ir.layout import (
     Nest,
     render,
 )
+from dovetail._core.ir.shown_params import always, is_given
 from dovetail._core.ir.walk import is_call, jaxprs_and_closed_jaxprs
 
 __all__ = ["NameTable", "print_eqn", "print_jaxpr"]
@@ -45,37 +46,6 @@ _INLINE_LIMIT: Final = 10
 _DEPTH_LIMIT: Final = 30
 
 
-def _given(value: Any) -> bool:
-    return value is not None
-
-
-def _always(value: Any) -> bool:
-    return True
-
-
-#: Whether the parameter of an equation says something: by primitive and name of the parameter.
-_WORTH_SHOWING: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
-    "jit": {"inline": bool},
-    "convert_element_type": {"sharding": _given},
-    "dot_general": {
-        "precision": _given,
-        "preferred_element_type": _given,
-        "out_sharding": _given,
-    },
-    # The type of the result says the shape.
-    "broadcast_in_dim": {
-        "broadcast_dimensions": bool,
-        "shape": lambda value: False,
-        "sharding": _given,
-    },
-    # What can fail would fill a page.
-    "check": {"err_tree": lambda value: False},
-    "debug_check": {"err_tree": lambda value: False, "debug": lambda value: False},
-    "custom_jvp_call": {"num_consts": lambda value: False},
-    "custom_vjp_call": {"num_consts": lambda value: False},
-    "scan": {"linear": any, "_split_transpose": bool},
-}
-_nothing_special: Final[dict[str, Callable[[Any], bool]]] = {}
 #: Parameters that many primitives have, and that are shown only where they are given.
 _SHOWN_IF_GIVEN: Final = frozenset({"accuracy"})
 
@@ -315,13 +285,13 @@ class _Printer:
 
     def params(self, eqn: JaxprEqn) -> Document:
         """``[name=value ...]``, one to a line where they do not fit."""
-        tests = _WORTH_SHOWING.get(eqn.primitive.name, _nothing_special)
+        shown_params = eqn.primitive.shown_params
         shown: list[Document] = []
         self.indent += 2
         for key in sorted(eqn.params, key=_name_first):
             value = eqn.params[key]
-            worth_showing = tests.get(key, _given if key in _SHOWN_IF_GIVEN else _always)
-            if worth_showing(value):
+            by_default = is_given if key in _SHOWN_IF_GIVEN else always
+            if shown_params.get(key, by_default)(value):
                 shown += [Break(), f"{key}=", self.value(value, key)]
         self.indent -= 2
         if not shown:

@@ -1,9 +1,8 @@
 """Walking through jaxprs, and transforming them without tracing anew.
 
-The language has one call, the equation ``jit``, whose parameter ``jaxpr`` is the `ClosedJaxpr` that
-it calls. All
-functions here are iterative over calls and equations: neither many equations nor deep nesting
-exhausts the stack.
+An equation whose primitive says that it is a call does nothing but call the `ClosedJaxpr` in its
+parameter ``jaxpr``. All functions here are iterative over calls and equations: neither many
+equations nor deep nesting exhausts the stack.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from dovetail._core.ir.jaxpr import (
 )
 
 __all__ = [
-    "CALL",
     "Reduction",
     "Wanted",
     "all_equations",
@@ -38,7 +36,6 @@ __all__ = [
     "dce",
     "dce_call",
     "dce_inside",
-    "dce_rules",
     "drop_unused",
     "eval_jaxpr",
     "free_variables",
@@ -53,13 +50,10 @@ __all__ = [
     "substitute",
 ]
 
-#: The name of the primitive that calls another jaxpr.
-CALL: Final = "jit"
-
 
 def is_call(eqn: JaxprEqn) -> bool:
-    """Whether an equation does nothing but call the jaxpr in its parameters."""
-    return eqn.primitive.name == CALL
+    """Whether an equation does nothing but call the jaxpr in its parameter ``jaxpr``."""
+    return eqn.primitive.is_call
 
 
 # Finding jaxprs
@@ -138,7 +132,7 @@ def call_depth(jaxpr: Jaxpr) -> int:
         current = todo[-1]
         key = id(current)
         if key not in callees:
-            called = [e.params["jaxpr"] for e in current.eqns if e.primitive.name == CALL]
+            called = [e.params["jaxpr"] for e in current.eqns if is_call(e)]
             callees[key] = [closed.jaxpr for closed in called]
             todo.extend(c for c in callees[key] if id(c) not in depths)
             continue
@@ -240,8 +234,6 @@ Reply = tuple[ClosedJaxpr, list[bool]]
 #: What a rule is while it runs: it yields what it wants, and returns what is left of an equation,
 #: None for nothing. So bodies of any depth are reduced without recursion, and equal ones once.
 Reduction = Generator[Wanted, Reply, JaxprEqn | None]
-#: From an equation and which of its results are used, one of them or none if it has effects.
-DceRule = Callable[[JaxprEqn, list[bool]], Reduction]
 
 
 def dce(
@@ -360,17 +352,17 @@ def _dce_body(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> Generator[Wanted,
     changed = len(outvars) != len(jaxpr.outvars)
     for eqn in reversed(jaxpr.eqns):
         results = eqn.outvars
-        rule = dce_rules.get(eqn.primitive.name)
+        primitive = eqn.primitive
         reduced: JaxprEqn | None = eqn
-        if len(results) == 1 and rule is None:
+        if len(results) == 1 and not primitive.has_dce:
             if results[0] not in live and not eqn.effects:
                 reduced = None
         else:
             used = [v in live for v in results]
             if not any(used) and not eqn.effects:
                 reduced = None
-            elif rule is not None:
-                reduced = yield from rule(eqn, used)
+            elif primitive.has_dce:
+                reduced = yield from primitive.dce(eqn, used)
             else:
                 reduced = drop_unused(eqn, used)
         if reduced is not eqn:
@@ -388,7 +380,7 @@ def _dce_body(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> Generator[Wanted,
 
 
 def dce_call(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    """The rule of calls of the parameter ``jaxpr``."""
+    """The rule `dce` of calls of the parameter ``jaxpr``."""
     closed: ClosedJaxpr = eqn.params["jaxpr"]
     reduced, kept = yield Wanted(closed, tuple(used))
     if reduced is closed:
@@ -402,7 +394,7 @@ def dce_call(eqn: JaxprEqn, used: list[bool]) -> Reduction:
 
 
 def dce_inside(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    """The rule of primitives whose jaxprs keep all their results and arguments."""
+    """The rule `dce` of primitives whose jaxprs keep all their results and arguments."""
     params = {}
     for name, value in eqn.params.items():
         params[name] = yield from _dce_of_value(value)
@@ -423,10 +415,6 @@ def _dce_of_value(value: Any) -> Generator[Wanted, Reply, Any]:
     if all(a is b for a, b in zip(values, value, strict=True)):
         return value
     return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
-
-
-#: Rules of primitives whose equations can lose some of their results or operands, by name.
-dce_rules: Final[dict[str, DceRule]] = {CALL: dce_call}
 
 
 def drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:

@@ -34,7 +34,6 @@ __all__ = ["LoweredModule", "lower_jaxpr"]
 _CALL_DEPTH_LIMIT: Final = 100
 #: The same of branches and loops, which cannot be taken out of one another.
 _CONTROL_DEPTH_LIMIT: Final = 128
-_CONTROL: Final = frozenset({"cond", "while", "scan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +258,7 @@ def _control_depth(jaxpr: Jaxpr) -> int:
         key = id(current)
         if key not in inside:
             inside[key] = [
-                (inner, eqn.primitive.name in _CONTROL)
+                (inner, eqn.primitive.is_control_flow)
                 for eqn in current.eqns
                 if eqn.params
                 for inner in jaxprs_in_params(eqn.params)

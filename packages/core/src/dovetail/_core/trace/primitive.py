@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Final, NoReturn, final
 from dovetail._core.base import caches
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.source import describe
-from dovetail._core.ir.jaxpr import Effects, no_effects
-from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
+from dovetail._core.ir.jaxpr import Effects, JaxprEqn, no_effects
+from dovetail._core.ir.shown_params import ShownParams
+from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
 from dovetail._core.trace.state import state
 
 #: The rules that every primitive may have, in the order in which they stand in its class.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
 #: Rules that most primitives need not have: what they do follows from the others.
-OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "dependencies")
+OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "dependencies", "dce")
 
 _registry: Final[dict[str, Primitive]] = {}
 
@@ -24,7 +25,8 @@ class Primitive:
     """Base of every primitive: a subclass overrides the rules it has, and one instance of it is
     made.
 
-    Arrays are positional arguments of every rule, static data are keyword arguments.
+    Arrays are positional arguments of every rule, static data are keyword arguments. What else is
+    to be known of a primitive anywhere, its attributes say: nothing compares its name.
 
     Attributes:
         name: the name printed in jaxprs; the key of lowering tables.
@@ -37,6 +39,16 @@ class Primitive:
         calls_host: whether it calls Python, by its method `evaluate` where a program is computed
             equation by equation.
         no_derivative: why the primitive has no jvp or transpose by nature, for messages and tests.
+        is_call: whether an equation does nothing but call the `ClosedJaxpr` in its parameter
+            `jaxpr` with its operands, so that the equations of the jaxpr may stand in its place.
+        is_control_flow: whether its lowering nests jaxprs as branches or bodies of loops, which the
+            compiler cannot take out of one another.
+        generates_nan: whether results may be nan or infinite where no operand is, so that
+            `checkify` looks at them. False for what moves, chooses or compares its operands, and
+            for what runs jaxprs, whose operations are looked at.
+        only_tokens: whether operands and results are tokens alone, which hold no data.
+        shown_params: what decides whether a printed jaxpr shows the value of a parameter, by the
+            name of the parameter; the others are shown.
     """
 
     name: str = ""
@@ -46,6 +58,11 @@ class Primitive:
     has_effects: ClassVar[bool] = False
     calls_host: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
+    is_call: ClassVar[bool] = False
+    is_control_flow: ClassVar[bool] = False
+    generates_nan: ClassVar[bool] = True
+    only_tokens: ClassVar[bool] = False
+    shown_params: ClassVar[ShownParams] = {}
 
     def __init__(self) -> None:
         if not self.name:
@@ -59,12 +76,17 @@ class Primitive:
             )
         _registry[self.name] = self
         self._abstract_cache: dict[Any, Any] = {}
+        self._note_rules()
+
+    def _note_rules(self) -> None:
         #: Whether linearization asks `linearize` instead of splitting `jvp`.
         self.linearizes = self.has_rule("linearize")
         #: Whether `checkify` asks `check` instead of `bind`.
         self.checks = self.has_rule("check")
         #: Whether some of its results may depend on fewer arguments than others.
         self.has_dependencies = self.has_rule("dependencies")
+        #: Whether its equations can lose results or operands.
+        self.has_dce = self.has_rule("dce")
 
     @final
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -167,10 +189,20 @@ class Primitive:
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         """Flags of the arguments to flags of the results that depend on them.
 
-        A primitive that has this rule has several results, and a rule of `dce`. Where it is
-        missing, all results depend on all arguments.
+        A primitive that has this rule has several results, and the rule `dce`. Where it is missing,
+        all results depend on all arguments.
         """
         self._missing("dependencies")
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        """What is left of an equation, of which some results are used: a generator.
+
+        It yields the jaxprs in parameters that it wants without dead code, as `Wanted`, and is sent
+        for each the reduced `ClosedJaxpr` and which of its parameters are left. It returns the
+        equation, another in its place, or None for nothing. One result is used at least, or the
+        equation has effects. Where this rule is missing, an equation stays as it is or goes.
+        """
+        self._missing("dce")
 
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -199,6 +231,15 @@ class RuntimePrimitive(Primitive):
     Args:
         name: the name printed in jaxprs.
         multiple_results: whether `bind` returns a list.
+        accepts_zeros: whether `jvp` and `transpose` handle symbolic zeros.
+        no_derivative: why there is no jvp or transpose by nature, for messages.
+        is_call: whether an equation does nothing but call the jaxpr in its parameter `jaxpr`, so
+            that the equations of the jaxpr may stand in its place.
+        is_control_flow: whether its lowering nests jaxprs as branches or bodies of loops.
+        generates_nan: whether results may be nan or infinite where no operand is, so that
+            `checkify` looks at them.
+        shown_params: by the name of a parameter, a function from its value to whether a printed
+            jaxpr shows it; the others are shown.
 
     Example:
         >>> from dovetail.extend import Primitive
@@ -208,9 +249,28 @@ class RuntimePrimitive(Primitive):
         ['abstract']
     """
 
-    def __init__(self, name: str, *, multiple_results: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        multiple_results: bool = False,
+        accepts_zeros: bool = False,
+        no_derivative: str = "",
+        is_call: bool = False,
+        is_control_flow: bool = False,
+        generates_nan: bool = True,
+        shown_params: ShownParams | None = None,
+    ) -> None:
         self.name = name
-        self.multiple_results = multiple_results  # type: ignore[misc]
+        vars(self).update(
+            multiple_results=multiple_results,
+            accepts_zeros=accepts_zeros,
+            no_derivative=no_derivative,
+            is_call=is_call,
+            is_control_flow=is_control_flow,
+            generates_nan=generates_nan,
+            shown_params={} if shown_params is None else shown_params,
+        )
         self._rules: dict[str, Callable[..., Any]] = {}
         super().__init__()
 
@@ -229,9 +289,7 @@ class RuntimePrimitive(Primitive):
             return lambda function: self.define(rule, function)
         self._rules[rule] = function
         setattr(self, rule, function)
-        self.linearizes = self.has_rule("linearize")
-        self.checks = self.has_rule("check")
-        self.has_dependencies = self.has_rule("dependencies")
+        self._note_rules()
         self._abstract_cache.clear()
         return function
 

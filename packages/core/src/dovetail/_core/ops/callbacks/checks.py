@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.ir.effects import debug_effect
 from dovetail._core.ir.jaxpr import Effects
+from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.callbacks.calls import FlatCallback, call_in_program
 from dovetail._core.ops.checks.checking import error_of_user
 from dovetail._core.ops.checks.error import Check, CheckEffect
@@ -42,6 +43,7 @@ class DebugCheck(Check):
     """Raises an error, if it is one, from programs too."""
 
     name = "debug_check"
+    shown_params: ClassVar[ShownParams] = {"err_tree": never, "debug": never}
 
     def lower(self, context: Builder, *values: Any, err_tree: Any, debug: bool) -> list[Any]:
         pred = context.avals_in[0]

@@ -25,6 +25,7 @@ class OptimizationBarrier(Primitive):
     name = "optimization_barrier"
     multiple_results = True
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, *avals: Any) -> Any:
         return list(avals)
@@ -86,6 +87,7 @@ class DceSink(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    generates_nan = False
 
     def evaluate(self, x: Any, **params: Any) -> Any:
         """Nothing: a value that exists is computed already."""

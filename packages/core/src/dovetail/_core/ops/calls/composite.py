@@ -12,8 +12,8 @@ from dovetail._core.base import config, pytree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
-from dovetail._core.ir.walk import dce_inside, dce_rules, eval_jaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside, eval_jaxpr
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
@@ -64,6 +64,7 @@ class Composite(Primitive):
     name = "composite"
     multiple_results = True
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         return jaxpr.out_avals
@@ -121,9 +122,11 @@ class Composite(Primitive):
             return self.bind(*args, **params)
         return checks.evaluate(params["jaxpr"], args)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 composite_p: Final = Composite()
-dce_rules[Composite.name] = dce_inside
 
 
 def _decomposition(closed: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.basis.structural import batch_size, is_linear
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_call
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero, wanted_among
 from dovetail._core.transform.derived import (
@@ -32,6 +33,8 @@ class Jit(Primitive):
     accepts_zeros = True
     transposes_partly = True
     has_effects = True
+    is_call = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, name: str) -> Any:
         expected = jaxpr.in_avals
@@ -114,6 +117,9 @@ class Jit(Primitive):
     ) -> Sequence[bool]:
         found: list[bool] = dependence_of(jaxpr, tuple(flags))
         return found
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_call(eqn, used)
 
 
 jit_p: Final = Jit()

@@ -18,6 +18,7 @@ class CreateToken(Primitive):
 
     name = "create_token"
     no_derivative = "a token holds no data"
+    only_tokens = True
 
     def abstract(self) -> Any:
         return abstract_token
@@ -37,6 +38,7 @@ class AfterAll(Primitive):
 
     name = "after_all"
     no_derivative = "a token holds no data"
+    only_tokens = True
 
     def abstract(self, *avals: Any) -> Any:
         for number, aval in enumerate(avals):

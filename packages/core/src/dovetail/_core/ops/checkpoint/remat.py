@@ -27,10 +27,10 @@ from dovetail._core.ir.walk import (
     Reduction,
     Wanted,
     dce,
-    dce_rules,
     rename,
     substitute,
 )
+from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.checkpoint.naming import as_device_array, name_p, offload_p
 from dovetail._core.ops.checkpoint.policies import Offloadable, Policy
 from dovetail._core.ops.checkpoint.split import split, with_calls_written_out
@@ -68,6 +68,7 @@ class Remat(Primitive):
     accepts_zeros = True
     transposes_partly = True
     has_effects = True
+    generates_nan = False
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """What is done outside of compiled programs: one operation after the other."""
@@ -185,6 +186,20 @@ class Remat(Primitive):
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         found: list[bool] = dependence_of(params["jaxpr"], tuple(flags))
         return found
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        closed = eqn.params["jaxpr"]
+        reduced, kept = yield Wanted(closed, tuple(used))
+        if reduced is closed:
+            return eqn
+        numbers = [i for i, keep in enumerate(kept) if keep]
+        held = _held(eqn.params["prevent_cse"], numbers, 0)
+        return eqn.replace(
+            invars=[eqn.invars[i] for i in numbers],
+            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+            params={**eqn.params, "jaxpr": reduced, "prevent_cse": held},
+            effects=reduced.jaxpr.effects if eqn.effects else no_effects,
+        )
 
 
 remat_p: Final = Remat()
@@ -320,7 +335,7 @@ def _made_by(eqn: JaxprEqn, number: int) -> str:
         what = f"kept in the memory {eqn.params['dst']!r}"
     elif eqn.primitive is name_p:
         what = f"named {eqn.params['name']!r}"
-    elif eqn.primitive.name == "jit":
+    elif eqn.primitive is jit_p:
         what = f"output of jitted function {eqn.params['name']!r}"
     else:
         what = f"output of {eqn.primitive.name}"
@@ -344,21 +359,3 @@ def _log(plan: _Linearization) -> None:
         ", and of intermediate values:" if lines else ", and no intermediate values",
         "".join(lines),
     )
-
-
-def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    closed = eqn.params["jaxpr"]
-    reduced, kept = yield Wanted(closed, tuple(used))
-    if reduced is closed:
-        return eqn
-    numbers = [i for i, keep in enumerate(kept) if keep]
-    held = _held(eqn.params["prevent_cse"], numbers, 0)
-    return eqn.replace(
-        invars=[eqn.invars[i] for i in numbers],
-        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-        params={**eqn.params, "jaxpr": reduced, "prevent_cse": held},
-        effects=reduced.jaxpr.effects if eqn.effects else no_effects,
-    )
-
-
-dce_rules[Remat.name] = _without_unused

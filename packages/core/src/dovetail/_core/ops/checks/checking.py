@@ -54,73 +54,6 @@ _INT32: Final = np.dtype(np.int32)
 _INT64: Final = np.dtype(np.int64)
 #: What is looked for in results.
 _SPECIAL: Final[Categories] = frozenset({NaNError, InfError})
-#: Primitives that make no nan of numbers: they move, choose or compare what they are given, or run
-#: jaxprs whose operations are checked.
-_NO_NEW_NAN: Final = frozenset(
-    [
-        "abs",
-        "bitcast_convert_type",
-        "broadcast_in_dim",
-        "ceil",
-        "check",
-        "clamp",
-        "complex",
-        "composite",
-        "concatenate",
-        "cond",
-        "conj",
-        "convert_element_type",
-        "copy",
-        "cummax",
-        "cummin",
-        "custom_jvp_call",
-        "custom_lin",
-        "custom_linear_solve",
-        "custom_root",
-        "custom_vjp_call",
-        "custom_vmap_call",
-        "dce_sink",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "floor",
-        "gather",
-        "imag",
-        "jit",
-        "linear_call",
-        "max",
-        "min",
-        "neg",
-        "optimization_barrier",
-        "pad",
-        "real",
-        "reduce_max",
-        "reduce_min",
-        "reduce_precision",
-        "reduce_window_max",
-        "reduce_window_min",
-        "remat2",
-        "remat_opt",
-        "reshape",
-        "rev",
-        "round",
-        "scan",
-        "scatter",
-        "select_and_gather_add",
-        "select_n",
-        "sign",
-        "slice",
-        "sort",
-        "split",
-        "squeeze",
-        "stack",
-        "stop_gradient",
-        "tile",
-        "top_k",
-        "transpose",
-        "unstack",
-        "while",
-    ]
-)
 
 
 class CheckTrace(Trace):
@@ -156,7 +89,7 @@ class CheckTrace(Trace):
             out = primitive.check(self, *args, **params)
         else:
             out = primitive.bind(*args, **params)
-        if self.categories & _SPECIAL and primitive.name not in _NO_NEW_NAN:
+        if self.categories & _SPECIAL and primitive.generates_nan:
             for result in out if primitive.multiple_results else [out]:
                 self._no_special(primitive, result)
         return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import batch_size, full, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Effects, Literal
+from dovetail._core.ir.shown_params import ShownParams, never
 from dovetail._core.ops.checks.failures import (
     BatchedError,
     Failure,
@@ -273,6 +274,9 @@ class Check(Primitive):
     multiple_results = True
     has_effects = True
     no_derivative = "it has no results"
+    generates_nan = False
+    # What can fail would fill a page.
+    shown_params: ClassVar[ShownParams] = {"err_tree": never}
 
     def abstract(self, *avals: Any, err_tree: Any, debug: bool) -> Any:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dovetail._core.basis.elementwise import (
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
+from dovetail._core.ir.shown_params import ShownParams, is_given
 from dovetail._core.ops.contraction.dot_algorithms import (
     ALGORITHM_NAMES,
     DotAlgorithm,
@@ -261,6 +262,11 @@ class DotGeneral(Primitive):
 
     name = "dot_general"
     accepts_zeros = True
+    shown_params: ClassVar[ShownParams] = {
+        "precision": is_given,
+        "preferred_element_type": is_given,
+        "out_sharding": is_given,
+    }
 
     def abstract(
         self,

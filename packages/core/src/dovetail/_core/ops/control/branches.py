@@ -33,7 +33,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
-from dovetail._core.ir.walk import Reduction, Wanted, dce_rules
+from dovetail._core.ir.walk import Reduction, Wanted
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import union
 from dovetail._core.ops.control.bodies import (
@@ -89,6 +89,8 @@ class Cond(Primitive):
     accepts_zeros = True
     transposes_partly = True
     has_effects = True
+    is_control_flow = True
+    generates_nan = False
 
     def abstract(self, index: Any, *avals: Any, branches: Branches, **platforms: Any) -> Any:
         if index.shape or index.dtype != _INDEX:
@@ -313,34 +315,30 @@ class Cond(Primitive):
             return [True] * len(branches[0].out_avals)
         return _union(dependence_of(branch, tuple(of_operands)) for branch in branches)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        branches: Branches = eqn.params["branches"]
+        needed = []
+        for branch in branches:
+            _, of_branch = yield Wanted(branch, tuple(used))
+            needed.append(of_branch)
+        kept = _union(needed)
+        reduced = []
+        for branch in branches:
+            closed, _ = yield Wanted(branch, tuple(used), kept)
+            reduced.append(closed)
+        if all(a is b for a, b in zip(reduced, branches, strict=True)):
+            return eqn
+        index, *operands = eqn.invars
+        effects = no_effects.union(*[branch.jaxpr.effects for branch in reduced])
+        return eqn.replace(
+            invars=[index, *(v for v, k in zip(operands, kept, strict=True) if k)],
+            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+            params={**eqn.params, "branches": tuple(reduced)},
+            effects=effects if eqn.effects else no_effects,
+        )
+
 
 cond_p: Final = Cond()
-
-
-def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    branches: Branches = eqn.params["branches"]
-    needed = []
-    for branch in branches:
-        _, of_branch = yield Wanted(branch, tuple(used))
-        needed.append(of_branch)
-    kept = _union(needed)
-    reduced = []
-    for branch in branches:
-        closed, _ = yield Wanted(branch, tuple(used), kept)
-        reduced.append(closed)
-    if all(a is b for a, b in zip(reduced, branches, strict=True)):
-        return eqn
-    index, *operands = eqn.invars
-    effects = no_effects.union(*[branch.jaxpr.effects for branch in reduced])
-    return eqn.replace(
-        invars=[index, *(v for v, k in zip(operands, kept, strict=True) if k)],
-        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-        params={**eqn.params, "branches": tuple(reduced)},
-        effects=effects if eqn.effects else no_effects,
-    )
-
-
-dce_rules[Cond.name] = _without_unused
 
 
 def branch_of(platform: str, platforms: Platforms) -> int | None:

@@ -10,8 +10,8 @@ from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.elementwise import neg as negative
 from dovetail._core.basis.structural import batch_size, full, instantiate, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects
-from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.control.bodies import Body, same_type
 from dovetail._core.ops.control.vector_functions import (
     Vector,
@@ -87,6 +87,7 @@ class CustomLinearSolve(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         system = _System(**params)
@@ -185,9 +186,11 @@ class CustomLinearSolve(Primitive):
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         return check_solution(self, _LinearSolveTuple, checks, args, params)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 linear_solve_p: Final = CustomLinearSolve()
-dce_rules[CustomLinearSolve.name] = dce_inside
 
 
 def _right_hand_side(tangent: Any, b: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import neg as negative
 from dovetail._core.basis.structural import batch_size, instantiate, to_front
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
-from dovetail._core.ir.walk import dce_inside, dce_rules, eval_jaxpr
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside, eval_jaxpr
 from dovetail._core.ops.control.bodies import same_type
 from dovetail._core.ops.control.vector_functions import (
     Vector,
@@ -76,6 +76,7 @@ class CustomRoot(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         equation = _Equation(**params)
@@ -160,9 +161,11 @@ class CustomRoot(Primitive):
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         return check_solution(self, RootTuple, checks, args, params)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 custom_root_p: Final = CustomRoot()
-dce_rules[CustomRoot.name] = dce_inside
 
 
 def _linearized(

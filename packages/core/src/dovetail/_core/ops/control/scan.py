@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
-from dovetail._core.ir.walk import Reduction, Wanted, dce, dce_rules, drop_unused, eval_jaxpr
+from dovetail._core.ir.shown_params import ShownParams
+from dovetail._core.ir.walk import Reduction, Wanted, dce, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero, wanted_among
@@ -117,6 +118,9 @@ class Scan(Primitive):
     accepts_zeros = True
     transposes_partly = True
     has_effects = True
+    is_control_flow = True
+    generates_nan = False
+    shown_params: ClassVar[ShownParams] = {"linear": any, "_split_transpose": bool}
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)
@@ -418,39 +422,35 @@ class Scan(Primitive):
         # Without a turn what is carried is its first value.
         return [*loop.split(every)[1], *found[loop.num_carry :]]
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        loop = ScanParams.of(dict(eqn.params))
+        carried, ys = used[: loop.num_carry], used[loop.num_carry :]
+        no_consts = [False] * loop.num_consts
+        no_xs = [False] * (len(eqn.invars) - loop.num_consts - loop.num_carry)
+        while True:
+            # What a turn needs of what is carried, the turn before has to compute.
+            wanted = Wanted(loop.jaxpr, (*carried, *ys), (*no_consts, *carried, *no_xs))
+            body, kept = yield wanted
+            _, after, _ = loop.split(kept)
+            if after == carried:
+                break
+            carried = after
+        eqn = drop_unused(eqn, used)
+        if body is loop.jaxpr:
+            return eqn
+        invars = [v for v, k in zip(eqn.invars, kept, strict=True) if k]
+        left = [v for v, k in zip(eqn.outvars, (*carried, *ys), strict=True) if k]
+        consts, _, _ = loop.split(kept)
+        reduced = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(carried))
+        return eqn.replace(
+            invars=invars,
+            outvars=left,
+            params=reduced.params(len(invars)),
+            effects=body.jaxpr.effects if eqn.effects else no_effects,
+        )
+
 
 scan_p: Final = Scan()
-
-
-def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    loop = ScanParams.of(dict(eqn.params))
-    carried, ys = used[: loop.num_carry], used[loop.num_carry :]
-    no_consts = [False] * loop.num_consts
-    no_xs = [False] * (len(eqn.invars) - loop.num_consts - loop.num_carry)
-    while True:
-        # What a turn needs of what is carried, the turn before has to compute.
-        wanted = Wanted(loop.jaxpr, (*carried, *ys), (*no_consts, *carried, *no_xs))
-        body, kept = yield wanted
-        _, after, _ = loop.split(kept)
-        if after == carried:
-            break
-        carried = after
-    eqn = drop_unused(eqn, used)
-    if body is loop.jaxpr:
-        return eqn
-    invars = [v for v, k in zip(eqn.invars, kept, strict=True) if k]
-    left = [v for v, k in zip(eqn.outvars, (*carried, *ys), strict=True) if k]
-    consts, _, _ = loop.split(kept)
-    reduced = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(carried))
-    return eqn.replace(
-        invars=invars,
-        outvars=left,
-        params=reduced.params(len(invars)),
-        effects=body.jaxpr.effects if eqn.effects else no_effects,
-    )
-
-
-dce_rules[Scan.name] = _without_unused
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:

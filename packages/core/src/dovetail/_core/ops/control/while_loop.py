@@ -19,7 +19,7 @@ from dovetail._core.ir.jaxpr import (
     no_effects,
     ordered_effects,
 )
-from dovetail._core.ir.walk import Reduction, Wanted, dce_rules, drop_unused
+from dovetail._core.ir.walk import Reduction, Wanted, drop_unused
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import avals_of, merged, settled, union
 from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
@@ -102,6 +102,8 @@ class While(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    is_control_flow = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = WhileParams(**params)
@@ -302,41 +304,37 @@ class While(Primitive):
                 return carry
             carry = grown
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        loop = WhileParams(**eqn.params)
+        _, needed = yield Wanted(loop.cond_jaxpr, (True,))
+        carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
+        no_consts = (False,) * loop.body_nconsts
+        while True:
+            body, kept = yield Wanted(loop.body_jaxpr, tuple(carried), (*no_consts, *carried))
+            if kept[loop.body_nconsts :] == carried:
+                break
+            carried = kept[loop.body_nconsts :]
+        no_consts = (False,) * loop.cond_nconsts
+        condition, of_cond = yield Wanted(loop.cond_jaxpr, (True,), (*no_consts, *carried))
+        eqn = drop_unused(eqn, used)
+        if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
+            return eqn
+        every = [*of_cond[: loop.cond_nconsts], *kept]
+        effects = condition.jaxpr.effects | body.jaxpr.effects
+        return eqn.replace(
+            invars=[v for v, k in zip(eqn.invars, every, strict=True) if k],
+            outvars=[v for v, k in zip(eqn.outvars, carried, strict=True) if k],
+            params={
+                "cond_jaxpr": condition,
+                "body_jaxpr": body,
+                "cond_nconsts": sum(of_cond[: loop.cond_nconsts]),
+                "body_nconsts": sum(kept[: loop.body_nconsts]),
+            },
+            effects=effects if eqn.effects else no_effects,
+        )
+
 
 while_p: Final = While()
-
-
-def _without_unused(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    loop = WhileParams(**eqn.params)
-    _, needed = yield Wanted(loop.cond_jaxpr, (True,))
-    carried = [a or b for a, b in zip(used, needed[loop.cond_nconsts :], strict=True)]
-    no_consts = (False,) * loop.body_nconsts
-    while True:
-        body, kept = yield Wanted(loop.body_jaxpr, tuple(carried), (*no_consts, *carried))
-        if kept[loop.body_nconsts :] == carried:
-            break
-        carried = kept[loop.body_nconsts :]
-    no_consts = (False,) * loop.cond_nconsts
-    condition, of_cond = yield Wanted(loop.cond_jaxpr, (True,), (*no_consts, *carried))
-    eqn = drop_unused(eqn, used)
-    if condition is loop.cond_jaxpr and body is loop.body_jaxpr:
-        return eqn
-    every = [*of_cond[: loop.cond_nconsts], *kept]
-    effects = condition.jaxpr.effects | body.jaxpr.effects
-    return eqn.replace(
-        invars=[v for v, k in zip(eqn.invars, every, strict=True) if k],
-        outvars=[v for v, k in zip(eqn.outvars, carried, strict=True) if k],
-        params={
-            "cond_jaxpr": condition,
-            "body_jaxpr": body,
-            "cond_nconsts": sum(of_cond[: loop.cond_nconsts]),
-            "body_nconsts": sum(kept[: loop.body_nconsts]),
-        },
-        effects=effects if eqn.effects else no_effects,
-    )
-
-
-dce_rules[While.name] = _without_unused
 
 
 def _along(

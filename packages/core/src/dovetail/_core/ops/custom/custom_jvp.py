@@ -12,8 +12,9 @@ from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.structural import batch_size, instantiate
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
-from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
+from dovetail._core.ir.shown_params import ShownParams, never
+from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.custom.arguments import (
     NondiffSignature,
@@ -156,6 +157,8 @@ class CustomJVPCall(CustomCall):
     """A staged call of a `custom_jvp` function."""
 
     name = "custom_jvp_call"
+    generates_nan = False
+    shown_params: ClassVar[ShownParams] = {"num_consts": never}
 
     def jvp(
         self,
@@ -187,9 +190,11 @@ class CustomJVPCall(CustomCall):
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 custom_jvp_call_p: Final = CustomJVPCall()
-dce_rules[CustomJVPCall.name] = dce_inside
 
 
 class CustomLiveCall(CustomRuleCall):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
@@ -12,8 +12,9 @@ from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ir.jaxpr import JaxprEqn, Literal
+from dovetail._core.ir.shown_params import ShownParams, never
+from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.custom.arguments import (
     NondiffSignature,
     UserFunction,
@@ -57,6 +58,7 @@ class CustomLinear(Primitive):
     name = "custom_lin"
     multiple_results = True
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, out_avals: tuple[Any, ...], **params: Any) -> Any:
         return list(out_avals)
@@ -183,6 +185,8 @@ class CustomVJPCall(CustomCall):
     """A staged call of a `custom_vjp` function."""
 
     name = "custom_vjp_call"
+    generates_nan = False
+    shown_params: ClassVar[ShownParams] = {"num_consts": never}
 
     def jvp(
         self,
@@ -222,9 +226,11 @@ class CustomVJPCall(CustomCall):
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 custom_vjp_call_p: Final = CustomVJPCall()
-dce_rules[CustomVJPCall.name] = dce_inside
 
 
 class _VJPCall(CustomLiveCall):

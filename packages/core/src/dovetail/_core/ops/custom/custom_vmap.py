@@ -15,8 +15,8 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate, is_linear, to_front
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
-from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.control.bodies import Body, operands_of, same_type
 from dovetail._core.ops.control.loops import map as sequential_map
 from dovetail._core.trace.primitive import Primitive
@@ -325,6 +325,7 @@ class CustomVmapCall(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Any:
         have = call.in_avals
@@ -426,9 +427,11 @@ class CustomVmapCall(Primitive):
         checks.found(error, outs[:count])
         return outs[count:]
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 custom_vmap_call_p: Final = CustomVmapCall()
-dce_rules[CustomVmapCall.name] = dce_inside
 
 
 def _differentiable(call: ClosedJaxpr) -> Flags:

@@ -9,8 +9,8 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate, is_linear, reduce_sum
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects
-from dovetail._core.ir.walk import dce_inside, dce_rules
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.checks.error import avals_of
@@ -55,6 +55,7 @@ class LinearCall(Primitive):
     multiple_results = True
     accepts_zeros = True
     has_effects = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, callee: ClosedJaxpr, **params: Any) -> Any:
         return callee.out_avals
@@ -195,9 +196,11 @@ class LinearCall(Primitive):
         """The results; only the function is compiled, whatever its transpose is."""
         return jit_p.bind(*args, jaxpr=callee, name=self.name)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
 
 linear_call_p: Final = LinearCall()
-dce_rules[LinearCall.name] = dce_inside
 
 
 def _summed(closed: ClosedJaxpr, size: int, dims: Dims, linear_dims: Dims) -> ClosedJaxpr:

@@ -10,7 +10,7 @@ from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_call, dce_inside, dce_rules
+from dovetail._core.ir.walk import Reduction, dce_call, dce_inside
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.custom.arguments import UserFunction
 from dovetail._core.trace.custom_rules import Dims
@@ -36,6 +36,7 @@ class RematOpt(Primitive):
     accepts_zeros = True
     transposes_partly = True
     has_effects = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
         return fwd_jaxpr.out_avals
@@ -113,29 +114,25 @@ class RematOpt(Primitive):
         """The results by the rule: nothing is known of how they will be used."""
         return jit_p.bind(*args, jaxpr=fwd_jaxpr, name=_NAME)
 
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        count = len(used) - eqn.params["num_res"]
+        closed = None
+        if not any(used[count:]) and not eqn.effects:
+            closed = eqn.params["fun_jaxpr_thunk"]()
+        if closed is None:
+            return (yield from dce_inside(eqn, used))
+        call = JaxprEqn(
+            eqn.invars[eqn.params["num_consts"] :],
+            eqn.outvars[:count],
+            jit_p,
+            {"jaxpr": closed, "name": _NAME},
+            closed.jaxpr.effects,
+            eqn.traceback,
+        )
+        return (yield from dce_call(call, used[:count]))
+
 
 remat_opt_p: Final = RematOpt()
-
-
-def _without_residuals(eqn: JaxprEqn, used: list[bool]) -> Reduction:
-    count = len(used) - eqn.params["num_res"]
-    closed = None
-    if not any(used[count:]) and not eqn.effects:
-        closed = eqn.params["fun_jaxpr_thunk"]()
-    if closed is None:
-        return (yield from dce_inside(eqn, used))
-    call = JaxprEqn(
-        eqn.invars[eqn.params["num_consts"] :],
-        eqn.outvars[:count],
-        jit_p,
-        {"jaxpr": closed, "name": _NAME},
-        closed.jaxpr.effects,
-        eqn.traceback,
-    )
-    return (yield from dce_call(call, used[:count]))
-
-
-dce_rules[_NAME] = _without_residuals
 
 
 def call_forward(

@@ -242,6 +242,7 @@ class Sign(Unary):
     """-1, 0 or 1; for complex numbers z / abs(z)."""
 
     name, hlo, numpy = "sign", "sign", references.signed_complex
+    generates_nan = False
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
         if dtype_kind(aval_of(x).dtype) != "c":
@@ -299,6 +300,7 @@ class Abs(Unary):
 
     name, hlo, numpy = "abs", "abs", references.wide(np.abs)
     kinds = "ifc"
+    generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
         dtype = avals[0].dtype

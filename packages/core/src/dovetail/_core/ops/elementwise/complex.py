@@ -20,6 +20,7 @@ class Real(Unary):
     """The real part."""
 
     name, hlo, numpy, kinds = "real", "real", np.real, "c"
+    generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
         return real_dtype(avals[0].dtype)
@@ -35,6 +36,7 @@ class Imag(Unary):
     """The imaginary part."""
 
     name, hlo, numpy, kinds = "imag", "imag", np.imag, "c"
+    generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
         return real_dtype(avals[0].dtype)
@@ -56,6 +58,7 @@ class Complex(Binary):
 
     name, hlo = "complex", "complex"
     kinds = "f"
+    generates_nan = False
 
     @staticmethod
     def numpy(x: Any, y: Any) -> Any:
@@ -93,6 +96,7 @@ class Conj(Unary):
     """The complex conjugate; of real numbers, themselves as complex numbers."""
 
     name, kinds = "conj", "fc"
+    generates_nan = False
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
         dtype = avals[0].dtype

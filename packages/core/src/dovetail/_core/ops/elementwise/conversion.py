@@ -31,6 +31,7 @@ class BitcastConvertType(NoGradient):
     """The bits of an array as another dtype."""
 
     name = "bitcast_convert_type"
+    generates_nan = False
 
     def abstract(self, x: Any, *, new_dtype: Any) -> Any:
         old, new = x.dtype, new_dtype
@@ -82,6 +83,7 @@ class ReducePrecision(Unary):
     """Numbers rounded to a format with fewer bits, in the same dtype."""
 
     name, kinds = "reduce_precision", "f"
+    generates_nan = False
 
     def abstract(self, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
         if exponent_bits < 1 or mantissa_bits < 0:
@@ -125,6 +127,7 @@ class Copy(Elementwise):
     """The same array, in memory of its own."""
 
     name, kinds = "copy", "biufc"
+    generates_nan = False
 
     def check_dtypes(self, *avals: ShapedArray) -> None:
         """Every dtype can be copied."""
@@ -157,6 +160,7 @@ class StopGradient(Primitive):
 
     name = "stop_gradient"
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, x: Any) -> Any:
         return x

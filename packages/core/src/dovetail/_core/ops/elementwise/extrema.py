@@ -73,12 +73,14 @@ class Max(Extremum):
     """The larger operand."""
 
     name, hlo, numpy, direction = "max", "maximum", np.maximum, "GT"
+    generates_nan = False
 
 
 class Min(Extremum):
     """The smaller operand."""
 
     name, hlo, numpy, direction = "min", "minimum", np.minimum, "LT"
+    generates_nan = False
 
 
 max_p: Final = Max()
@@ -89,6 +91,7 @@ class Clamp(Elementwise):
     """The second operand, but not less than the first and not more than the third."""
 
     name, kinds = "clamp", "biufc"
+    generates_nan = False
 
     @staticmethod
     def numpy(low: Any, x: Any, high: Any) -> Any:

@@ -26,18 +26,21 @@ class Floor(Discrete):
     """The largest integer that is not greater."""
 
     name, hlo, numpy, kinds = "floor", "floor", references.wide(np.floor), "f"
+    generates_nan = False
 
 
 class Ceil(Discrete):
     """The smallest integer that is not less."""
 
     name, hlo, numpy, kinds = "ceil", "ceil", references.wide(np.ceil), "f"
+    generates_nan = False
 
 
 class Round(Discrete):
     """The nearest integer."""
 
     name, kinds = "round", "f"
+    generates_nan = False
 
     @staticmethod
     def numpy(x: Any, *, rounding_method: RoundingMethod) -> Any:

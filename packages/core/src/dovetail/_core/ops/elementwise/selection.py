@@ -35,6 +35,7 @@ class SelectN(Primitive):
 
     name = "select_n"
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, which: Any, *cases: Any) -> Any:
         if not cases:

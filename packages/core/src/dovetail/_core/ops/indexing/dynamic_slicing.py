@@ -93,6 +93,7 @@ class DynamicSlice(Linear):
     """A part of the operand from start indices, one scalar for each dimension."""
 
     name = "dynamic_slice"
+    generates_nan = False
 
     def abstract(self, x: Any, *indices: Any, slice_sizes: Shape) -> Any:
         _check_indices("dynamic_slice", x.ndim, indices)
@@ -154,6 +155,7 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, x: Any, update: Any, *indices: Any) -> Any:
         if update.ndim != x.ndim or any(n > m for n, m in zip(update.shape, x.shape, strict=True)):

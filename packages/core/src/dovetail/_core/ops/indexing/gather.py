@@ -315,6 +315,7 @@ class Gather(Linear):
     """Slices of the operand, one for each index vector."""
 
     name = "gather"
+    generates_nan = False
 
     def abstract(
         self,

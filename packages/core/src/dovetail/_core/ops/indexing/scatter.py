@@ -487,6 +487,7 @@ class Scatter(ScatterFamily):
 
     name = "scatter"
     kinds = None
+    generates_nan = False
 
     def combined(self, present: Any, update: Any, params: Any) -> Any:
         jaxpr = params["update_jaxpr"]

@@ -72,6 +72,7 @@ class Sort(Primitive):
     name = "sort"
     multiple_results = True
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, *avals: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
         if not avals:
@@ -218,6 +219,7 @@ class TopK(Primitive):
     name = "top_k"
     multiple_results = True
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, x: Any, *, k: int, axis: int) -> Any:
         if dtype_kind(x.dtype) in ("", "c"):

@@ -140,6 +140,8 @@ class CumProd(Cumulative):
 class CumExtreme(Cumulative):
     """The extreme of the elements up to each; of equal ones, all have the same share of it."""
 
+    generates_nan = False
+
     extreme: ClassVar[Extremum]
     worst: ClassVar[float]
 

@@ -231,6 +231,7 @@ class ReduceMax(Extreme):
     """The largest element."""
 
     name, direction, numpy = "reduce_max", "GT", np.max
+    generates_nan = False
 
     def identity(self, dtype: Any) -> Any:
         return lowest(dtype)
@@ -240,6 +241,7 @@ class ReduceMin(Extreme):
     """The smallest element."""
 
     name, direction, numpy = "reduce_min", "LT", np.min
+    generates_nan = False
 
     def identity(self, dtype: Any) -> Any:
         return highest(dtype)

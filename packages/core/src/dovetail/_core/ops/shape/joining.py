@@ -60,6 +60,7 @@ class Concatenate(Join):
     """The operands one after another along a dimension."""
 
     name = "concatenate"
+    generates_nan = False
 
     def abstract(self, *avals: Any, dimension: int) -> Any:
         if not avals:
@@ -111,6 +112,7 @@ class Stack(Join):
     """The operands, all of one shape, along a new dimension."""
 
     name = "stack"
+    generates_nan = False
 
     def abstract(self, *avals: Any, axis: int) -> Any:
         if not avals:
@@ -176,6 +178,7 @@ class Split(TakeApart):
     """Parts of given sizes along a dimension."""
 
     name = "split"
+    generates_nan = False
 
     def abstract(self, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
         if not 0 <= axis < x.ndim:
@@ -228,6 +231,7 @@ class Unstack(TakeApart):
     """The parts at each position of a dimension, without it."""
 
     name = "unstack"
+    generates_nan = False
 
     def abstract(self, x: Any, *, axis: int) -> Any:
         if not 0 <= axis < x.ndim:

@@ -30,6 +30,7 @@ class Squeeze(Linear):
     """Removes dimensions of size one."""
 
     name = "squeeze"
+    generates_nan = False
 
     def abstract(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         if any(x.shape[d] != 1 for d in dimensions):
@@ -65,6 +66,7 @@ class Reverse(Linear):
     """The elements in the opposite order along some dimensions."""
 
     name = "rev"
+    generates_nan = False
 
     def abstract(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return x
@@ -93,6 +95,7 @@ class Tile(Linear):
     """The operand repeated side by side along each dimension."""
 
     name = "tile"
+    generates_nan = False
 
     def abstract(self, x: Any, *, reps: tuple[int, ...]) -> Any:
         if len(reps) != x.ndim or any(r < 0 for r in reps):

@@ -32,6 +32,7 @@ class Slice(Linear):
     """Every so many elements from a start to before a limit, in each dimension."""
 
     name = "slice"
+    generates_nan = False
 
     def abstract(
         self, x: Any, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
@@ -133,6 +134,7 @@ class Pad(Primitive):
 
     name = "pad"
     accepts_zeros = True
+    generates_nan = False
 
     def abstract(self, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
         if len(padding_config) != x.ndim:

@@ -292,6 +292,7 @@ class WindowExtreme(WindowReduction):
     """The largest or the smallest element; the first of equal ones has the derivative."""
 
     kinds = "biufc"
+    generates_nan = False
     direction: ClassVar[str]
 
     def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:

@@ -111,6 +111,7 @@ class SelectAndGatherAdd(Selecting):
     """
 
     name = "select_and_gather_add"
+    generates_nan = False
 
     def abstract(
         self, tangents: Any, operand: Any, *, select_prim: Primitive, **window: Any

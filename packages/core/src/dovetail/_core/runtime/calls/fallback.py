@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from dovetail._core.base import config
 from dovetail._core.base.source import warn
-from dovetail._core.ops.calls.tokens import after_all_p, create_token_p
 from dovetail._core.ops.random.keys import (
     KeyDType,
     keys_of_numpy,
@@ -81,7 +80,7 @@ class Fallback:
         Raises:
             BackendUnavailableError: the other platform is not installed, or cannot run here.
         """
-        if primitive.calls_host or primitive in _ON_TOKENS:
+        if primitive.calls_host or primitive.only_tokens:
             return NotImplemented
         device = clients.local_devices(backend=self.platform)[0]
         if primitive.name not in self.counts:
@@ -102,9 +101,6 @@ class Fallback:
         ):
             out = primitive.bind(*map(_argument, operands), **params)
             return list(map(_value, out)) if primitive.multiple_results else _value(out)
-
-
-_ON_TOKENS: Final = (create_token_p, after_all_p)
 
 
 def _argument(operand: Any) -> Any:
