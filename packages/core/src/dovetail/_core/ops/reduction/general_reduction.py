@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from dovetail._core.base import pytree
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import (
+    convert_element_type,
+    dtype_kind,
+    dtype_name,
+    mul_p,
+)
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.ir.walk import eval_jaxpr
+from dovetail._core.ops.elementwise.arithmetic import add_p
+from dovetail._core.ops.elementwise.bitwise import and_p, or_p, xor_p
+from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.reduction.reductions import (
     highest,
     lowest,
@@ -177,43 +185,55 @@ def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> l
     return elementwise(jaxpr, [*starts, *[structural.reshape(x, kept) for x in xs]])
 
 
-# Primitives that reduce as one equation does, and what they start with.
-_MONOIDS: Final[dict[str, tuple[Primitive, Callable[[Any], Any]]]] = {
-    "add": (reduce_sum_p, lambda dtype: 0),
-    "mul": (reduce_prod_p, lambda dtype: 1),
-    "max": (reduce_max_p, lowest),
-    "min": (reduce_min_p, highest),
-    "and": (reduce_and_p, lambda dtype: np.invert(np.zeros((), dtype))[()]),
-    "or": (reduce_or_p, lambda dtype: 0),
-    "xor": (reduce_xor_p, lambda dtype: 0),
-}
+class Monoid(NamedTuple):
+    """An operation that reductions are known of.
+
+    Attributes:
+        operation: the operation on two elements.
+        reduction: the primitive that combines all elements by it.
+        neutral: from a dtype to what changes nothing.
+        of_bools: whether the reduction takes booleans.
+    """
+
+    operation: Primitive
+    reduction: Primitive
+    neutral: Callable[[Any], Any]
+    of_bools: bool = True
 
 
-def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> str:
-    """The name of the primitive that a function of two scalars is, if it reduces with it.
+_MONOIDS: Final = (
+    Monoid(add_p, reduce_sum_p, lambda dtype: 0, of_bools=False),
+    Monoid(mul_p, reduce_prod_p, lambda dtype: 1, of_bools=False),
+    Monoid(max_p, reduce_max_p, lowest),
+    Monoid(min_p, reduce_min_p, highest),
+    Monoid(and_p, reduce_and_p, lambda dtype: np.invert(np.zeros((), dtype))[()]),
+    Monoid(or_p, reduce_or_p, lambda dtype: 0),
+    Monoid(xor_p, reduce_xor_p, lambda dtype: 0),
+)
+
+
+def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
+    """The monoid whose operation a function of two scalars is, if it is one.
 
     Args:
         closed: the function.
         start: what reductions start with: its value must be known, and neutral.
         dtype: of what is reduced.
-
-    Returns:
-        A name of `_MONOIDS`, or an empty string.
     """
     jaxpr = closed.jaxpr
     if len(jaxpr.eqns) != 1 or len(jaxpr.outvars) != 1:
-        return ""
+        return None
     (eqn,) = jaxpr.eqns
-    name = eqn.primitive.name
+    monoid = next((m for m in _MONOIDS if m.operation is eqn.primitive), None)
     same = set(map(id, eqn.invars)) == set(map(id, jaxpr.invars))
-    if name not in _MONOIDS or not same or jaxpr.outvars[0] is not eqn.outvars[0]:
-        return ""
+    if monoid is None or not same or jaxpr.outvars[0] is not eqn.outvars[0]:
+        return None
     if isinstance(start, Tracer) or start.ndim:
-        return ""
-    if dtype_kind(dtype) == "b" and name in ("add", "mul"):
-        return ""
+        return None
+    if dtype_kind(dtype) == "b" and not monoid.of_bools:
+        return None
     value = np.asarray(start.val if type(start) is Literal else start)
-    return name if value == _MONOIDS[name][1](dtype) else ""
+    return monoid if value == monoid.neutral(dtype) else None
 
 
 def reduce(
@@ -261,9 +281,9 @@ def reduce(
     axes = canonical_dimensions(dimensions, len(shape_of(arrays[0])), "reduce")
     avals = [make_aval((), aval_of(x).dtype) for x in arrays]
     closed = combination(computation, tree, avals, "reduce")
-    name = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else ""
-    if name:
-        known = _MONOIDS[name][0]
+    monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
+    if monoid is not None:
+        known = monoid.reduction
         sharding = {"out_sharding": None} if known is reduce_sum_p else {}
         return pytree.unflatten(tree, [known.bind(arrays[0], axes=axes, **sharding)])
     scalars = [starting_value(s, a.dtype, "reduce") for s, a in zip(starts, avals, strict=True)]

@@ -15,7 +15,9 @@ from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
+from dovetail._core.ops.elementwise.arithmetic import add_p
 from dovetail._core.ops.elementwise.comparison import ge_p, le_p
+from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.reduction.general_reduction import (
     combination,
     elementwise,
@@ -190,12 +192,13 @@ class WindowReduction(Primitive):
     """Combines the elements that a window sees, at each of its places.
 
     A member gives `kinds`, the dtype kinds that it takes, `numpy`, a universal function of two
-    arguments, `identity`, what padding counts as, and `combine`.
+    arguments, `operation`, its primitive, `identity`, what padding counts as, and `combine`.
     """
 
     accepts_zeros = True
     kinds: ClassVar[str] = "iufc"
     numpy: ClassVar[Any]
+    operation: ClassVar[Primitive]
 
     def identity(self, dtype: Any) -> Any:
         """What padding, and a hole between elements, counts as."""
@@ -253,7 +256,7 @@ class WindowReduction(Primitive):
 class ReduceWindowSum(WindowReduction, Linear):
     """The sum."""
 
-    name, numpy = "reduce_window_sum", np.add
+    name, numpy, operation = "reduce_window_sum", np.add, add_p
 
     def identity(self, dtype: Any) -> Any:
         return np.asarray(0, dtype)[()]
@@ -314,7 +317,7 @@ class WindowExtreme(WindowReduction):
 class ReduceWindowMax(WindowExtreme):
     """The largest element; NaN where there is one."""
 
-    name, direction, numpy = "reduce_window_max", "GT", np.maximum
+    name, direction, numpy, operation = "reduce_window_max", "GT", np.maximum, max_p
 
     def identity(self, dtype: Any) -> Any:
         return lowest(dtype)
@@ -323,7 +326,7 @@ class ReduceWindowMax(WindowExtreme):
 class ReduceWindowMin(WindowExtreme):
     """The smallest element; NaN where there is one."""
 
-    name, direction, numpy = "reduce_window_min", "LT", np.minimum
+    name, direction, numpy, operation = "reduce_window_min", "LT", np.minimum, min_p
 
     def identity(self, dtype: Any) -> Any:
         return highest(dtype)
@@ -333,11 +336,7 @@ reduce_window_sum_p: Final = ReduceWindowSum()
 reduce_window_max_p: Final = ReduceWindowMax()
 reduce_window_min_p: Final = ReduceWindowMin()
 
-_KNOWN: Final[dict[str, Primitive]] = {
-    "add": reduce_window_sum_p,
-    "max": reduce_window_max_p,
-    "min": reduce_window_min_p,
-}
+_KNOWN: Final = (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)
 
 
 # Functions for users.
@@ -447,9 +446,10 @@ def reduce_window(
         window_dilation,
     ).params()
     closed = combination(computation, tree, avals, "reduce_window")
-    name = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else ""
-    if name in _KNOWN:
-        return pytree.unflatten(tree, [_KNOWN[name].bind(arrays[0], **params)])
+    monoid = known_monoid(closed, starts[0], avals[0].dtype) if len(arrays) == 1 else None
+    for known in _KNOWN:
+        if monoid is not None and monoid.operation is known.operation:
+            return pytree.unflatten(tree, [known.bind(arrays[0], **params)])
     scalars = [
         starting_value(s, a.dtype, "reduce_window") for s, a in zip(starts, avals, strict=True)
     ]
