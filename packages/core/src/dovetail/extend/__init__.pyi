@@ -10,6 +10,9 @@ from dovetail._core.ir.jaxpr import Jaxpr as Jaxpr
 from dovetail._core.ir.jaxpr import JaxprEqn as JaxprEqn
 from dovetail._core.ir.jaxpr import Literal as Literal
 from dovetail._core.ir.jaxpr import Var as Var
+from dovetail._core.ir.walk import Wanted as Wanted
+from dovetail._core.ir.walk import dce_call as dce_call
+from dovetail._core.ir.walk import dce_inside as dce_inside
 from dovetail._core.plugins.failures import PluginFailure as PluginFailure
 from dovetail._core.plugins.hookspecs import PLUGIN_API as PLUGIN_API
 from dovetail._core.plugins.hookspecs import ArrayMethods as ArrayMethods
