@@ -89,7 +89,7 @@ def all_primitives() -> dict[str, Primitive]:
 @cache
 def _define_all() -> None:
     """Import every operator family: a primitive exists once its module is imported."""
-    for layer in ("basis", "transform", "ops", "runtime"):  # `device_put` is in the last
+    for layer in ("basis", "transform", "ops"):
         package = import_module(f"dovetail._core.{layer}")
         for folder in map(Path, package.__path__):
             for path in sorted(folder.rglob("*.py")):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,17 +10,13 @@ from dovetail._core.base import bindings, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.ops.calls.placement import device_put_p, set_placement
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, read, retire, wrap, wrap_as
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
-from dovetail._core.trace.zeros import Zero
-
-if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
 
 __all__ = [
     "array_from_numpy",
@@ -30,7 +25,6 @@ __all__ = [
     "copy_to_host_async",
     "device_get",
     "device_put",
-    "device_put_p",
 ]
 
 _put: Final = buffers.put
@@ -76,47 +70,6 @@ def array_from_value(
 # device_put
 
 
-class DevicePut(Primitive):
-    """The value on another device; on the way through a program, the value itself."""
-
-    name = "device_put"
-
-    def abstract(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        return x
-
-    def reference(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        return np.asarray(x)
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*primals, **params), self.bind(*tangents, **params)
-
-    def transpose(
-        self, cotangent: Any, x: Any, *, device: Any, src: Any, may_alias: bool | None
-    ) -> Sequence[Any]:
-        if type(cotangent) is Zero:
-            return [cotangent]
-        return [self.bind(cotangent, device=src, src=device, may_alias=may_alias)]
-
-    def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
-
-    def lower(
-        self, context: Builder, x: Any, *, device: Any, src: Any, may_alias: bool | None
-    ) -> Any:
-        return x
-
-    def evaluate(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        """What is done outside of compiled programs."""
-        return _placed(x, device, False, may_alias, "the value")
-
-
-device_put_p: Final = DevicePut()
-
-
 def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what: str) -> Any:
     """An array with the value of a leaf, on the device of a sharding or where it is (None)."""
     if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
@@ -151,6 +104,8 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
     place = default_sharding() if sharding is None else sharding
     return wrap(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
 
+
+set_placement(lambda x, device, may_alias: _placed(x, device, False, may_alias, "the value"))
 
 _HOST_TYPES: Final = (bool, int, float, complex, np.ndarray, np.generic)
 
