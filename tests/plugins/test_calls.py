@@ -34,6 +34,7 @@ def _dependencies(flags, *, jaxpr, **params):
 def _primitive(name, **attributes):
     made = Primitive(name, multiple_results=True, generates_nan=False, **attributes)
     made.define("abstract", lambda *avals, jaxpr, hint: jaxpr.out_avals)
+    made.define("effects", lambda *avals, jaxpr, hint: jaxpr.effects)
     made.define("dependencies", _dependencies)
     made.define("dce", dce_call)
 
@@ -104,6 +105,24 @@ def test_dead_code_inside_is_removed(primitive):
     text = dt.jit(f).lower(1.0).as_text()
     assert "sine" in text
     assert "cosine" not in text
+
+
+@PRIMITIVES
+def test_effects_inside_stay(primitive):
+    seen = []
+
+    def inner(x):
+        dt.debug.callback(seen.append, x)
+        return [jnp.sin(x)]
+
+    @dt.jit
+    def f(x):
+        _apply(primitive, inner, x)
+        return x
+
+    f(2.0)
+    dt.effects_barrier()
+    assert seen == [2.0]
 
 
 def test_a_rule_for_dead_code_of_its_own():

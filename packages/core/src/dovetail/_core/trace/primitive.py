@@ -290,6 +290,8 @@ class RuntimePrimitive(Primitive):
         self._rules[rule] = function
         setattr(self, rule, function)
         self._note_rules()
+        if rule == "effects":
+            vars(self).update(has_effects=True)
         self._abstract_cache.clear()
         return function
 
