@@ -64,7 +64,7 @@ def _offences(tree: ast.AST) -> Iterator[tuple[int, str]]:
                     yield node.lineno, ast.unparse(node)
             elif isinstance(node, ast.Subscript):
                 keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-                if any(_is_name_of_primitive(key, variables) for key in keys):
+                if any(_is_name_of_primitive(key, variables) or _of_class(key) for key in keys):
                     yield node.lineno, ast.unparse(node)
             elif isinstance(node, ast.Call):
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -112,7 +112,8 @@ def test_every_exception_is_needed(source_tree):
         'eqn.primitive.name in ("cond", "while")',
         "eqn.primitive.name not in _NO_NEW_NAN",
         "_WORTH_SHOWING.get(eqn.primitive.name, nothing)",
-        "dce_rules[Jit.name] = rule\nTABLE = {Jit.name: rule}",
+        "dce_rules[Jit.name] = rule",
+        "TABLE = {Jit.name: rule}",
         "_RULES[eqn.primitive.name](eqn)",
         "TABLE = {add_p: 1}",
         "TABLE = {add_p, mul_p}",

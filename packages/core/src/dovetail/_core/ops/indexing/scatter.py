@@ -127,12 +127,13 @@ def window_sizes(
 class ScatterFamily(Primitive):
     """What the primitives that update slices share.
 
-    A member gives `combine`, a NumPy function of a present element and an update, and `hlo`, the
-    StableHLO operation that does this.
+    A member gives `combine`, a NumPy function of a present element and an update, `operation`, the
+    primitive that does this (None where updates replace elements), and `hlo`, its StableHLO name.
     """
 
     accepts_zeros = True
     combine: ClassVar[Any]
+    operation: ClassVar[Primitive | None] = None
     #: The dtype kinds that it takes, as in `Elementwise`; all dtypes if None.
     kinds: ClassVar[str | None] = "biufc"
     hlo: ClassVar[str]
@@ -397,27 +398,18 @@ def bind_scatter(
         mode=mode,
         unique_indices=unique_indices,
         update_consts=(),
-        update_jaxpr=_combining_jaxpr(which.name, aval_of(operand).dtype),
+        update_jaxpr=_combining_jaxpr(which.operation, aval_of(operand).dtype),
     )
 
 
-_COMBINING: Final[dict[str, Primitive]] = {
-    "scatter-add": add_p,
-    "scatter-sub": sub_p,
-    "scatter-mul": mul_p,
-    "scatter-min": min_p,
-    "scatter-max": max_p,
-}
-
-
 @lru_cache(maxsize=256)
-def _combining_jaxpr(name: str, dtype: Any) -> Jaxpr | None:
+def _combining_jaxpr(operation: Primitive | None, dtype: Any) -> Jaxpr | None:
     """The jaxpr of the scalar function that a member combines elements with, for printing."""
-    if name == "scatter":
+    if operation is None:
         return None
     aval = make_aval((), dtype)
     present, update, out = Var(aval), Var(aval), Var(aval)
-    equation = JaxprEqn([present, update], (out,), _COMBINING[name], {})
+    equation = JaxprEqn([present, update], (out,), operation, {})
     return Jaxpr([], [present, update], [out], [equation])
 
 
@@ -627,7 +619,7 @@ class LinearScatter(ScatterFamily):
 class ScatterAdd(LinearScatter):
     """Updates are added to elements."""
 
-    name, hlo, combine = "scatter-add", "add", np.add
+    name, hlo, combine, operation = "scatter-add", "add", np.add, add_p
 
     def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:
         return context.op("or" if scalar.dtype == _BOOL else "add", [present, update], scalar)
@@ -639,7 +631,7 @@ scatter_add_p: Final = ScatterAdd()
 class ScatterSub(LinearScatter):
     """Updates are subtracted from elements."""
 
-    name, hlo, combine = "scatter-sub", "subtract", np.subtract
+    name, hlo, combine, operation = "scatter-sub", "subtract", np.subtract, sub_p
     kinds = "iufc"
 
     def updates_cotangent(self, ct: Any) -> Any:
@@ -701,7 +693,7 @@ def _running_product(place: Any, factor: Any, size: int) -> Any:
 class ScatterMul(ScatterFamily):
     """Elements are multiplied by updates."""
 
-    name, hlo, combine = "scatter-mul", "multiply", np.multiply
+    name, hlo, combine, operation = "scatter-mul", "multiply", np.multiply, mul_p
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -740,7 +732,7 @@ class ScatterExtremum(ScatterFamily):
     Where several are equal, they share the derivative evenly.
     """
 
-    extremum: ClassVar[Elementwise]
+    operation: ClassVar[Elementwise]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -768,13 +760,13 @@ class ScatterExtremum(ScatterFamily):
         return out, tangent
 
     def emit(self, context: Builder, present: Any, update: Any, scalar: Any, params: Any) -> Any:
-        return self.extremum.emit(context, present, update, out=scalar)
+        return self.operation.emit(context, present, update, out=scalar)
 
 
 class ScatterMin(ScatterExtremum):
     """Elements become the smaller of themselves and their updates; NaN where either is."""
 
-    name, combine, extremum = "scatter-min", np.minimum, min_p
+    name, combine, operation = "scatter-min", np.minimum, min_p
 
 
 scatter_min_p: Final = ScatterMin()
@@ -783,7 +775,7 @@ scatter_min_p: Final = ScatterMin()
 class ScatterMax(ScatterExtremum):
     """Elements become the larger of themselves and their updates; NaN where either is."""
 
-    name, combine, extremum = "scatter-max", np.maximum, max_p
+    name, combine, operation = "scatter-max", np.maximum, max_p
 
 
 scatter_max_p: Final = ScatterMax()
