@@ -201,7 +201,7 @@ def third_party(session: nox.Session) -> None:
     """
     install(session, *group("tests"))
     session.install("xla-cpu-pjrt==0.0.1")
-    expected = ROOT / "tests" / "conformance" / "xla_cpu_pjrt_xfails.txt"
+    expected = ROOT / "packages" / "testing" / "tests" / "xla_cpu_pjrt_xfails.txt"
     words = ("--dovetail-platform=xla_cpu_pjrt", f"--dovetail-xfails={expected}")
     session.chdir(session.create_tmp())  # the kit is run as the authors of a backend run it
     suites = ("--pyargs", "dovetail.testing.suites")

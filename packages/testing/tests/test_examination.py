@@ -16,7 +16,7 @@ from dovetail.extend import manager
 from dovetail.testing.examination import examine, hooks_of, run_module
 from dovetail.testing.suites import test_contract
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy" / "src"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "backend-numpy" / "src"
 
 #: Hooks under names of their own, which pluggy allows; lines are put in their places by `written`.
 PLUGIN = """

@@ -23,7 +23,7 @@ from dovetail._core.base.config import enable_x64
 from dovetail.testing.keys import aval_of_sample
 from dovetail.testing.samples import all_samples, defined_primitives, mantissas
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy" / "src"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "backend-numpy" / "src"
 
 #: A plug-in whose faults come from the environment: names of primitives, or of a function below.
 NUMPY = """

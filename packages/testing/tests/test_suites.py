@@ -25,7 +25,7 @@ from dovetail.testing.levels import ESSENTIAL, LEVELS, in_order
 from dovetail.testing.sample import ALL_DTYPES, supported
 from dovetail.testing.samples import all_samples, defined_primitives
 
-GUIDE = Path(__file__).parents[2] / "docs" / "write-a-backend.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "write-a-backend.md"
 
 
 def run(*options: str, suites: str = "dovetail.testing.suites") -> subprocess.CompletedProcess[str]:
