@@ -22,6 +22,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 ROOT = Path(__file__).parent
+DIST = ROOT / "dist"
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PACKAGES = ("core", "numpy-api", "testing", "backend-cpu", "backend-cuda", "backend-tpu")
 PYTHONS = ("3.11", "3.12")
@@ -118,25 +119,28 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build the six wheels, and try them in a fresh environment on every installed Python."""
+    """Build the six wheels into dist/; install them in a fresh environment on every Python."""
     session.install(*group("build"))
-    folder = Path(session.create_tmp()).resolve() / "wheels"
-    shutil.rmtree(folder, ignore_errors=True)
+    for old in DIST.glob("dovetail_*.whl"):
+        old.unlink()
     for name in PACKAGES:
         with session.chdir(ROOT / "packages" / name):
-            session.run("hatchling", "build", "--target", "wheel", "--directory", str(folder))
-    built = sorted(folder.glob("*.whl"))
+            session.run("hatchling", "build", "--target", "wheel", "--directory", str(DIST))
+    built = sorted(DIST.glob("dovetail_*.whl"))
     check_no_shared_file(session, built)
     for version in PYTHONS:
         interpreter = find_python(version)
         if interpreter is None:
             session.warn(f"Python {version} is not installed here: wheels not tried on it")
             continue
-        environment = folder.parent / f"try-{version}"
+        environment = Path(session.create_tmp()).resolve() / f"try-{version}"
         shutil.rmtree(environment, ignore_errors=True)
         session.run(interpreter, "-m", "venv", str(environment), external=True)
         python = str(environment / "bin" / "python")
-        session.run(python, "-m", "pip", "install", "-q", *map(str, built), external=True)
+        # README's command, and then the backends for hardware that is not here.
+        pip = (python, "-m", "pip", "install", "-q", "--find-links", "dist")
+        session.run(*pip, "dovetail-core[cpu,testing]", external=True)
+        session.run(*pip, "dovetail-cuda", "dovetail-tpu", external=True)
         # -I: neither the repository's folder nor PYTHONPATH may lend a module to the wheels.
         smoke = str(ROOT / "tests" / "packaging" / "smoke.py")
         session.run(python, "-I", "-W", "error", smoke, external=True)

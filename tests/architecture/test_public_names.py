@@ -101,8 +101,33 @@ def test_version_is_the_distribution_s():
     assert dovetail.__version__ == importlib.metadata.version("dovetail-core")
 
 
-@pytest.mark.parametrize("name", ["numpy", "nn", "random"])
-def test_hint_when_the_numpy_api_is_not_installed(name):
+def test_version_info_is_the_version_s_numbers():
+    assert dovetail.__version_info__ == (0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "info"),
+    [
+        ("1.20.3", (1, 20, 3)),
+        ("1.2.0rc1", (1, 2, 0, "rc1")),
+        ("0.1.0.dev4", (0, 1, 0, "dev4")),
+        ("0.1.0+local.2", (0, 1, 0, "+local.2")),
+    ],
+)
+def test_what_follows_the_numbers_of_a_version(version, info):
+    assert dovetail._version_info(version) == info
+
+
+@pytest.mark.parametrize(
+    ("name", "distribution"),
+    [
+        ("numpy", "dovetail-numpy"),
+        ("nn", "dovetail-numpy"),
+        ("random", "dovetail-numpy"),
+        ("testing", "dovetail-testing"),
+    ],
+)
+def test_hint_when_the_distribution_is_not_installed(name, distribution):
     code = (
         "import sys\n"
         "class Absent:\n"
@@ -115,7 +140,7 @@ def test_hint_when_the_numpy_api_is_not_installed(name):
         "except AttributeError as error: print(error)\n"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install dovetail-numpy" in answer.stdout, answer.stderr
+    assert f"pip install {distribution}\n" in answer.stdout, answer.stderr
 
 
 def test_an_error_inside_the_numpy_api_is_not_mistaken_for_its_absence():

@@ -1,7 +1,8 @@
-"""`dovetail.numpy` ships in another distribution than `dovetail`, and is found in every layout."""
+"""`dovetail.numpy` and `dovetail.testing` ship in other distributions, and are always found."""
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "packages" / "core" / "src"
 NUMPY = ROOT / "packages" / "numpy-api" / "src"
+TESTING = ROOT / "packages" / "testing" / "src"
 
 USE = """
 import dovetail
@@ -21,6 +23,13 @@ assert first.__name__ == "dovetail.numpy"
 import numpy
 assert numpy is not first and numpy.__name__ == "numpy"
 print(len(dovetail.__path__))
+"""
+
+
+USE_TESTING = f"""{USE}
+import dovetail.testing as kit
+from dovetail.testing import Sample
+assert kit is dovetail.testing is sys.modules["dovetail.testing"]
 """
 
 
@@ -39,6 +48,17 @@ def _run(code, *folders):
     )
 
 
+def _wheels(site, *sources):
+    """What wheels of some packages leave in one folder."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    for source in sorted(sources, key=lambda source: source == CORE):
+        (site / "dovetail" / "__init__.pyi").unlink(missing_ok=True)  # no wheel but core's has it
+        shutil.copytree(source, site, dirs_exist_ok=True, ignore=ignore)
+    if CORE not in sources:
+        (site / "dovetail" / "__init__.pyi").unlink(missing_ok=True)
+    return site
+
+
 def test_two_folders_as_in_editable_installs():
     for order in ((CORE, NUMPY), (NUMPY, CORE)):
         answer = _run(USE, *order)
@@ -46,20 +66,34 @@ def test_two_folders_as_in_editable_installs():
 
 
 def test_one_folder_as_in_wheels(tmp_path):
-    site = tmp_path / "site"
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(NUMPY, site, ignore=ignore)
-    (site / "dovetail" / "__init__.pyi").unlink()  # no wheel but core's has it
-    shutil.copytree(CORE, site, dirs_exist_ok=True, ignore=ignore)
-    answer = _run(USE, site)
+    answer = _run(USE, _wheels(tmp_path / "site", NUMPY, CORE))
     assert answer.stdout.strip() == "1", answer.stderr
 
 
 def test_core_in_a_wheel_and_the_numpy_api_editable(tmp_path):
-    site = tmp_path / "site"
-    shutil.copytree(CORE, site, ignore=shutil.ignore_patterns("__pycache__"))
-    answer = _run(USE, site, NUMPY)
+    answer = _run(USE, _wheels(tmp_path / "site", CORE), NUMPY)
     assert answer.stdout.strip() == "2", answer.stderr
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((CORE, NUMPY, TESTING))))
+def test_three_folders_as_in_editable_installs(order):
+    answer = _run(USE_TESTING, *order)
+    assert answer.stdout.strip() == "3", answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("in_wheels", "editable", "folders"),
+    [
+        ((CORE, NUMPY, TESTING), (), 1),
+        ((CORE, NUMPY), (TESTING,), 2),
+        ((CORE, TESTING), (NUMPY,), 2),
+        ((CORE,), (TESTING, NUMPY), 3),
+        ((TESTING,), (CORE, NUMPY), 3),
+    ],
+)
+def test_the_conformance_kit_in_a_wheel_and_editable(tmp_path, in_wheels, editable, folders):
+    answer = _run(USE_TESTING, _wheels(tmp_path / "site", *in_wheels), *editable)
+    assert answer.stdout.strip() == str(folders), answer.stderr
 
 
 @pytest.mark.parametrize("file", ["__init__.py", "other.py"])
@@ -90,3 +124,9 @@ def test_core_alone(use):
     code = f"import dovetail\ntry: {use}\nexcept Exception as error: print(error)\n"
     answer = _run(code, CORE)
     assert "pip install dovetail-numpy" in answer.stdout, answer.stderr
+
+
+def test_without_the_conformance_kit():
+    code = "import dovetail\ntry: dovetail.testing\nexcept Exception as error: print(error)\n"
+    answer = _run(code, CORE, NUMPY)
+    assert "pip install dovetail-testing" in answer.stdout, answer.stderr

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import configparser
 import email
+import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -102,7 +105,8 @@ def test_metadata(wheel):
 def test_entry_points(wheel):
     name, file = wheel
     parser = configparser.ConfigParser()
-    parser.read_string(_in_dist_info(file, "entry_points.txt"))
+    if any(n.endswith("/entry_points.txt") for n in file.namelist()):
+        parser.read_string(_in_dist_info(file, "entry_points.txt"))
     found = {section: dict(parser[section]) for section in parser.sections()}
     assert found == ENTRY_POINTS[name]
 
@@ -110,10 +114,53 @@ def test_entry_points(wheel):
 def test_types_are_there_for_checkers(wheel):
     name, file = wheel
     packages = {n.rpartition("/")[0] for n in file.namelist() if n.endswith("/__init__.py")}
-    depth = 1 if name == "numpy-api" else 0  # it owns the packages below `dovetail`
+    depth = 1 if name in ("numpy-api", "testing") else 0  # they own packages below `dovetail`
     roots = {package for package in packages if package.count("/") == depth}
     assert roots
     assert {f"{package}/py.typed" for package in roots} <= set(file.namelist())
+
+
+@pytest.fixture
+def python_without_ours(tmp_path):
+    """The Python of a fresh environment that sees what we stand on, and nothing of ours."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    for site in map(Path, sys.path):
+        for path in site.glob("*") if site.name == "site-packages" else ():
+            ours = path.name.startswith(("dovetail", "_editable", "__pycache__"))
+            if not ours and path.suffix != ".pth" and not (beside / path.name).exists():
+                (beside / path.name).symlink_to(path)
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "beside.pth").write_text(f"{beside}\n")
+    return str(folder / "bin" / "python")
+
+
+@pytest.mark.parametrize("extras", ["cpu", "cpu,testing"])
+def test_the_command_that_installs_the_wheels(tmp_path, wheels, python_without_ours, extras):
+    """As README and the guide say it, but for the public index, which is not asked here."""
+    documents = {"cpu": "README.md", "cpu,testing": "docs/write-a-backend.md"}
+    command = f'pip install --find-links dist "dovetail-core[{extras}]"'
+    assert f"`{command}`" in (ROOT / documents[extras]).read_text(encoding="utf-8")
+    (tmp_path / "dist").mkdir()
+    for wheel in wheels.values():
+        shutil.copy(str(wheel.filename), tmp_path / "dist")
+    pip, *words = shlex.split(command)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "PYTHON"))}
+    environment["DOVETAIL_PLATFORMS"] = "cpu"
+
+    def run(*arguments):
+        whole = [python_without_ours, "-I", *arguments]
+        done = subprocess.run(whole, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("-m", pip, words[0], "--no-index", *words[1:])
+    run(str(Path(__file__).with_name("smoke.py")))
+    told = run("-m", "dovetail", "doctor")
+    assert ("dovetail-testing" in told) == ("testing" in extras)
+    assert "No problems found." in told
 
 
 def test_versions_are_one_and_pinned():

@@ -41,10 +41,27 @@ def test_without_words_it_helps(capsys):
     assert "doctor" in capsys.readouterr().out
 
 
-def test_unknown_words_are_refused():
+def test_the_version(capsys):
     with pytest.raises(SystemExit) as caught:
-        dovetail.__main__.main(["docter"])
+        dovetail.__main__.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"dovetail {dovetail.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["docter"], "unknown command 'docter': did you mean 'doctor'?"),
+        (["new-backnd", "acme"], "unknown command 'new-backnd': did you mean 'new-backend'?"),
+        (["zzz"], "unknown command 'zzz': choose from doctor, new-backend"),
+        (["doctor", "--jason"], "unrecognized arguments: --jason"),
+    ],
+)
+def test_unknown_words_are_refused(capsys, words, says):
+    with pytest.raises(SystemExit) as caught:
+        dovetail.__main__.main(words)
     assert caught.value.code == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_sound_installation():
@@ -135,16 +152,26 @@ def test_two_distributions_with_one_platform(install, source):
     assert "cpu ready 0 dovetail-cpu" in _words(answer.stdout)
 
 
+def test_the_conformance_kit_is_named_where_it_is_installed(install):
+    assert "dovetail-testing" in doctor.versions()
+    install("dovetail-testing", {}, {}, version="0.0.1")
+    report = doctor.examine(PluginManager())
+    assert "dovetail-testing 0.0.1" in doctor.as_text(report).splitlines()[0]
+    assert any("dovetail-testing 0.0.1 does not match dovetail-core" in p for p in report.problems)
+
+
 def test_versions_that_do_not_match(install, source):
     install("dovetail-npu", {"npu": "npu_plugin"}, {"npu_plugin": source("npu")}, version="0.0.1")
     report = doctor.examine(PluginManager())
-    assert any("dovetail-npu 0.0.1 does not match dovetail" in text for text in report.problems)
+    assert any(
+        "dovetail-npu 0.0.1 does not match dovetail-core" in text for text in report.problems
+    )
 
 
 def test_nothing_is_installed():
     report = doctor.examine(PluginManager(lambda group: []))
     assert report.exit_code == 1
-    assert 'Backends: none is installed. pip install "dovetail[cpu]"' in doctor.as_text(report)
+    assert 'Backends: none is installed. pip install "dovetail-core[cpu]"' in doctor.as_text(report)
 
 
 def test_a_machine_without_hardware_is_not_broken():

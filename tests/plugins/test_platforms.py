@@ -177,14 +177,14 @@ def test_nothing_is_installed(alone):
     with pytest.raises(BackendUnavailableError) as caught:
         alone().resolve_platforms()
     assert "no backend is installed" in str(caught.value)
-    assert 'pip install "dovetail[cpu]"' in str(caught.value)
+    assert 'pip install "dovetail-core[cpu]"' in str(caught.value)
 
 
 def test_nothing_can_run(alone):
     made = alone(Backend("a", probe="no a."), Backend("b", probe="no b."))
     with pytest.raises(BackendUnavailableError) as caught:
         made.resolve_platforms()
-    for text in ("a: no a.", "b: no b.", 'pip install "dovetail[cpu]"'):
+    for text in ("a: no a.", "b: no b.", 'pip install "dovetail-core[cpu]"'):
         assert text in str(caught.value)
 
 
@@ -208,8 +208,8 @@ def test_aliases(alone):
     {
         "cpuu": "Did you mean 'cpu'?",
         "CPU": "Did you mean 'cpu'?",
-        "tpu": 'To install it: pip install "dovetail[tpu]"',
-        "gpu": 'To install it: pip install "dovetail[cuda]"',
+        "tpu": 'To install it: pip install "dovetail-core[tpu]"',
+        "gpu": 'To install it: pip install "dovetail-core[cuda]"',
         "": "unknown platform ''",
     }.items(),
 )

@@ -13,6 +13,16 @@ from dovetail._lazy_names import lazy_names
 __version__ = "0.1.0"
 
 
+def _version_info(version: str) -> tuple[int | str, ...]:
+    """The numbers of a version, and what follows them: `"1.2.0rc1"` is `(1, 2, 0, "rc1")`."""
+    rest = version.lstrip("0123456789.")
+    numbers = version.removesuffix(rest).strip(".").split(".")
+    return (*map(int, numbers), *((rest,) if rest else ()))
+
+
+__version_info__ = _version_info(__version__)
+
+
 def _joined_path(home: str) -> list[str]:
     """Where to look for submodules: this folder, and those that other distributions of ours bring.
 
@@ -40,7 +50,7 @@ def _joined_path(home: str) -> list[str]:
 
 __path__ = _joined_path(__path__[0])
 
-_load, __dir__ = lazy_names(__name__, "__version__")
+_load, __dir__ = lazy_names(__name__, "__version__", "__version_info__")
 
 
 def __getattr__(name: str) -> object:
@@ -49,9 +59,10 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name != f"dovetail.{name}":
             raise
+        other = "dovetail-testing" if name == "testing" else "dovetail-numpy"
         raise AttributeError(
-            f"dovetail.{name} is part of the distribution dovetail-numpy, which is not "
-            "installed: pip install dovetail-numpy"
+            f"dovetail.{name} is part of the distribution {other}, which is not "
+            f"installed: pip install {other}"
         ) from None
     if name == "Array":  # its methods are otherwise filled in by the first use of one
         from dovetail._core.trace.tracer import load_array_methods  # deferred: loads the API

@@ -1,4 +1,4 @@
-"""`python -m dovetail`: the doctor, and new backends, from the command line."""
+"""`python -m dovetail`: versions, the doctor, and new backends, from the command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+
+import dovetail
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m dovetail", description="Look at this installation of dovetail."
     )
+    parser.add_argument("--version", action="version", version=f"dovetail {dovetail.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     doctor = commands.add_parser(
         "doctor",
@@ -46,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     backend.add_argument(
         "--folder", type=Path, default=Path(), help="where to write; the current folder by default"
     )
-    chosen = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and not words[0].startswith("-") and words[0] not in commands.choices:
+        parser.error(_unknown(words[0], list(commands.choices)))
+    chosen = parser.parse_args(words)
     if chosen.command is None:
         parser.print_help()
         return 0
@@ -60,6 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"dovetail cannot start: {type(error).__name__}: {error}\n")
         return 1
     return run_doctor(as_data=chosen.json)
+
+
+def _unknown(word: str, commands: list[str]) -> str:
+    """What to say of a word that is no command: the nearest one, or all."""
+    from difflib import get_close_matches  # deferred: nobody needs it who spells well
+
+    nearest = get_close_matches(word, commands, n=1)
+    advice = f"did you mean {nearest[0]!r}?" if nearest else f"choose from {', '.join(commands)}"
+    return f"unknown command {word!r}: {advice}"
 
 
 def _write_backend(name: str, folder: Path, kind: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
 
@@ -19,6 +20,7 @@ from dovetail._core.plugins.protocols import Client
 State: TypeAlias = Literal["ready", "cannot run here", "left out", "broken"]
 
 _DISTRIBUTIONS = ("dovetail-core", "jaxlib", "numpy", "ml_dtypes", "pluggy")
+_WHERE_INSTALLED = ("dovetail-testing",)  # authors of backends have it, users need not
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,10 @@ class Report:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, the operating system, and the distributions that core stands on."""
+    """Versions of Python, the operating system, and the distributions that core stands on.
+
+    The conformance kit is among them where it is installed.
+    """
     from importlib.metadata import PackageNotFoundError, version  # deferred: 20 ms
 
     found = {"python": platform.python_version(), "system": platform.platform()}
@@ -89,6 +94,9 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
+    for name in _WHERE_INSTALLED:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     return found
 
 
@@ -138,7 +146,7 @@ def examine(
         for b in backends
         if b.state == "broken" and b.platform not in told
     ]
-    problems += _version_problems(found["dovetail-core"], manager)
+    problems += _version_problems(found, manager)
     return Report(
         versions=found,
         backends=backends,
@@ -214,12 +222,14 @@ def _changed(report: BackendReport, **changes: object) -> BackendReport:
     return BackendReport(**{**asdict(report), **changes})
 
 
-def _version_problems(core: str, manager: PluginManager) -> list[str]:
+def _version_problems(versions: Mapping[str, str], manager: PluginManager) -> list[str]:
     """First-party distributions of another version than core's: they are released together."""
+    core = versions["dovetail-core"]
     origins = {manager.origin(name) for name in manager.backend_names()}
     origins |= {plugin.origin for plugin in manager.extensions()}
+    origins |= {f"{name} {versions[name]}" for name in _WHERE_INSTALLED if name in versions}
     return [
-        f"{origin} does not match dovetail {core}: install the same version of both"
+        f"{origin} does not match dovetail-core {core}: install the same version of both"
         for origin in sorted(origins)
         if origin.startswith("dovetail-") and origin.rpartition(" ")[2] != core
     ]
@@ -242,7 +252,7 @@ def as_text(report: Report) -> str:
                 at = f"failed at {backend.phase}: " if backend.phase else ""
                 lines.append(f"    {backend.platform}: {at}{backend.reason}")
     else:
-        lines.append('Backends: none is installed. pip install "dovetail[cpu]"')
+        lines.append('Backends: none is installed. pip install "dovetail-core[cpu]"')
     lines += ["", "Extensions"]
     lines += _table(list(report.extensions.items())) or ["  none"]
     if report.unused:

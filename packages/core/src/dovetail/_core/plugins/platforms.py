@@ -10,10 +10,10 @@ from typing import Final
 from dovetail._core.base.config import platforms
 
 _INSTALL: Final[Mapping[str, str]] = {
-    "cpu": 'pip install "dovetail[cpu]"',
-    "cuda": 'pip install "dovetail[cuda]"',
-    "gpu": 'pip install "dovetail[cuda]"',
-    "tpu": 'pip install "dovetail[tpu]"',
+    "cpu": 'pip install "dovetail-core[cpu]"',
+    "cuda": 'pip install "dovetail-core[cuda]"',
+    "gpu": 'pip install "dovetail-core[cuda]"',
+    "tpu": 'pip install "dovetail-core[tpu]"',
 }
 
 
