@@ -1,4 +1,14 @@
-"""What all tests share: several CPU devices, and a folder of their own for compiled programs."""
+"""What all tests share: several CPU devices, a folder of their own for compiled programs, the rings
+of tests, and a line about each folder as its tests are done.
+
+The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part of everything:
+
+- of a test with parameters, as many cases as it takes for each value of each parameter to occur,
+  but no more than `MOST_CASES`, spread over all of them, and of a law or a table `FEWEST_CASES`;
+- every check of every primitive, which `nox -s tests` asks of a few samples of each;
+- every public function's examples;
+- but not `OUTER`: what builds environments or big programs, and is covered in small elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +19,20 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
+
+MOST_CASES = 10
+FEWEST_CASES = 4
+SAMPLED = "test_rules_agree"
+WHOLE = (SAMPLED, "test_example")
+OUTER: dict[str, str] = {}
+APART = ("aot", "coexistence")  # these have sessions of their own
 
 # Set before dovetail is imported; processes that tests start inherit them.
 os.environ.setdefault("DOVETAIL_NUM_CPU_DEVICES", "4")
@@ -56,3 +77,116 @@ def few_programs() -> Iterator[None]:
         sys.modules["dovetail"].clear_caches()
         gc.collect()
         gc.freeze()
+
+
+def _values(item: pytest.Item) -> set[tuple[str, Any]]:
+    """The values of a test's parameters."""
+    callspec = getattr(item, "callspec", None)
+    return {(name, repr(value)) for name, value in callspec.params.items()} if callspec else set()
+
+
+def _covering(cases: list[pytest.Item], most: int) -> Iterable[pytest.Item]:
+    """Cases in which each value of each parameter occurs, or as many as may be."""
+    # In an order that follows no parameter, and is the same in each process.
+    seen: set[tuple[str, Any]] = set()
+    chosen = []
+    for item in sorted(cases, key=lambda item: zlib.crc32(item.nodeid.encode())):
+        values = _values(item)
+        if len(chosen) < most and not values <= seen:
+            seen |= values
+            chosen.append(item)
+    return chosen or cases[:1]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the inner ring."""
+    tests = defaultdict(list)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    for name, cases in tests.items():
+        function = name.rpartition("::")[2]
+        if any(name.startswith(outer) for outer in OUTER):
+            continue
+        if any(cases[0].get_closest_marker(mark) for mark in APART):
+            continue
+        many = any(cases[0].get_closest_marker(mark) for mark in ("laws", "tables"))
+        most = FEWEST_CASES if many else MOST_CASES
+        for item in cases if function in WHOLE else _covering(cases, most):
+            item.add_marker("essential")
+        for item in cases if function == SAMPLED else ():
+            item.add_marker("whole")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for those who wait."""
+    parser.addoption(
+        "--by-folder", action="store_true", help="a line about each folder of tests, not dots"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of folders in the process that gathers what the others report."""
+    if config.getoption("--by-folder") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(ByFolder(config), "by-folder")
+
+
+class ByFolder:
+    """A line for each folder when its tests are done, and now and then how far one is.
+
+    Two processes work at the tests, so that the names which pytest itself shows are out of order.
+    """
+
+    SECONDS = 15
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._expected: Counter[str] = Counter()
+        self._done: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._told = time.monotonic()
+
+    def _expect(self, tests: Iterable[str]) -> None:
+        self._expected = Counter(_folder(test) for test in tests)
+        self._told = time.monotonic()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.items:
+            self._expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._expect(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        if report.passed and report.when == "call":
+            return "passed", "", ""  # counted at the end, and shown with its folder
+        return None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder = _folder(report.nodeid)
+        self._failed[folder] += report.failed
+        if report.when != "teardown":
+            return
+        self._done[folder] += 1
+        if self._done[folder] == self._expected[folder]:
+            self._tell(folder)
+        elif time.monotonic() - self._told > self.SECONDS:
+            self._tell(report.nodeid.partition("::")[0], folder)
+
+    def _tell(self, place: str, folder: str = "") -> None:
+        reporter: Any = self._config.pluginmanager.getplugin("terminalreporter")
+        done, expected = sum(self._done.values()), sum(self._expected.values())
+        count = f"{self._done[folder]} of {self._expected[folder]}" if folder else ""
+        failed = self._failed[folder or place]
+        line = (
+            f"[{100 * done // max(expected, 1):3d} %] {place:40} {count or self._done[place]} tests"
+        )
+        reporter.ensure_newline()
+        reporter.write_line(line + (f", {failed} failed" if failed else ""), red=bool(failed))
+        self._told = time.monotonic()
+
+
+def _folder(nodeid: str) -> str:
+    return nodeid.partition("::")[0].rpartition("/")[0]

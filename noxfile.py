@@ -6,6 +6,7 @@ Each session makes its own environment. Words after `--` go to the program that 
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -25,8 +26,19 @@ ROOT = Path(__file__).parent
 DIST = ROOT / "dist"
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PACKAGES = ("core", "numpy-api", "testing", "backend-cpu", "backend-cuda", "backend-tpu")
-PYTHONS = ("3.11", "3.12")
+PYTHONS = ("3.11", "3.12", "3.13")
 """The Pythons that are supported; of these, what is installed here is tested."""
+
+EVERYTHING = ("-n", "2", "--by-folder")
+"""Two processes: more would wait for each other's compiler threads."""
+
+ESSENTIAL = (
+    *EVERYTHING,
+    "--dovetail-samples=4",
+    "-m",
+    "essential and not coexistence and not aot",
+)
+"""The inner ring: a part of everything, by the rule in conftest.py; of each primitive 4 samples."""
 
 CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
 
@@ -42,12 +54,7 @@ def install(session: nox.Session, *requirements: str) -> None:
     session.install(*editable, *requirements)
 
 
-def run_tests(session: nox.Session, *arguments: str) -> None:
-    """Run pytest on two processes; more would wait for each other's compiler threads."""
-    words = arguments or ("-n", "2")
-    session.run("python", "-m", "pytest", *words)
-
-
+@functools.cache
 def find_python(version: str) -> str | None:
     """The interpreter of a version such as "3.12", where there is one that runs.
 
@@ -80,24 +87,32 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests on the Python that runs nox."""
+    """Run a part of every kind of test, a few minutes; after `--`: those tests that it names."""
     install(session, *group("tests"))
-    run_tests(session, *session.posargs)
+    session.run("python", "-m", "pytest", *(session.posargs or ESSENTIAL))
 
 
-def _tests_on(version: str) -> None:
-    """Define the session `tests-<version>`."""
+@nox.session(name="tests-all")
+def tests_all(session: nox.Session) -> None:
+    """Run all tests."""
+    install(session, *group("tests"))
+    session.run("python", "-m", "pytest", *(session.posargs or EVERYTHING))
 
-    @nox.session(name=f"tests-{version}", python=find_python(version) or version)
+
+def _tests_on(name: str, version: str, words: tuple[str, ...], what: str) -> None:
+    """Define the session `<name>-<version>`."""
+
+    @nox.session(name=f"{name}-{version}", python=find_python(version) or version)
     def tests_on(session: nox.Session) -> None:
         install(session, *group("tests"))
-        run_tests(session, *session.posargs)
+        session.run("python", "-m", "pytest", *(session.posargs or words))
 
-    tests_on.__doc__ = f"Run the tests on Python {version}."
+    tests_on.__doc__ = f"Run {what} on Python {version}."
 
 
 for _version in PYTHONS:
-    _tests_on(_version)
+    _tests_on("tests", _version, ESSENTIAL, "a part of every kind of test")
+    _tests_on("tests-all", _version, EVERYTHING, "all tests")
 
 
 @nox.session
@@ -243,8 +258,8 @@ def coexistence(session: nox.Session) -> None:
     """Run the tests with jax in the environment, and in one process with jax, in both orders."""
     install(session, *group("tests"))
     session.install(f"jax=={jaxlib_version(session)}")
-    run_tests(session, "-m", "coexistence", "tests/coexistence")
-    run_tests(session, *session.posargs)
+    session.run("python", "-m", "pytest", "-m", "coexistence", "tests/coexistence")
+    session.run("python", "-m", "pytest", *(session.posargs or EVERYTHING))
 
 
 @nox.session

@@ -8,6 +8,8 @@ The options:
     the platform whose first device runs the programs; the default platform if it is left out.
 ``--dovetail-level``
     ``essential`` (what a training step needs, under three minutes on a CPU) or ``full``.
+``--dovetail-samples``
+    at most this many samples of each primitive, of as many kinds as there are; all by default.
 ``--dovetail-xfails``
     a file of tests that are known to fail, with reasons, see `dovetail.testing.expected_failures`.
 ``--dovetail-report``
@@ -50,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("dovetail", "conformance of dovetail's backends")
     group.addoption("--dovetail-platform", metavar="NAME", help="the platform to test")
     group.addoption("--dovetail-level", choices=LEVELS, default="full", help="how much to test")
+    group.addoption(
+        "--dovetail-samples",
+        metavar="COUNT",
+        type=int,
+        help="at most this many samples of each primitive, of as many kinds as there are",
+    )
     group.addoption(
         "--dovetail-xfails", metavar="FILE", type=Path, help="tests that are known to fail"
     )

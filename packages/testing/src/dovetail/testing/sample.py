@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -216,3 +216,34 @@ def _dtypes_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _dtypes_in(item)
+
+
+def _kind(sample: Sample) -> tuple[bool, bool, bool, bool, str]:
+    """What a sample is good for: two of a kind ask the same rules for much the same."""
+    dtypes = [array.dtype for array in sample.arrays()]
+    return (
+        sample.raises is not None,
+        not (sample.raises is None and sample.differentiable_positions()),
+        not sample.linear,
+        not any(dtype in FLOATS[:2] for dtype in dtypes),
+        "complex" if any(dtype in COMPLEXES for dtype in dtypes) else "",
+    )
+
+
+def representative(samples: Sequence[Sample], count: int) -> list[Sample]:
+    """Some samples of a primitive: one of each kind before a second of any.
+
+    Kinds are what is differentiable, what is linear, floats, complex numbers, integers, and what
+    is rejected, in this order.
+
+    Args:
+        samples: all samples of one primitive.
+        count: how many at most.
+    """
+    turns: dict[tuple[bool, bool, bool, bool, str], int] = {}
+    ranked = []
+    for place, sample in enumerate(samples):
+        kind = _kind(sample)
+        turns[kind] = turn = turns.get(kind, -1) + 1
+        ranked.append((turn, kind, place))
+    return [samples[place] for _, _, place in sorted(ranked)[:count]]

@@ -16,7 +16,7 @@ import pytest
 from dovetail.testing.backend import BackendUnderTest
 from dovetail.testing.checks import CHECKS
 from dovetail.testing.levels import ESSENTIAL, in_order
-from dovetail.testing.sample import runnable
+from dovetail.testing.sample import representative, runnable
 from dovetail.testing.samples import all_samples, defined_primitives
 
 
@@ -41,7 +41,7 @@ def test_rules_agree(
     dovetail_backend: BackendUnderTest,
     request: pytest.FixtureRequest,
 ) -> None:
-    """One check of one primitive, on all samples that the backend can hold."""
+    """One check of one primitive, on the samples that the backend can hold."""
     # The fixture record_property warns where pytest also writes JUnit's XML.
     request.node.user_properties += [("primitive", name), ("check", check)]
     capabilities = dovetail_backend.capabilities
@@ -54,4 +54,6 @@ def test_rules_agree(
             f"the backend {dovetail_backend.platform!r} does not declare the capability {what}, "
             f"which every sample of {name} needs"
         )
-    CHECKS[check](primitive, samples, capabilities)
+    count = request.config.getoption("--dovetail-samples")
+    chosen = samples if count is None else representative(samples, count)
+    CHECKS[check](primitive, chosen, capabilities)
