@@ -160,13 +160,20 @@ class ByFolder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        if report.passed and report.when == "call":
-            return "passed", "", ""  # counted at the end, and shown with its folder
-        return None
+        if (
+            report.skipped
+            or (report.passed and report.when != "call")
+            or hasattr(report, "wasxfail")
+        ):
+            return None
+        word = "FAILED" if report.failed else ""
+        return report.outcome, "", word  # counted at the end, and shown with its folder
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = _folder(report.nodeid)
-        self._failed[folder] += report.failed
+        if report.failed:
+            self._failed[folder] += 1
+            self._write(f"FAILED {report.nodeid}", red=True)
         if report.when != "teardown":
             return
         self._done[folder] += 1
@@ -176,16 +183,19 @@ class ByFolder:
             self._tell(report.nodeid.partition("::")[0], folder)
 
     def _tell(self, place: str, folder: str = "") -> None:
-        reporter: Any = self._config.pluginmanager.getplugin("terminalreporter")
         done, expected = sum(self._done.values()), sum(self._expected.values())
         count = f"{self._done[folder]} of {self._expected[folder]}" if folder else ""
         failed = self._failed[folder or place]
         line = (
             f"[{100 * done // max(expected, 1):3d} %] {place:40} {count or self._done[place]} tests"
         )
-        reporter.ensure_newline()
-        reporter.write_line(line + (f", {failed} failed" if failed else ""), red=bool(failed))
+        self._write(line + (f", {failed} failed" if failed else ""), red=bool(failed))
         self._told = time.monotonic()
+
+    def _write(self, line: str, **style: bool) -> None:
+        reporter: Any = self._config.pluginmanager.getplugin("terminalreporter")
+        reporter.ensure_newline()
+        reporter.write_line(line, **style)
 
 
 def _folder(nodeid: str) -> str:

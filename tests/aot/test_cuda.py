@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from dovetail._core.base.errors import BackendUnavailableError
+from dovetail.errors import BackendUnavailableError
 from dovetail.experimental import topologies
 
 pytestmark = pytest.mark.aot

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dovetail import config
 from dovetail._core.base import bindings
 from dovetail._core.base import config as options
-from dovetail._core.base.config import config
 
 
 @pytest.fixture(autouse=True)

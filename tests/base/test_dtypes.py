@@ -15,7 +15,7 @@ import dovetail.dtypes as public
 import dovetail.numpy as jnp
 from dovetail import ShapeDtypeStruct, enable_x64, lax, random
 from dovetail._core.base import config, dtypes
-from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail.errors import NonArrayArgumentError
 
 # The documented table ("Type promotion semantics"), with 64-bit types; a star marks weak types.
 STANDARD = """

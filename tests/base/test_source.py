@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 import dovetail
-from dovetail._core.base import bindings, config, pytree, source
+from dovetail._core.base import bindings, pytree, source
 
 CORE = next(iter(dovetail.__path__))
 
@@ -49,7 +49,7 @@ def test_the_users_frame_of_a_captured_stack() -> None:
 def test_frames_of_the_framework_are_left_out() -> None:
     found = []
 
-    @config.enable_x64(True)
+    @dovetail.enable_x64(True)
     def leaf_function(x: int) -> int:
         found.append(bindings.get_traceback())
         return x

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from dovetail._core.base import config
-from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.ir.avals import make_aval
 from dovetail._core.trace.primitive import RuntimePrimitive
+from dovetail.extend import ShapedArray
 
 Rule = Callable[..., Any]
 _numbers = itertools.count()

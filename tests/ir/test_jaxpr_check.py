@@ -12,22 +12,14 @@ import pytest
 
 import dovetail
 from dovetail import lax
-from dovetail._core.base import config
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.base.errors import JaxprTypeError
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.check import check_jaxpr
-from dovetail._core.ir.jaxpr import (
-    ClosedJaxpr,
-    DebugInfo,
-    DropVar,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-)
+from dovetail._core.ir.jaxpr import DebugInfo, DropVar
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import RuntimePrimitive, primitive
+from dovetail.errors import JaxprTypeError
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)
@@ -243,7 +235,7 @@ def test_staging_checks_where_checks_are_enabled() -> None:
     lying = RuntimePrimitive("check_test_lying")
     answers = iter([SCALAR, VECTOR])
     lying.define("abstract", lambda x, key: next(answers))
-    with config.enable_checks(True), pytest.raises(JaxprTypeError, match="check_test_lying"):
+    with dovetail.enable_checks(True), pytest.raises(JaxprTypeError, match="check_test_lying"):
         # A list is not hashable, so the rule is asked each time.
         dovetail.make_jaxpr(lambda x: lying.bind(x, key=[]))(1.0)
 

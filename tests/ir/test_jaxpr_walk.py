@@ -17,17 +17,10 @@ from dovetail import lax
 from dovetail._core.ir import walk
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.check import check_jaxpr
-from dovetail._core.ir.jaxpr import (
-    ClosedJaxpr,
-    DebugInfo,
-    DropVar,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-)
+from dovetail._core.ir.jaxpr import DebugInfo, DropVar
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import RuntimePrimitive, primitive
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 F32 = np.dtype(np.float32)
 SCALAR = make_aval((), F32)

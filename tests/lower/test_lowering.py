@@ -13,15 +13,14 @@ import pytest
 import dovetail
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.base import config
 from dovetail._core.base.bindings import get_traceback
-from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.lower.donation import match_donations
 from dovetail._core.lower.lowering import LoweredModule, lower_jaxpr
 from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.trace.primitive import RuntimePrimitive, primitive
+from dovetail.errors import MissingRuleError
+from dovetail.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 F32 = np.dtype(np.float32)
 VECTOR = make_aval((4,), F32)
@@ -417,7 +416,7 @@ def test_a_rule_with_the_wrong_number_of_values(answer: list[int]) -> None:
 
 def test_a_wrong_type_is_found_where_checks_are_enabled() -> None:
     made = new_primitive(lambda context, x: context.constant(0, SCALAR))
-    with config.enable_checks(True), pytest.raises(Exception, match=r"type"):
+    with dovetail.enable_checks(True), pytest.raises(Exception, match=r"type"):
         lower(lambda x: made.bind(x), x4)
 
 

@@ -11,9 +11,8 @@ import scipy.stats
 
 import dovetail as dt
 import dovetail.random as public
-from dovetail import random
+from dovetail import enable_x64, random
 from dovetail._core.base import config
-from dovetail._core.base.config import enable_x64
 from dovetail._core.runtime.programs.compilation import statistics
 
 KEY = random.key(0)

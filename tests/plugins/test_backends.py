@@ -12,8 +12,9 @@ import pytest
 import dovetail_cuda.capabilities
 import dovetail_cuda.plugin
 import dovetail_tpu.plugin
-from dovetail._core.base.errors import BackendUnavailableError
-from dovetail._core.plugins.protocols import Device, is_pjrt, missing_members
+from dovetail._core.plugins.protocols import is_pjrt, missing_members
+from dovetail.errors import BackendUnavailableError
+from dovetail.extend import Device
 
 
 @pytest.mark.parametrize("count", [1, 3])

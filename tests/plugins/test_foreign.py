@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins import doctor
 from dovetail._core.plugins.foreign import CAPABILITIES, VARIABLE, is_pjrt_library
 from dovetail._core.plugins.manager import PluginManager
+from dovetail.errors import BackendUnavailableError
 
 RAISES = "raise AssertionError('executed')\n"
 

@@ -9,9 +9,8 @@ import types
 
 import pytest
 
-from dovetail._core.base.errors import BackendUnavailableError
-from dovetail._core.plugins.failures import PluginFailure
-from dovetail.extend import ArrayMethods, BackendInfo, hookimpl
+from dovetail.errors import BackendUnavailableError
+from dovetail.extend import ArrayMethods, BackendInfo, PluginFailure, hookimpl
 
 BROKEN = {
     # phase and exception, then the source of a module of the backend `bad`

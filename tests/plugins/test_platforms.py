@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dovetail._core.base import config
-from dovetail._core.base.errors import BackendUnavailableError
 from dovetail._core.plugins.manager import PluginManager
 from dovetail._core.runtime.devices import clients
+from dovetail.errors import BackendUnavailableError
 from dovetail.extend import BackendInfo, hookimpl
 
 

@@ -15,19 +15,18 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.base import config
-from dovetail._core.base.errors import (
-    BackendUnavailableError,
-    DeletedArrayError,
-    DeviceMismatchError,
-    MissingRuleError,
-)
 from dovetail._core.plugins.doctor import examine
 from dovetail._core.plugins.manager import PluginManager
 from dovetail._core.plugins.new_backend import new_backend
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
 from dovetail.dlpack import from_dlpack
+from dovetail.errors import (
+    BackendUnavailableError,
+    DeletedArrayError,
+    DeviceMismatchError,
+    MissingRuleError,
+)
 from dovetail.extend import BackendInfo, Fallback, Primitive, hookimpl, manager
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "backend-numpy"
@@ -387,7 +386,7 @@ def test_compiler_options_reach_the_client(device):
     x = dt.device_put(1.0, device)
     with pytest.raises(ValueError, match="the numpy backend has no compiler option xla_speed"):
         dt.jit(lambda x: x + 1, compiler_options={"xla_speed": 9})(x)
-    with config.optimization_level("O0"):
+    with dt.optimization_level("O0"):
         assert dt.jit(lambda x: x + 1)(x) == 2
 
 

@@ -13,8 +13,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.base.errors import BackendUnavailableError, DeletedArrayError
 from dovetail._core.runtime.devices import clients
+from dovetail.errors import BackendUnavailableError, DeletedArrayError
 from dovetail.experimental import serialize_executable
 
 DTYPES = [

@@ -16,8 +16,8 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail.experimental.jet import jet
+from dovetail.extend import ClosedJaxpr
 
 Function = Callable[[Any], Any]
 

@@ -11,13 +11,13 @@ import pytest
 import dovetail
 import dovetail.numpy as jnp
 from dovetail import lax
-from dovetail._core.api.jet import jet
 from dovetail._core.ir.check import check_jaxpr
-from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import all_equations, count_equations, dce
 from dovetail._core.transform.derived import dce_closed, reference_of
 from dovetail.custom_batching import custom_vmap
 from dovetail.experimental import checkify
+from dovetail.experimental.jet import jet
+from dovetail.extend import ClosedJaxpr
 
 pytestmark = pytest.mark.laws
 

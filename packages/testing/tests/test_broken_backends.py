@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dovetail._core.base.config import enable_x64
+from dovetail import enable_x64
 from dovetail.testing.keys import aval_of_sample
 from dovetail.testing.samples import all_samples, defined_primitives, mantissas
 

@@ -18,8 +18,7 @@ from dovetail import lax
 from dovetail._core.base.config import threefry_gpu_kernel_lowering
 from dovetail._core.ops.random import threefry_reference
 from dovetail._core.ops.random.threefry import threefry2x32_p
-from dovetail._core.plugins.manager import manager
-from dovetail.extend import ShapedArray, primitives
+from dovetail.extend import ShapedArray, manager, primitives
 from dovetail_cuda.lowerings import LOWERINGS, eigen, kernels, linalg, random, tridiagonal
 
 pytestmark = pytest.mark.tables

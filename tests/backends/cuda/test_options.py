@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dovetail._core.base.config import config, cuda_visible_devices
+from dovetail import config
+from dovetail._core.base.config import cuda_visible_devices
 from dovetail._core.runtime.devices import clients
 from dovetail_cuda.options import OPTIONS, client_options
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import lax, random
-from dovetail._core.base import dtypes
+from dovetail import dtypes, lax, random
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

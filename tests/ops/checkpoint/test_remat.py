@@ -16,9 +16,6 @@ import dovetail.numpy as jnp
 from dovetail import lax
 from dovetail._core.base.source import user_frame
 from dovetail._core.ir.walk import all_equations, all_jaxprs, count_equations
-from dovetail._core.ops.contraction.dot_general import dot_general_p
-from dovetail._core.ops.elementwise.trigonometric import cos_p, sin_p
-from dovetail._core.ops.windows.convolution import conv_general_dilated_p
 from dovetail.ad_checkpoint import (
     Offloadable,
     Recompute,
@@ -29,6 +26,7 @@ from dovetail.ad_checkpoint import (
     name_p,
     saved_residuals,
 )
+from dovetail.lax import conv_general_dilated_p, cos_p, dot_general_p, sin_p
 
 pytestmark = pytest.mark.laws
 

@@ -15,7 +15,7 @@ import pytest
 import dovetail as dt
 import dovetail.numpy as jnp
 from dovetail import lax, random
-from dovetail._core.ir.jaxpr import ClosedJaxpr
+from dovetail.extend import ClosedJaxpr
 
 DTYPES = [bool, np.int8, np.uint8, np.int32, np.uint32, np.float16, ml_dtypes.bfloat16]
 DTYPES += [np.float32, np.complex64]

@@ -10,7 +10,7 @@ import pytest
 
 import dovetail
 from dovetail import lax
-from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail.errors import NonArrayArgumentError
 
 F32 = np.ones(3, np.float32)
 

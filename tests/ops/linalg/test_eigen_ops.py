@@ -11,7 +11,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.plugins.manager import manager
+from dovetail.extend import manager
 from dovetail.lax.linalg import EighImplementation, EigImplementation, SvdAlgorithm
 from dovetail.testing.checks import CHECKS
 from dovetail.testing.numerics import directional_derivative, far

@@ -15,7 +15,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.plugins.manager import manager
+from dovetail.extend import manager
 from dovetail.lax import linalg
 from dovetail.testing.checks import CHECKS
 from dovetail.testing.samples import all_samples, defined_primitives

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import lax, random
-from dovetail._core.base import config, dtypes
-from dovetail._core.base.errors import MissingRuleError
+from dovetail import dtypes, lax, random
 from dovetail._core.ops.random.philox import philox4x32_p
+from dovetail.errors import MissingRuleError
 
 IMPLEMENTATIONS = ["rbg", "unsafe_rbg"]
 STATE = np.array([0, 1, 2, 3], np.uint32)
@@ -190,7 +189,7 @@ class TestKeys:
 
     def test_raw_keys(self, impl: str) -> None:
         typed = random.key(7, impl=impl)
-        with config.default_prng_impl(impl):
+        with dt.default_prng_impl(impl):
             assert random.key(7).dtype == typed.dtype
             raw = random.PRNGKey(7)
             assert raw.shape == (4,)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import random, tree
-from dovetail._core.base import config, dtypes
+from dovetail import dtypes, random, tree
 from dovetail._core.ops.random import keys as core_random
 from dovetail._core.ops.random.keys import (
     random_bits_p,
@@ -49,7 +48,7 @@ def test_published_vectors() -> None:
 @pytest.mark.parametrize("name", ["random_bits", "random_split", "random_fold_in"])
 @pytest.mark.parametrize("check", ["lowering_agrees", "batch_is_loop"])
 def test_sequential_streams_agree_with_reference(name: str, check: str) -> None:
-    with config.threefry_partitionable(False):
+    with dt.threefry_partitionable(False):
         CHECKS[check](getattr(core_random, f"{name}_p"), SAMPLES[name])
 
 
@@ -215,7 +214,7 @@ class TestTransformations:
     )
     @pytest.mark.parametrize("partitionable", [True, False])
     def test_vmap_is_a_loop(self, function: Any, partitionable: bool) -> None:
-        with config.threefry_partitionable(partitionable):
+        with dt.threefry_partitionable(partitionable):
             mapped = np.asarray(dt.vmap(function)(self.keys))
             looped = np.stack([np.asarray(function(k)) for k in self.keys])
         np.testing.assert_array_equal(mapped, looped)
@@ -396,7 +395,7 @@ class TestPrimitives:
         key = np.zeros(2, np.uint32)
         high, low = threefry_reference.threefry2x32(*key, np.uint32(1), counters)
         assert last.tolist() == (high ^ low).tolist()
-        with config.threefry_partitionable(False), pytest.raises(ValueError, match="split the key"):
+        with dt.threefry_partitionable(False), pytest.raises(ValueError, match="split the key"):
             dt.jit(lambda k: random.bits(k, (2**16, 2**16 + 1))).lower(KEY)
 
     def test_implementations_are_named_once(self) -> None:

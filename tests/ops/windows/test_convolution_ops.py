@@ -13,7 +13,7 @@ import pytest
 
 import dovetail as dt
 from dovetail import lax
-from dovetail._core.ops.windows.convolution import conv_general_dilated_p
+from dovetail.lax import conv_general_dilated_p
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 

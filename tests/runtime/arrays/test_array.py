@@ -12,17 +12,11 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail import Array, live_arrays
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import buffers, host
-from dovetail._core.runtime.arrays.array import (
-    Array,
-    KeyArray,
-    live_arrays,
-    result_tree,
-    wrap,
-    wrap_value,
-)
+from dovetail._core.runtime.arrays.array import KeyArray, result_tree, wrap, wrap_value
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.transform.stage import stage
 from dovetail.errors import DeletedArrayError

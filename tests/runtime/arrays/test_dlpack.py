@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail._core.base import config
 from dovetail.dlpack import from_dlpack, is_supported_dtype
 
 NATIVE = [
@@ -122,7 +121,7 @@ def test_sharing_that_is_impossible(value, message):
 def test_64_bits():
     value = np.arange(3.0)
     assert from_dlpack(value).dtype == np.float32
-    with config.enable_x64(True):
+    with dt.enable_x64(True):
         assert from_dlpack(External(value)).dtype == np.float64
         assert np.from_dlpack(from_dlpack(value)).dtype == np.float64
 

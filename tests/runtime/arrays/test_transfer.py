@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail._core.base.config import enable_x64
+from dovetail import enable_x64
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import transfer
 from dovetail.errors import NonArrayArgumentError

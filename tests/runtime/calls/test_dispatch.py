@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail import lax
-from dovetail._core.base import config
+from dovetail import Array, lax
 from dovetail._core.base.bindings import _jax
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise.arithmetic import add_p, mul_p
-from dovetail._core.runtime.arrays.array import Array, wrap
+from dovetail._core.runtime.arrays.array import wrap
 from dovetail._core.runtime.calls import fastpath
 from dovetail._core.runtime.calls.dispatch import apply_primitive, compile_eager
 from dovetail._core.runtime.programs import arguments, compilation
 from dovetail._core.trace.primitive import RuntimePrimitive
 from dovetail.errors import DeviceMismatchError, NonArrayArgumentError
+from dovetail.extend import Literal
+from dovetail.lax import add_p, mul_p
 
 
 @pytest.fixture
@@ -200,7 +199,7 @@ def test_an_error_does_not_pin_the_signature(x):
 def test_options_that_affect_tracing_are_part_of_the_key(x):
     f = Counted(lambda a: lax.add(a, a))
     f.compiled(1.5)
-    with config.enable_x64(True):
+    with dt.enable_x64(True):
         for _ in range(2):
             assert_value(f.compiled(1.5), 3.0, np.float64, weak_type=True)
             assert_value(f.compiled(np.float64(0.1)), 0.2, np.float64)

@@ -12,9 +12,8 @@ import pytest
 
 import dovetail as dt
 from dovetail._core.base import config
-from dovetail._core.plugins.manager import manager
 from dovetail._core.runtime.programs import compilation
-from dovetail.extend import hookimpl
+from dovetail.extend import hookimpl, manager
 
 
 @pytest.fixture(autouse=True)
