@@ -4,10 +4,12 @@ of tests, and a line about each folder as its tests are done.
 The inner ring is marked `essential`. It is what `nox -s tests` runs, and a part of everything:
 
 - of a test with parameters, as many cases as it takes for each value of each parameter to occur,
-  but no more than `MOST_CASES`, spread over all of them, and of a law or a table `FEWEST_CASES`;
+  but no more than `MOST_CASES`, spread over all of them;
+- of laws, of tables and in the folders `THIN`, where much is asked of many functions in the same
+  way, every other test, and `FEWEST_CASES` of it;
 - every check of every primitive, which `nox -s tests` asks of a few samples of each;
 - every public function's examples;
-- but not `OUTER`: what builds environments or big programs, and is covered in small elsewhere.
+- but not `OUTER`.
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ from typing import Any
 import pytest
 
 MOST_CASES = 10
-FEWEST_CASES = 4
+FEWEST_CASES = 2
+THIN = ("tests/numpy/", "tests/ops/linalg/")
 SAMPLED = "test_rules_agree"
 WHOLE = (SAMPLED, "test_example")
-OUTER: dict[str, str] = {}
+# It installs into an environment of its own and runs the kit in it: a minute for one test.
+OUTER = ("tests/packaging/test_write_a_backend.py::test_the_guide",)
 APART = ("aot", "coexistence")  # these have sessions of their own
 
 # Set before dovetail is imported; processes that tests start inherit them.
@@ -85,7 +89,7 @@ def _values(item: pytest.Item) -> set[tuple[str, Any]]:
     return {(name, repr(value)) for name, value in callspec.params.items()} if callspec else set()
 
 
-def _covering(cases: list[pytest.Item], most: int) -> Iterable[pytest.Item]:
+def _covering(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
     """Cases in which each value of each parameter occurs, or as many as may be."""
     # In an order that follows no parameter, and is the same in each process.
     seen: set[tuple[str, Any]] = set()
@@ -106,13 +110,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         tests[item.nodeid.partition("[")[0]].append(item)
     for name, cases in tests.items():
         function = name.rpartition("::")[2]
-        if any(name.startswith(outer) for outer in OUTER):
+        if name in OUTER or any(cases[0].get_closest_marker(mark) for mark in APART):
             continue
-        if any(cases[0].get_closest_marker(mark) for mark in APART):
-            continue
-        many = any(cases[0].get_closest_marker(mark) for mark in ("laws", "tables"))
-        most = FEWEST_CASES if many else MOST_CASES
-        for item in cases if function in WHOLE else _covering(cases, most):
+        thin = name.startswith(THIN) or any(map(cases[0].get_closest_marker, ("laws", "tables")))
+        if function in WHOLE:
+            chosen = cases
+        elif thin and zlib.crc32(name.encode()) % 2:
+            chosen = []
+        else:
+            chosen = _covering(cases, FEWEST_CASES if thin else MOST_CASES)
+        for item in chosen:
             item.add_marker("essential")
         for item in cases if function == SAMPLED else ():
             item.add_marker("whole")
