@@ -34,11 +34,11 @@ EVERYTHING = ("-n", "2", "--by-folder")
 
 ESSENTIAL = (
     *EVERYTHING,
-    "--dovetail-samples=3",
+    "--dovetail-samples=4",
     "-m",
     "essential and not coexistence and not aot",
 )
-"""The inner ring: a part of everything, by the rule in conftest.py; of each primitive 3 samples."""
+"""The inner ring: a part of everything, by the rule in conftest.py; of each primitive 4 samples."""
 
 CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
 

@@ -22,7 +22,7 @@ from dovetail.testing.collection import SUITES
 from dovetail.testing.coverage import TESTED_BY
 from dovetail.testing.expected_failures import ExpectedFailure, read_expected_failures
 from dovetail.testing.levels import ESSENTIAL, LEVELS, in_order
-from dovetail.testing.sample import ALL_DTYPES, supported
+from dovetail.testing.sample import ALL_DTYPES, representative, supported
 from dovetail.testing.samples import all_samples, defined_primitives
 
 GUIDE = Path(__file__).parents[3] / "docs" / "write-a-backend.md"
@@ -280,3 +280,30 @@ def test_samples_that_need_an_ability():
         samples = all_samples()[name]
         assert supported(samples, everything) == []
         assert len(supported(samples, everything | {name})) == len(samples)
+
+
+def test_some_samples_are_of_as_many_kinds_as_there_are():
+    samples = all_samples()["add"]
+    chosen = representative(samples, 6)
+    assert len(chosen) == 6
+    assert all(any(sample is other for other in samples) for sample in chosen)
+    assert chosen[0].linear
+    assert any(sample.raises for sample in chosen)
+    assert {sample.arrays()[0].dtype.kind for sample in chosen} >= {"f", "c", "i"}
+    assert [id(sample) for sample in representative(samples, 2)] == [id(s) for s in chosen[:2]]
+    everything = representative(samples, len(samples) + 1)
+    assert sorted(map(id, everything)) == sorted(map(id, samples))
+
+
+def test_a_primitive_is_asked_on_as_many_samples_as_the_option_says(tmp_path):
+    (tmp_path / "conftest.py").write_text(
+        "from dovetail.testing import checks\n"
+        "counted = lambda primitive, samples, capabilities: print('COUNT', len(samples))\n"
+        "checks.CHECKS['lowering_agrees'] = counted\n"
+    )
+    words = [str(tmp_path), "--pyargs", "dovetail.testing.suites.test_primitives", "-s", "-q"]
+    words += ["-k", "[add-lowering_agrees", "--dovetail-samples=3", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "COUNT 3" in done.stdout, done.stdout + done.stderr

@@ -218,32 +218,38 @@ def _dtypes_in(value: Any) -> Iterator[Any]:
             yield from _dtypes_in(item)
 
 
-def _kind(sample: Sample) -> tuple[bool, bool, bool, bool, str]:
-    """What a sample is good for: two of a kind ask the same rules for much the same."""
-    dtypes = [array.dtype for array in sample.arrays()]
-    return (
-        sample.raises is not None,
-        not (sample.raises is None and sample.differentiable_positions()),
-        not sample.linear,
-        not any(dtype in FLOATS[:2] for dtype in dtypes),
-        "complex" if any(dtype in COMPLEXES for dtype in dtypes) else "",
-    )
+def _kind(sample: Sample) -> int:
+    """Two samples of one kind ask the same of most rules; the first kinds ask most."""
+    if sample.raises is not None:
+        return 3
+    dtypes = {array.dtype for array in sample.arrays()}
+    if not dtypes.isdisjoint(FLOATS):
+        return 0
+    return 2 if dtypes.isdisjoint(COMPLEXES) else 1
 
 
 def representative(samples: Sequence[Sample], count: int) -> list[Sample]:
     """Some samples of a primitive: one of each kind before a second of any.
 
-    Kinds are what is differentiable, what is linear, floats, complex numbers, integers, and what
-    is rejected, in this order.
+    Kinds are floats, complex numbers, other dtypes, and what is rejected, in this order. Of a kind
+    those come first that say where the primitive is linear, and wide floats before narrow ones.
 
     Args:
         samples: all samples of one primitive.
         count: how many at most.
     """
-    turns: dict[tuple[bool, bool, bool, bool, str], int] = {}
+    narrow = set(FLOATS[2:])
+    best = sorted(
+        range(len(samples)),
+        key=lambda place: (
+            not samples[place].linear,
+            any(array.dtype in narrow for array in samples[place].arrays()),
+        ),
+    )
+    turns: dict[int, int] = {}
     ranked = []
-    for place, sample in enumerate(samples):
-        kind = _kind(sample)
+    for rank, place in enumerate(best):
+        kind = _kind(samples[place])
         turns[kind] = turn = turns.get(kind, -1) + 1
-        ranked.append((turn, kind, place))
-    return [samples[place] for _, _, place in sorted(ranked)[:count]]
+        ranked.append((turn, kind, rank, place))
+    return [samples[place] for *_, place in sorted(ranked)[:count]]
