@@ -38,7 +38,7 @@ ESSENTIAL = (
     "-m",
     "essential and not coexistence and not aot",
 )
-"""The inner ring: a part of everything, by the rule in conftest.py; of each primitive 4 samples."""
+"""The inner ring, by the rule in tests/conftest.py; of each primitive 4 samples."""
 
 CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
 

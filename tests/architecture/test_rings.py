@@ -1,4 +1,4 @@
-"""The rule by which conftest.py says which cases of a test are in the inner ring."""
+"""The rule by which tests/conftest.py says which cases of a test are in the inner ring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class Case:
 
 @pytest.fixture(scope="module")
 def rule(root):
-    spec = importlib.util.spec_from_file_location("copy_of_conftest", root / "conftest.py")
+    spec = importlib.util.spec_from_file_location(
+        "copy_of_conftest", root / "tests" / "conftest.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -42,7 +42,7 @@ from dovetail.testing.levels import LEVELS
 if TYPE_CHECKING:
     from dovetail.testing.backend import BackendUnderTest
 
-_SUITES = "dovetail.testing.suites"
+_SUITES = Path(__file__).parent / "suites"
 _BETWEEN_CLEARINGS = 100
 _finished = itertools.count(1)
 
@@ -83,9 +83,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def suite_of(item: pytest.Item) -> str | None:
     """The suite that a test belongs to, also where a test module of one's own imports it."""
-    module = getattr(getattr(item, "function", None), "__module__", "")
-    package, _, name = module.rpartition(".")
-    return name.removeprefix("test_") if package == _SUITES else None
+    # By its file: pytest names the module otherwise where dovetail is several folders.
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    path = Path(code.co_filename) if code is not None else Path()
+    return path.stem.removeprefix("test_") if path.parent == _SUITES else None
 
 
 @pytest.hookimpl(tryfirst=True)
