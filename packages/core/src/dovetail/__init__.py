@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 from dovetail._lazy_names import lazy_names
 
@@ -55,7 +56,9 @@ _load, __dir__ = lazy_names(__name__, "__version__", "__version_info__")
 
 def __getattr__(name: str) -> object:
     try:
-        value: object = _load(name)
+        # The conformance kit is no part of the API: it is in no table.
+        kit = name == "testing"
+        value: object = import_module("dovetail.testing") if kit else _load(name)
     except ModuleNotFoundError as error:
         if error.name != f"dovetail.{name}":
             raise

@@ -97,3 +97,4 @@ jacobian = jacrev
 remat = checkpoint
 
 __version__: str
+__version_info__: tuple[int | str, ...]
