@@ -17,11 +17,18 @@ from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.complex_formulas import (
+    doubled,
+    equal,
+    halved,
+    infinite,
+    where,
+    with_sign,
+)
 from dovetail._core.ops.elementwise.exponential import log
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction
 from dovetail._core.ops.elementwise.operands import operands
-from dovetail._core.ops.elementwise.parts import doubled, equal, halved, infinite, where, with_sign
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.trace.zeros import Zero
 

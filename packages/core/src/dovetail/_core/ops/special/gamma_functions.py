@@ -14,6 +14,7 @@ from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import full
+from dovetail._core.hlo.expressions import Expression, by_kind
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
@@ -28,7 +29,6 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.elementwise.trigonometric import sin, tan
 from dovetail._core.ops.special import special_references
 from dovetail._core.ops.special.interior_functions import InteriorFunction
-from dovetail._core.ops.special.terms import Term, by_kind
 from dovetail._core.ops.special.zeta_series import gamma_zeta, hurwitz_zeta
 
 # The zero of the digamma function between 1 and 2.
@@ -164,12 +164,12 @@ class Polygamma(InteriorFunction, Binary):
     name = "polygamma"
     numpy = references.wide(np.vectorize(special_references.polygamma, otypes=[np.float64]))
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         m, x = operands
-        whole: Term = (m >= 0.0) & (m < math.inf) & (m == m.apply("floor"))
+        whole: Expression = (m >= 0.0) & (m < math.inf) & (m == m.apply("floor"))
         return whole & (x < math.inf) & ((x > 0.0) | (x > x.apply("floor")))
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         m, x = operands
         half = m * 0.5
         even = half.apply("floor") == half
@@ -179,7 +179,7 @@ class Polygamma(InteriorFunction, Binary):
         kinds = first.convert(np.int32)
         return by_kind(kinds, [None, lambda: x.call(digamma)], derivative)
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         m, x = operands
         valid = (m >= 1.0) & (m == m.apply("floor")) & (m < math.inf)
         half = m * 0.5
@@ -206,16 +206,16 @@ class Zeta(InteriorFunction, Binary):
     #: With equal operands s and q.
     interior_point = 2.0
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         s, q = operands
-        reflected: Term = (q > q.apply("floor")) & (s == s.apply("floor"))
+        reflected: Expression = (q > q.apply("floor")) & (s == s.apply("floor"))
         return (s > 1.0) & (s < math.inf) & (q < math.inf) & ((q > 0.0) | reflected)
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         s, q = operands
         return hurwitz_zeta(s, q, exact)
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         s, q = operands
         endless = s == math.inf
         return (
