@@ -568,7 +568,7 @@ class _Scatter:
             kept.append(len(shape))
             shape += [n] if step == 1 else [n, step]
         ones = [1] * g.aval.ndim
-        result = None
+        result: Any = None
         for shift in product(*map(range, self.seers)):
             starts = [n - 1 - k + m for n, k, m in zip(self.seers, shift, self.idle, strict=True)]
             value, number = (

@@ -186,12 +186,12 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
         kind = _SCALAR_KINDS.get(type(y))
         if kind is not None and a is not None and not a.weak_type:
             mine = dtypes.kind_of(a.dtype)
-            if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
+            if mine not in ("", "b") and _RANKS.index(kind) <= _RANKS.index(mine):
                 return x, literal(y, a.dtype, function=function)
         kind = _SCALAR_KINDS.get(type(x))
         if kind is not None and b is not None and not b.weak_type:
             mine = dtypes.kind_of(b.dtype)
-            if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
+            if mine not in ("", "b") and _RANKS.index(kind) <= _RANKS.index(mine):
                 return literal(x, b.dtype, function=function), y
         x = array_like(x, function, "x1")
         y = array_like(y, function, "x2")

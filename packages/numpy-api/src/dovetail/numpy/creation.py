@@ -271,7 +271,6 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
             raise OverflowError(f"array: an integer in {values!r:.60} does not fit 64 bits")
         if dtype is None:
             kind = dtypes.kind_of(wide.dtype)
-            assert kind is not None
             target = dtypes.default_dtype("i" if kind == "u" else kind)
             if kind in ("i", "u") and wide.size:
                 for extreme in (wide.min(), wide.max()):
@@ -639,7 +638,7 @@ def _like(
         found = getattr(a, "dtype", None)
         if found is None:
             found = aval_of(array_like(a, function, argument)).dtype
-        if isinstance(a, np.ndarray) and dtypes.kind_of(found) is None:
+        if isinstance(a, np.ndarray) and not dtypes.kind_of(found):
             array_like(a, function, argument)
         target = dtypes.canonicalize_dtype(found)
         weak = dtypes.is_weakly_typed(a)

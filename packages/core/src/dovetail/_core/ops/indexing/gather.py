@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
     Linear,
@@ -150,7 +150,7 @@ def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
 
 def check_indices(name: str, indices: Any) -> None:
     """Raise TypeError unless `indices` is an array of index vectors."""
-    if dtype_kind(indices.dtype) not in ("i", "u"):
+    if dtypes.kind_of(indices.dtype) not in ("i", "u"):
         raise TypeError(f"{name}: indices must be integers, got dtype {dtype_name(indices.dtype)}")
     if not indices.ndim:
         raise TypeError(
@@ -234,7 +234,7 @@ def signed_indices(
     if dtype == target:
         return indices, aval
     out = aval.update(dtype=target, weak_type=False)
-    if dtype_kind(dtype) == "u" and dtype.itemsize == target.itemsize:
+    if dtypes.kind_of(dtype) == "u" and dtype.itemsize == target.itemsize:
         largest = context.constant(np.asarray(np.iinfo(target).max, dtype), aval)
         indices = context.min(indices, largest, aval)
     return context.convert(indices, aval, out), out
@@ -270,7 +270,7 @@ def default_fill(dtype: Any) -> Any:
     NaN, the smallest signed or the largest unsigned integer, True; the random key whose bits are
     all set.
     """
-    kind = dtype_kind(dtype)
+    kind = dtypes.kind_of(dtype)
     if kind in ("f", "c"):
         return NAN
     if kind == "i":
@@ -301,12 +301,12 @@ def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
                 f"{function}: fill_value must be a Python or NumPy scalar known while tracing, got "
                 f"{type(fill_value).__name__}; write fill_value.item() if it is a concrete array"
             )
-    if isinstance(fill_value, complex) and dtype_kind(dtype) != "c":
+    if isinstance(fill_value, complex) and dtypes.kind_of(dtype) != "c":
         raise TypeError(
             f"{function}: fill_value {fill_value} is complex, and the operand is of dtype "
             f"{dtype_name(dtype)}; write fill_value.real"
         )
-    if type(fill_value) is int and dtype_kind(dtype) in ("i", "u"):
+    if type(fill_value) is int and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_fits(fill_value, dtype, function)
     return NAN if fill_value != fill_value else fill_value
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import (
     KIND_NAMES,
     Elementwise,
     add_tangents,
     convert_element_type,
-    dtype_kind,
     dtype_name,
     mul,
     mul_p,
@@ -157,7 +157,7 @@ class ScatterFamily(Primitive):
                 f"{self.name}: operand and updates must have equal dtypes, got "
                 f"{dtype_name(operand.dtype)} and {dtype_name(updates.dtype)}"
             )
-        if self.kinds is not None and (dtype_kind(operand.dtype) or "?") not in self.kinds:
+        if self.kinds is not None and (dtypes.kind_of(operand.dtype) or "?") not in self.kinds:
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype_name(operand.dtype)}; it takes "
                 f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -228,7 +228,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """
     x = as_operand(x, "lax.linalg.cholesky", "x")
     aval = aval_of(x)
-    if dtype_kind(aval.dtype) in "biu" and aval.ndim:
+    if dtypes.kind_of(aval.dtype) in "biu" and aval.ndim:
         x = convert_element_type(x, dtypes.canonicalize_dtype(np.float64))
     check_matrices("cholesky", aval, "x", square=True)
     if symmetrize_input:

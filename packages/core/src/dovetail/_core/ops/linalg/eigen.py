@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, neg
+from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -19,6 +19,7 @@ from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import eq
 from dovetail._core.ops.elementwise.complex import complex as from_parts
 from dovetail._core.ops.elementwise.complex import imag, real
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.eigen_jacobi import lower_jacobi
 from dovetail._core.ops.linalg.eigen_matrices import (
@@ -32,7 +33,6 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     complex_of,
     diagonal,
     each_matrix,
-    real_part_dtype,
     row,
     scaled_columns,
     subset_range,
@@ -102,7 +102,7 @@ class Eigh(Primitive):
         count = stop - start
         return [
             make_aval((*x.shape[:-1], count), x.dtype),
-            make_aval((*x.shape[:-2], count), real_part_dtype(x.dtype)),
+            make_aval((*x.shape[:-2], count), real_dtype(x.dtype)),
         ]
 
     def reference(self, x: Any, *, lower: bool, subset_by_index: Subset, **params: Any) -> Any:
@@ -413,7 +413,7 @@ def eigh(
         )
     x = as_operand(x, "lax.linalg.eigh")
     aval = aval_of(x)
-    if dtype_kind(aval.dtype) in ("b", "i", "u"):
+    if dtypes.kind_of(aval.dtype) in ("b", "i", "u"):
         aval = aval.update(dtype=dtypes.canonicalize_dtype(np.float64))
         x = convert_element_type(x, aval.dtype)
     check_factored("eigh", aval)

@@ -21,6 +21,7 @@ from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and
 from dovetail._core.ops.elementwise.comparison import ge, gt, is_finite, lt
 from dovetail._core.ops.elementwise.complex import real
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.indexing.sorting import sort_p, take_along
@@ -28,7 +29,6 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
     diagonal,
-    real_part_dtype,
     row,
 )
 from dovetail._core.ops.linalg.loops import lower_while
@@ -71,7 +71,7 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
     (aval,) = context.avals_in
     rank, size = aval.ndim, aval.shape[-1]
     even = size + size % 2
-    dtype = real_part_dtype(aval.dtype)
+    dtype = real_dtype(aval.dtype)
     negligible = float(np.finfo(dtype).eps)
     most_steps = MOST_SWEEPS * (even - 1)
 

@@ -65,11 +65,6 @@ def canonical_subset(subset: Any, size: int, function: str) -> Subset:
     return None if found == (0, size) else (found[0], found[1])
 
 
-def real_part_dtype(dtype: Any) -> Any:
-    """The dtype of the parts of complex numbers; of real ones, their own."""
-    return np.dtype(np.finfo(dtype).dtype)
-
-
 def complex_of(dtype: Any) -> Any:
     """The dtype of complex numbers with parts of a dtype; of complex ones, their own."""
     return np.dtype(np.result_type(dtype, np.complex64))

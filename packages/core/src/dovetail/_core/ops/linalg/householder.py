@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import add_tangents, dtype_kind
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
@@ -156,7 +157,7 @@ ormqr_p: Final = Ormqr()
 def _reference(a: Any, taus: Any, c: Any, *, transpose: bool) -> NDArray:
     """Reflections applied to NumPy matrices one after another: the last one first."""
     a, taus = np.asarray(a), np.asarray(taus)
-    wide = np.complex128 if dtype_kind(a.dtype) == "c" else np.float64
+    wide = np.complex128 if dtypes.kind_of(a.dtype) == "c" else np.float64
     out = np.array(c, wide)
     numbers = range(taus.shape[-1])
     for k in numbers if transpose else reversed(numbers):

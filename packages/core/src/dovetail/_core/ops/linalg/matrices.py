@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
@@ -67,7 +68,7 @@ def check_floats(name: str, *avals: ShapedArray, kinds: str = "fc") -> None:
         TypeError: they are not.
     """
     first = avals[0].dtype
-    if not dtype_kind(first) or dtype_kind(first) not in kinds:
+    if not dtypes.kind_of(first) or dtypes.kind_of(first) not in kinds:
         raise TypeError(
             f"{name} does not accept dtype {dtype_name(first)}; it takes floating point"
             + (" and complex numbers" if "c" in kinds else "")
@@ -129,7 +130,7 @@ def check_batch(name: str, batch: Shape, aval: ShapedArray, argument: str, rank:
 
 def nan_of(dtype: Any) -> complex:
     """NaN, in both parts of complex numbers."""
-    return complex(np.nan, np.nan) if dtype_kind(dtype) == "c" else np.nan
+    return complex(np.nan, np.nan) if dtypes.kind_of(dtype) == "c" else np.nan
 
 
 def batch_all(
@@ -164,7 +165,7 @@ def batch_columns(
 
 def is_complex(x: Any) -> bool:
     """Whether an array is complex."""
-    return dtype_kind(aval_of(x).dtype) == "c"
+    return dtypes.kind_of(aval_of(x).dtype) == "c"
 
 
 def conjugate(x: Any) -> Any:

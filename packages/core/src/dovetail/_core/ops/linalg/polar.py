@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -15,6 +16,7 @@ from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq, le, lt
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.powers import rsqrt, sqrt
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.cholesky import cholesky_p
@@ -23,7 +25,6 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
     each_matrix,
-    real_part_dtype,
     row,
     scaled_columns,
     zeros_of,
@@ -143,7 +144,7 @@ class Qdwh(Primitive):
             return [context.constant(out.dtype == BOOL, out) for out in outs]
         *batch, _, _ = aval.shape
         rank = aval.ndim
-        dtype = real_part_dtype(aval.dtype)
+        dtype = real_dtype(aval.dtype)
         eps = float(np.finfo(dtype).eps) if eps is None else eps
         weights = _weights(eps)
         by_qr = min(sum(c > LARGE_WEIGHT for _, _, c in weights), max_iterations)
@@ -327,7 +328,7 @@ def _cut(x: Any, sizes: Any) -> Any:
         raise TypeError(f"lax.linalg.qdwh: dynamic_shape must be a pair of integers, got {sizes!r}")
     for size, dimension in zip(sizes, (rank - 2, rank - 1), strict=True):
         limit = as_operand(size, "lax.linalg.qdwh", "dynamic_shape")
-        if shape_of(limit) or dtype_kind(aval_of(limit).dtype) not in ("i", "u"):
+        if shape_of(limit) or dtypes.kind_of(aval_of(limit).dtype) not in ("i", "u"):
             raise TypeError(
                 "lax.linalg.qdwh: dynamic_shape must be a pair of integers, got "
                 f"{aval_of(limit).short_name()} in it"

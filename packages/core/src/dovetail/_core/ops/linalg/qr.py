@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
@@ -147,7 +148,7 @@ geqp3_p: Final = Geqp3()
 
 def _reference(a: Any, pivoting: bool) -> list[NDArray]:
     a = np.asarray(a)
-    wide = np.complex128 if dtype_kind(a.dtype) == "c" else np.float64
+    wide = np.complex128 if dtypes.kind_of(a.dtype) == "c" else np.float64
     *batch, rows, columns = a.shape
     packed = np.zeros(a.shape, wide)
     taus = np.zeros((*batch, min(rows, columns)), wide)

@@ -18,6 +18,7 @@ from dovetail._core.ops.elementwise.comparison import gt
 from dovetail._core.ops.elementwise.complex import complex as from_parts
 from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.extrema import max as larger
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.eigen import EighImplementation, eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (
@@ -29,7 +30,6 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     columns,
     diagonal,
     each_matrix,
-    real_part_dtype,
     row,
     scaled_columns,
     subset_range,
@@ -104,7 +104,7 @@ class Svd(Primitive):
             )
         start, stop = subset_range(subset_by_index, rank)
         count = stop - start
-        values = make_aval((*batch, count), real_part_dtype(x.dtype))
+        values = make_aval((*batch, count), real_dtype(x.dtype))
         if not compute_uv:
             return [values]
         left, right = (rows, cols) if full_matrices else (count, count)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import add_tangents, dtype_kind, neg
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import add_tangents, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import make_aval, shape_of
@@ -78,7 +79,7 @@ class TriangularSolve(Primitive):
         unit_diagonal: bool,
     ) -> Any:
         dtype = np.asarray(b).dtype
-        wide = np.complex128 if dtype_kind(dtype) == "c" else np.float64
+        wide = np.complex128 if dtypes.kind_of(dtype) == "c" else np.float64
         a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
         a = np.tril(a) if lower else np.triu(a)
         if unit_diagonal:

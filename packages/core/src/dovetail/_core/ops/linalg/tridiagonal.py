@@ -12,7 +12,8 @@ from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.elementwise.arithmetic import add, mul, sub
 from dovetail._core.ops.elementwise.complex import real
-from dovetail._core.ops.linalg.eigen_matrices import diagonal, each_matrix, real_part_dtype
+from dovetail._core.ops.elementwise.operands import real_dtype
+from dovetail._core.ops.linalg.eigen_matrices import diagonal, each_matrix
 from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
     adjoint,
@@ -107,7 +108,7 @@ class Tridiagonal(ReflectionReduction):
         check_factored(self.name, a)
         check_matrices(self.name, a, "a", square=True)
         *batch, size, _ = a.shape
-        dtype = real_part_dtype(a.dtype)
+        dtype = real_dtype(a.dtype)
         beside = max(size - 1, 0)
         return [
             make_aval(a.shape, a.dtype),

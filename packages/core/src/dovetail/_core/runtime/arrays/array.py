@@ -18,9 +18,9 @@ from dovetail._core.base import bindings, dtypes, source
 from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
-from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.host import numpy_aval, physical_aval
+from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer, load_array_methods

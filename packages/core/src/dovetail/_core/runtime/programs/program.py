@@ -10,13 +10,12 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
-from dovetail._core.ir.avals import AbstractToken, outer_aval, runtime_token
+from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap, wrap_value
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.arrays.host import physical_aval
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
