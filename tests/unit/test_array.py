@@ -18,9 +18,9 @@ from dovetail._core.runtime.arrays import buffers, host
 from dovetail._core.runtime.arrays.array import (
     Array,
     KeyArray,
+    array_from_buffer,
     live_arrays,
     result_tree,
-    wrap,
     wrap_value,
 )
 from dovetail._core.runtime.devices.sharding import default_sharding
@@ -237,7 +237,7 @@ def test_weak_references():
 
 def test_deleted():
     x = dt.device_put(np.ones((2, 3), np.float32))
-    other = wrap(x._buffer)
+    other = array_from_buffer(x._buffer)
     assert x.is_ready()
     x.delete()
     assert x.is_deleted()

@@ -15,7 +15,7 @@ from dovetail._core.base.bindings import _jax
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.elementwise.arithmetic import add_p, mul_p
-from dovetail._core.runtime.arrays.array import Array, wrap
+from dovetail._core.runtime.arrays.array import Array, array_from_buffer
 from dovetail._core.runtime.calls import fastpath
 from dovetail._core.runtime.calls.dispatch import apply_primitive, compile_eager
 from dovetail._core.runtime.programs import arguments, compilation
@@ -496,4 +496,4 @@ def test_a_loaded_program(x):
     (out,) = program([x, np.float32([1, 1, 1])])
     assert_value(out, [1, 2, 3])
     assert compilation.statistics().compiled + compilation.statistics().loaded > 0
-    assert wrap(out._buffer).tolist() == [1, 2, 3]
+    assert array_from_buffer(out._buffer).tolist() == [1, 2, 3]

@@ -118,7 +118,7 @@ class GatherDimensionNumbers(NamedTuple):
 # What gather and scatter share.
 
 
-def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
+def dims_after_insertion(dims: Sequence[int], at: int) -> tuple[int, ...]:
     """Dimension numbers after a new dimension has been put in at `at`."""
     return tuple([d + (d >= at) for d in dims])
 
@@ -465,9 +465,9 @@ class Gather(Linear):
             )
             numbers = GatherDimensionNumbers(
                 offset_dims,
-                shifted(n.collapsed_slice_dims, at),
-                shifted(n.start_index_map, at),
-                shifted(n.operand_batching_dims, at),
+                dims_after_insertion(n.collapsed_slice_dims, at),
+                dims_after_insertion(n.start_index_map, at),
+                dims_after_insertion(n.operand_batching_dims, at),
                 n.start_indices_batching_dims,
             )
             sizes = (*slice_sizes[:at], size, *slice_sizes[at:])
@@ -479,14 +479,16 @@ class Gather(Linear):
             out_rank = batch - 1 + len(n.offset_dims)
             positions = batch_positions(out_rank, n.offset_dims)
             position = positions[indices_at] if indices_at < len(positions) else out_rank
-            offset_dims = shifted(n.offset_dims, position)
+            offset_dims = dims_after_insertion(n.offset_dims, position)
             indices_are_sorted = False
             if at is None:
                 # Elements of the batch may read the same slices.
                 unique_indices = False
                 numbers = n._replace(
                     offset_dims=offset_dims,
-                    start_indices_batching_dims=shifted(n.start_indices_batching_dims, indices_at),
+                    start_indices_batching_dims=dims_after_insertion(
+                        n.start_indices_batching_dims, indices_at
+                    ),
                 )
                 sizes = slice_sizes
             else:
@@ -495,8 +497,8 @@ class Gather(Linear):
                 )
                 numbers = GatherDimensionNumbers(
                     offset_dims,
-                    shifted(n.collapsed_slice_dims, at),
-                    shifted(n.start_index_map, at),
+                    dims_after_insertion(n.collapsed_slice_dims, at),
+                    dims_after_insertion(n.start_index_map, at),
                     operand_batching,
                     indices_batching,
                 )
@@ -592,7 +594,11 @@ def with_batching(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Paired batching dimensions of operand and indices, after one more pair has been put in."""
     pairs = [
-        *zip(shifted(operand_dims, at), shifted(indices_dims, indices_at), strict=True),
+        *zip(
+            dims_after_insertion(operand_dims, at),
+            dims_after_insertion(indices_dims, indices_at),
+            strict=True,
+        ),
         (at, indices_at),
     ]
     pairs.sort()

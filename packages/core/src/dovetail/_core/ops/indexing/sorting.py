@@ -157,7 +157,7 @@ class Sort(Primitive):
         scalars = [make_aval((), a.dtype) for a in avals[:num_keys]]
 
         def comparator(*pairs: Any) -> Any:
-            return before(context, list(zip(pairs[::2], pairs[1::2], strict=True)), scalars)
+            return sorts_before(context, list(zip(pairs[::2], pairs[1::2], strict=True)), scalars)
 
         return context.sort(values, context.avals_out, dimension, is_stable, comparator)
 
@@ -165,7 +165,7 @@ class Sort(Primitive):
 sort_p: Final = Sort()
 
 
-def before(
+def sorts_before(
     context: Builder, pairs: Sequence[tuple[Any, Any]], scalars: Sequence[ShapedArray]
 ) -> Any:
     """Whether the left ones of some pairs come before the right ones, in lexicographic order."""

@@ -97,7 +97,9 @@ class Cumulative(Primitive):
         def combine(xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
             return [self.combine(context, xs[0], ys[0], avals[0])]
 
-        (out,) = scan(context, [context.convert(x, aval, wide)], [wide], axis, reverse, combine)
+        (out,) = emit_scan(
+            context, [context.convert(x, aval, wide)], [wide], axis, reverse, combine
+        )
         return context.convert(out, wide, aval)
 
 
@@ -277,7 +279,7 @@ class LinearRecurrence(Primitive):
         wide = out
         if dtypes.kind_of(out.dtype) == "f" and out.dtype.itemsize < 4:
             wide = out.update(dtype=FLOAT32)
-        _, y = scan(
+        _, y = emit_scan(
             context,
             [context.convert(v, out, wide) for v in (a, b)],
             [wide, wide],
@@ -310,7 +312,7 @@ def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
     return linear_recurrence_p.bind(a, b, axis=axis, reverse=reverse)
 
 
-def scan(
+def emit_scan(
     context: Builder,
     values: Sequence[Any],
     avals: Sequence[Any],

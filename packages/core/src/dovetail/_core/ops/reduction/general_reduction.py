@@ -21,7 +21,7 @@ from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.reduction.reductions import (
     highest,
     lowest,
-    merged,
+    merge_dimensions,
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
@@ -163,7 +163,7 @@ def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> l
     count = len(args) // 2
     kept = without(shape_of(args[0]), dimensions)
     starts = [structural.broadcast_in_dim(start, kept, ()) for start in args[count:]]
-    xs = [merged(x, dimensions) for x in args[:count]]
+    xs = [merge_dimensions(x, dimensions) for x in args[:count]]
     last = len(kept)
     if not shape_of(xs[0])[last]:
         return starts

@@ -128,7 +128,7 @@ class Reduction(Primitive):
         return result
 
 
-def merged(x: Any, axes: Axes) -> Any:
+def merge_dimensions(x: Any, axes: Axes) -> Any:
     """`x` with the dimensions `axes` merged into one, the last."""
     shape = shape_of(x)
     kept = tuple([i for i in range(len(shape)) if i not in axes])
@@ -159,7 +159,7 @@ class ReduceProd(Reduction):
             return out, t if not axes else Zero.of(out)
         # Products of halves, and of halves of these, whose tangents follow from the product rule:
         # no division, so that zeros among the factors do no harm, in derivatives of any order.
-        x, t = merged(x, axes), merged(t, axes)
+        x, t = merge_dimensions(x, axes), merge_dimensions(t, axes)
         dtype, last = aval_of(x).dtype, len(shape_of(x)) - 1
         while (size := shape_of(x)[last]) > 1:
             half = (size + 1) // 2
