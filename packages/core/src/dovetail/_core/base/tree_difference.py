@@ -14,7 +14,7 @@ __all__ = [
     "Node",
     "append_leaves",
     "difference_between",
-    "explained",
+    "explain_tree_error",
     "structure_difference",
 ]
 

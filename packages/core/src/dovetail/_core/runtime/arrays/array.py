@@ -33,10 +33,10 @@ __all__ = [
     "KeyArray",
     "Retired",
     "Shard",
-    "read",
+    "array_from_buffer",
+    "read_array",
     "result_tree",
     "retire",
-    "wrap",
     "wrap_as",
 ]
 

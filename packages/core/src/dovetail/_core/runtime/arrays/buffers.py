@@ -211,7 +211,9 @@ def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
     if dtype.name.startswith("float"):
         wide = np.dtype(np.float32)
     params = {"new_dtype": wide, "weak_type": False, "sharding": None}
-    converted = evaluation_trace.process(convert_element_type_p, [wrap(buffer)], params)
+    converted = evaluation_trace.process(
+        convert_element_type_p, [array_from_buffer(buffer)], params
+    )
     return read(converted._buffer).astype(dtype)
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "default_backend",
     "default_device",
     "default_platform",
-    "described",
+    "describe_device",
     "device_count",
     "devices",
     "is_compile_only",
