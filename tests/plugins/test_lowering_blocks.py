@@ -1,8 +1,9 @@
-"""`dovetail.extend.lowering`: each building block against NumPy, for stacks of matrices."""
+"""`dovetail.extend.lowering`: each building block against NumPy."""
 
 from __future__ import annotations
 
 import itertools
+import operator
 
 import numpy as np
 import pytest
@@ -158,3 +159,144 @@ def test_pivots_of_libraries(batch):
     for place, other in enumerate([2, 2, 3, 3]):
         expected[[place, other]] = expected[[other, place]]
     np.testing.assert_array_equal(order, np.broadcast_to(expected, order.shape))
+
+
+def of_expression(function, x, *outs):
+    """What a lowering rule gives that is made of a function from an expression to some."""
+
+    def rule(context, value, aval):
+        results = function(blocks.Expression(context, value, aval))
+        return [result.value for result in results]
+
+    return computed(rule, x, *outs)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(operator.add, operator.sub, operator.mul, operator.truediv),
+        *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
+    ],
+)
+def test_operators_of_expressions(function):
+    x = np.float32([[-3, 0.5, 2], [4, -0.25, 1]])
+    expected = [function(x, x[::-1]), function(x, 2), function(2, x)]
+    found = of_expression(
+        lambda e: [
+            function(e, blocks.stacked(*reversed(blocks.unstacked(e)))),
+            function(e, 2.0),
+            function(2.0, e),
+        ],
+        x,
+        *[(x.shape, e.dtype) for e in expected],
+    )
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_expressions_of_bits_and_of_all_elements():
+    x = np.int32([5, 12, 3])
+    found = of_expression(
+        lambda e: [e & 6, e | 8, e ^ 5, ~e, e << 2, (-e) >> 1, e.any_bits(), e.largest()],
+        x,
+        *[((3,), "int32")] * 6,
+        *[((), "int32")] * 2,
+    )
+    right = (-x).view(np.uint32) >> 1
+    expected = [x & 6, x | 8, x ^ 5, ~x, x << 2, right.view(np.int32), 15, 12]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_functions_of_expressions():
+    x = np.float64([-1.5, 0.25, 2.5, 6.5])
+    found = of_expression(
+        lambda e: [
+            e.where(e > 0.0, -1.0),
+            e.clamp(0.0, e.constant(3.0)),
+            *(abs(e).exp(), abs(e).log(), abs(e).sqrt(), e.nearest(), -e),
+            e.polynomial([1.0, 0.5, e]),
+            e.call(dt.lax.square),
+            e.bits("int64"),
+            e.convert("int32"),
+        ],
+        x,
+        *[((4,), "float64")] * 9,
+        ((4,), "int64"),
+        ((4,), "int32"),
+    )
+    size = abs(x)
+    expected = [
+        *(np.where(x > 0, x, -1), np.clip(x, 0, 3)),
+        *(np.exp(size), np.log(size), np.sqrt(size), np.round(x), -x),
+        *(1 + 0.5 * x + x**3, x * x, x.view(np.int64), x.astype(np.int32)),
+    ]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-15)
+
+
+def test_shapes_of_expressions():
+    x = np.arange(12.0).reshape(3, 4)
+    found = of_expression(
+        lambda e: [
+            e.reshape((2, 6)),
+            e.broadcast((3, 2, 4), (0, 2)),
+            e.scalar(7.0).broadcast((2, 2)),
+            e.pad([(1, 0), (-1, 2)], 9.0),
+            e.slice((0, 1), (2, 2), (2, 2)),
+            blocks.Expression.iota(e.context, e.aval, 1),
+        ],
+        x,
+        *[(s, "float64") for s in ((2, 6), (3, 2, 4), (2, 2), (4, 5), (2, 2), (3, 4))],
+    )
+    padded = np.pad(x, [(1, 0), (0, 2)], constant_values=9)[:, 1:]
+    expected = [
+        *(x.reshape(2, 6), np.repeat(x[:, None], 2, 1), np.full((2, 2), 7.0), padded),
+        *(x[::2, 1::2], np.tile(np.arange(4.0), (3, 1))),
+    ]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("x", [[0.5, 0.25], [2.0, 9.0], [0.5, 4.0]], ids=str)
+def test_functions_by_kind_of_element(x):
+    x = np.array(x)
+
+    def function(e):
+        kinds = (e < 1.0).convert("int32")
+        return [blocks.by_kind(kinds, [lambda: e.sqrt(), lambda: e * e], e), kinds]
+
+    found, _ = of_expression(function, x, ((2,), "float64"), ((2,), "int32"))
+    np.testing.assert_array_equal(found, np.where(x < 1, x * x, np.sqrt(x)))
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4])
+def test_repeated_steps(steps):
+    x = np.array([0.5, 2.0])
+    table = np.arange(26.0).reshape(13, 2)
+
+    def function(e):
+        """Horner's rule with the numbers, and with the rows of a table."""
+        sums = blocks.repeat_downwards(
+            12,
+            lambda k, row, a, b: (a * e + k, b + row[0] * row[1]),
+            e * 0.0,
+            e * 0.0,
+            table=table,
+            steps_in_a_turn=steps,
+        )
+        counted = blocks.repeat_downwards(
+            e.scalar(12.0), lambda k, a: [a * e + k], e * 0.0, steps_in_a_turn=steps
+        )
+        return [*sums, *counted]
+
+    expected = np.polyval([*range(12, 0, -1)], x)
+    found = of_expression(function, x, *[((2,), "float64")] * 3)
+    rows = table[1:].prod(1).sum()
+    for a, b in zip(found, [expected, [rows, rows], expected], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-15)
+
+
+def test_an_expression_has_no_truth_while_the_program_is_made():
+    with pytest.raises(TypeError, match=r"Expression\.where"):
+        of_expression(lambda e: [e if e == 0.0 else -e], np.ones(2), ((2,), "float64"))

@@ -16,7 +16,7 @@ from dovetail import Array, live_arrays
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import buffers, host
-from dovetail._core.runtime.arrays.array import KeyArray, result_tree, wrap, wrap_value
+from dovetail._core.runtime.arrays.array import KeyArray, array_from_buffer, result_tree, wrap_value
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.transform.stage import stage
 from dovetail.errors import DeletedArrayError
@@ -231,7 +231,7 @@ def test_weak_references():
 
 def test_deleted():
     x = dt.device_put(np.ones((2, 3), np.float32))
-    other = wrap(x._buffer)
+    other = array_from_buffer(x._buffer)
     assert x.is_ready()
     x.delete()
     assert x.is_deleted()

@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail import Array, lax
 from dovetail._core.base.bindings import _jax
 from dovetail._core.ir.avals import make_aval
-from dovetail._core.runtime.arrays.array import wrap
+from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.calls import fastpath
 from dovetail._core.runtime.calls.dispatch import apply_primitive, compile_eager
 from dovetail._core.runtime.programs import arguments, compilation
@@ -495,4 +495,4 @@ def test_a_loaded_program(x):
     (out,) = program([x, np.float32([1, 1, 1])])
     assert_value(out, [1, 2, 3])
     assert compilation.statistics().compiled + compilation.statistics().loaded > 0
-    assert wrap(out._buffer).tolist() == [1, 2, 3]
+    assert array_from_buffer(out._buffer).tolist() == [1, 2, 3]

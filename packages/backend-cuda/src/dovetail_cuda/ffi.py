@@ -41,7 +41,7 @@ def targets(plugin: CudaPlugin) -> Iterator[tuple[str, Any]]:
     yield from _module(plugin, "cuda_plugin_extension").ffi_handlers().items()
 
 
-def register(plugin: CudaPlugin, library: PjrtPlugin) -> None:
+def register_kernels(plugin: CudaPlugin, library: PjrtPlugin) -> None:
     """Give the library every kernel, and the types of what they keep between calls, once.
 
     jaxlib's own tables are left alone: another framework in the process may fill them.

@@ -29,7 +29,7 @@ def load(*, compiling: bool = False) -> tuple[CudaPlugin, PjrtPlugin]:
     plugin = require_plugin(compiling=compiling)
     libraries.preload(plugin)
     library = load_plugin(NAME, plugin.library)
-    ffi.register(plugin, library)
+    ffi.register_kernels(plugin, library)
     return plugin, library
 
 

@@ -47,7 +47,7 @@ FEW_RESULTS: Final = 128
 Name = str | int
 Names = tuple[Name, ...]
 #: From a part of the input, a part of the kernel and a place in it to the products for that place.
-Term = Callable[["Named", "Named", tuple[int, ...]], Any]
+Products = Callable[["Named", "Named", tuple[int, ...]], Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -221,14 +221,16 @@ class Convolution:
         """A sum, of which there may be nothing yet."""
         return value if total is None else self.context.add(total, value, whole)
 
-    def written_out(self, x: Named, w: Named, whole: Any, term: Term, kernel: Sequence[int]) -> Any:
+    def written_out(
+        self, x: Named, w: Named, whole: Any, term: Products, kernel: Sequence[int]
+    ) -> Any:
         """The sum over the places of a kernel."""
         total = None
         for place in np.ndindex(*kernel):
             total = self.plus(total, term(x, w, place), whole)
         return total
 
-    def summed(self, x: Named, w: Named, whole: Any, term: Term) -> Any:
+    def summed(self, x: Named, w: Named, whole: Any, term: Products) -> Any:
         """The sum over the places of the kernel, in blocks along its longest dimension."""
         c, count = self.context, prod(self.kernel) * self.sizes["i"]
         if count <= UNROLLED:

@@ -16,17 +16,17 @@ found errors of up to 0.502 units in the last place, a sample of powers up to 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from dovetail.extend import LoweringTable, ShapedArray
-from dovetail_cpu.lowerings.formulas import Term
+from dovetail.extend import LoweringTable
+from dovetail.extend.lowering import Expression
 
 TABLE: Final = LoweringTable()
 
-Formula = Callable[..., Term]
+Formula = Callable[..., Expression]
 
 #: Fewer elements take as long by the C library, in a smaller program, which XLA then runs in the
 #: caller's thread.
@@ -142,8 +142,8 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
                 return NotImplemented
 
             def body(*arguments: Any) -> Any:
-                operands = [Term(context, value, out).to(FLOAT32) for value in arguments]
-                return formula(*operands).to(out.dtype).value
+                operands = [Expression(context, value, out).convert(FLOAT32) for value in arguments]
+                return formula(*operands).convert(out.dtype).value
 
             # Fused with what uses it, it would be computed anew for each use, in chains of such
             # functions very often.
@@ -157,132 +157,169 @@ def _elementwise(primitive: str) -> Callable[[Formula], Formula]:
     return register
 
 
-def _size(x: Term) -> Term:
+def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
+    """A polynomial, from the constant coefficient on.
+
+    Pairs of terms are added first, then pairs of these (Estrin's scheme): few operations wait for
+    others, of which a processor does several at once.
+    """
+    terms: list[Any] = list(coefficients)
+    power = x
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [power * high + low for low, high in pairs] + terms[len(terms) & ~1 :]
+        if len(terms) > 1:
+            power = power * power
+    result: Expression = terms[0]
+    return result
+
+
+def _at_most(x: Expression, limit: Expression | float) -> Expression:
+    """The smaller of both; NaN where `x` is. In this form it is one instruction."""
+    beyond = x > limit
+    return _like(x, limit).where(beyond, x)
+
+
+def _at_least(x: Expression, limit: Expression | float) -> Expression:
+    """The larger of both; NaN where `x` is. In this form it is one instruction."""
+    beyond = x < limit
+    return _like(x, limit).where(beyond, x)
+
+
+def _like(x: Expression, other: Expression | float) -> Expression:
+    return other if isinstance(other, Expression) else x.constant(other)
+
+
+def _size(x: Expression) -> Expression:
     """The absolute value of a float32 in float64, of subnormal numbers too."""
     bits = x.bits(INT32) & 0x7FFFFFFF
-    return x.equals(0.0).choose(bits.to(FLOAT64) * SMALLEST, abs(x).to(FLOAT64))
+    tiny = x == 0.0
+    return (bits.convert(FLOAT64) * SMALLEST).where(tiny, abs(x).convert(FLOAT64))
 
 
-def _single(size: Term, sign: Term) -> Term:
+def _single(size: Expression, sign: Expression) -> Expression:
     """A positive float64 as a float32, with a sign bit (of an int32 with that bit alone)."""
-    normal = size.to(FLOAT32).bits(INT32)
-    small = (size * (1 / SMALLEST) + SHIFTER).bits(INT64).to(INT32)
-    bits = (size < float(np.finfo(FLOAT32).smallest_normal)).choose(small, normal)
+    normal = size.convert(FLOAT32).bits(INT32)
+    small = (size * (1 / SMALLEST) + SHIFTER).bits(INT64).convert(INT32)
+    bits = small.where(size < float(np.finfo(FLOAT32).smallest_normal), normal)
     return (bits | sign).bits(FLOAT32)
 
 
-def _sign(x: Term) -> Term:
+def _sign(x: Expression) -> Expression:
     return x.bits(INT32) & -0x80000000
 
 
-def _identity_at_zero(x: Term, result: Term) -> Term:
+def _identity_at_zero(x: Expression, result: Expression) -> Expression:
     """The float32 result of a function, `x` itself where the processor takes it for zero."""
-    return x.equals(0.0).choose(x, result.to(FLOAT32))
+    return x.where(x == 0.0, result.convert(FLOAT32))
 
 
-def _sine_and_cosine(x: Term) -> tuple[Term, Term, Term]:
+def _sine_and_cosine(x: Expression) -> tuple[Expression, Expression, Expression]:
     """sin and cos of pi / 2 r, and an int64 n, where n + r = 2 / pi x modulo 4, abs(r) <= 1/2.
 
     Multiples of 4 are taken from each product before anything is rounded. The nearest integer is
     subtracted from the largest part first: the sum then keeps its digits where it is small.
     """
-    wide = x.to(FLOAT64)
+    wide = x.convert(FLOAT64)
     parts = [wide * part for part in TWO_OVER_PI]
     for i, part in enumerate(parts[:LARGE_PARTS]):
-        parts[i] = part - (part * 0.25).rounded() * 4.0
+        parts[i] = part - (part * 0.25).nearest() * 4.0
     total = parts[0]
     for part in parts[1:LARGE_PARTS]:
         total = total + part
-    nearest = total.rounded()
+    nearest = total.nearest()
     rest = parts[0] - nearest
     for part in parts[1:]:
         rest = rest + part
     square = rest * rest
     quadrant = (nearest + SHIFTER).bits(INT64)
-    return rest * square.polynomial(SINE), square.polynomial(COSINE), quadrant
+    return rest * _polynomial(square, SINE), _polynomial(square, COSINE), quadrant
 
 
-def _wave(x: Term, quarters: int) -> Term:
+def _wave(x: Expression, quarters: int) -> Expression:
     """The sine of x + quarters * pi / 2."""
     sine, cosine, quadrant = _sine_and_cosine(x)
     if quarters:
         quadrant = quadrant + quarters
-    found = (quadrant & 1).equals(0).choose(sine, cosine)
+    found = sine.where((quadrant & 1) == 0, cosine)
     return (found.bits(INT64) ^ ((quadrant & 2) << 62)).bits(FLOAT64)
 
 
 @_elementwise("sin")
-def _sin(x: Term) -> Term:
+def _sin(x: Expression) -> Expression:
     """The sine."""
     return _identity_at_zero(x, _wave(x, 0))
 
 
 @_elementwise("cos")
-def _cos(x: Term) -> Term:
+def _cos(x: Expression) -> Expression:
     """The cosine."""
-    return _wave(x, 1).to(FLOAT32)
+    return _wave(x, 1).convert(FLOAT32)
 
 
 @_elementwise("tan")
-def _tan(x: Term) -> Term:
+def _tan(x: Expression) -> Expression:
     """The tangent."""
     sine, cosine, quadrant = _sine_and_cosine(x)
-    even = (quadrant & 1).equals(0)
-    return _identity_at_zero(x, even.choose(sine, -cosine) / even.choose(cosine, sine))
+    even = (quadrant & 1) == 0
+    return _identity_at_zero(x, sine.where(even, -cosine) / cosine.where(even, sine))
 
 
-def _angle(y: Term, x: Term) -> Term:
+def _angle(y: Expression, x: Expression) -> Expression:
     """The angle from 0 to pi / 2 of a point with finite coordinates >= 0, of which one is not 0."""
     # A division with several uses would get a loop of its own, so this one has a single use.
-    quotient = y.at_most(x) * (1.0 / x.at_least(y))
-    angle = quotient * (quotient * quotient).polynomial(ARC_TANGENT)
-    return (y > x).choose(math.pi / 2 - angle, angle)
+    quotient = _at_most(y, x) * (1.0 / _at_least(x, y))
+    angle = quotient * _polynomial(quotient * quotient, ARC_TANGENT)
+    steep = y > x
+    return (math.pi / 2 - angle).where(steep, angle)
 
 
 @_elementwise("atan2")
-def _atan2(y: Term, x: Term) -> Term:
+def _atan2(y: Expression, x: Expression) -> Expression:
     """The angle of a point."""
-    height, width = (_size(v).at_most(HUGE) for v in (y, x))
-    angle = _angle(height, width.at_least(1 / HUGE))
+    height, width = (_at_most(_size(v), HUGE) for v in (y, x))
+    angle = _angle(height, _at_least(width, 1 / HUGE))
     # The sign of zeros counts as well.
     left = x.bits(INT32) < 0
-    return _single(left.choose(math.pi - angle, angle), _sign(y))
+    return _single((math.pi - angle).where(left, angle), _sign(y))
 
 
 @_elementwise("atan")
-def _atan(x: Term) -> Term:
+def _atan(x: Expression) -> Expression:
     """The inverse of the tangent."""
-    angle = _angle(abs(x).to(FLOAT64).at_most(HUGE), x.to(FLOAT64).constant(1.0))
+    angle = _angle(_at_most(abs(x).convert(FLOAT64), HUGE), x.convert(FLOAT64).constant(1.0))
     return _identity_at_zero(x, _with_sign(angle, x))
 
 
-def _with_sign(size: Term, x: Term) -> Term:
-    return (x < 0.0).choose(-size, size)
+def _with_sign(size: Expression, x: Expression) -> Expression:
+    negative = x < 0.0
+    return (-size).where(negative, size)
 
 
 @_elementwise("asin")
-def _asin(x: Term) -> Term:
+def _asin(x: Expression) -> Expression:
     """The inverse of the sine."""
-    return _identity_at_zero(x, _with_sign(_arc_sine(abs(x).to(FLOAT64)), x))
+    return _identity_at_zero(x, _with_sign(_arc_sine(abs(x).convert(FLOAT64)), x))
 
 
 @_elementwise("acos")
-def _acos(x: Term) -> Term:
+def _acos(x: Expression) -> Expression:
     """The inverse of the cosine."""
-    angle = math.pi / 2 - _with_sign(_arc_sine(abs(x).to(FLOAT64)), x)
-    return angle.to(FLOAT32)
+    angle = math.pi / 2 - _with_sign(_arc_sine(abs(x).convert(FLOAT64)), x)
+    return angle.convert(FLOAT32)
 
 
-def _arc_sine(y: Term) -> Term:
+def _arc_sine(y: Expression) -> Expression:
     """The angle of the point (sqrt(1 - y**2), y) with y >= 0."""
     rise, run = y * y, (1.0 - y) * (y + 1.0)
-    square = rise.at_most(run) * (1.0 / run.at_least(rise))
-    angle = square.op("sqrt") * square.polynomial(ARC_TANGENT)
-    return (rise > run).choose(math.pi / 2 - angle, angle)
+    square = _at_most(rise, run) * (1.0 / _at_least(run, rise))
+    angle = square.sqrt() * _polynomial(square, ARC_TANGENT)
+    steep = rise > run
+    return (math.pi / 2 - angle).where(steep, angle)
 
 
 @_elementwise("cbrt")
-def _cbrt(x: Term) -> Term:
+def _cbrt(x: Expression) -> Expression:
     """The cube root, as x r**2 with the inverse root r.
 
     The first r is made by dividing the bits by -3, as if they were a logarithm: it is exact to 4 %.
@@ -293,14 +330,15 @@ def _cbrt(x: Term) -> Term:
     root = ((counted * (-1 / 3) + ROOT_START).bits(INT64) << 12).bits(FLOAT64)
     for _ in range(2):
         rest = 1.0 - size * root * root * root
-        root = root + root * rest * rest.polynomial((1 / 3, 2 / 9))
+        root = root + root * rest * _polynomial(rest, (1 / 3, 2 / 9))
     # Infinities and NaN are their own roots.
-    found = (size < math.inf).choose(size * root * root, size)
-    return (found.to(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
+    finite = size < math.inf
+    found = (size * root * root).where(finite, size)
+    return (found.convert(FLOAT32).bits(INT32) | _sign(x)).bits(FLOAT32)
 
 
 @_elementwise("rem")
-def _rem(x: Term, y: Term) -> Term:
+def _rem(x: Expression, y: Expression) -> Expression:
     """The remainder, exactly: if no quotient is too large, from the quotients.
 
     A quotient that was rounded to an integer above it makes the rest negative, and one rounded from
@@ -310,61 +348,54 @@ def _rem(x: Term, y: Term) -> Term:
     size, divisor = _size(x), _size(y)
     quotient = size / divisor
     large = (quotient > EXACT_QUOTIENT) & (quotient < math.inf)
-    truth, falsehood = context.scalar(large.aval), context.constant(False)
-    (some,) = context.reduce(
-        [large.value],
-        [falsehood],
-        range(len(large.aval.shape)),
-        [truth],
-        lambda a, b: context.op("or", [a, b], truth),
-    )
+    some = large.any_bits().convert(INT32)
 
     def from_quotients() -> Any:
-        rest = size - quotient.op("floor") * divisor
-        rest = (rest < 0.0).choose(rest + divisor, rest)
-        rest = (rest < divisor).choose(rest, rest - divisor)
-        return (size < divisor).choose(size, rest).value
+        rest = size - quotient.apply("floor") * divisor
+        below = rest < 0.0
+        rest = (rest + divisor).where(below, rest)
+        rest = rest.where(rest < divisor, rest - divisor)
+        return size.where(size < divisor, rest).value
 
     def by_the_library() -> Any:
-        return size.op("remainder", divisor).value
+        return size.apply("remainder", divisor).value
 
-    (found,) = context.case(
-        context.convert(some, truth, ShapedArray((), INT32)),
-        [from_quotients, by_the_library],
-        [size.aval],
-    )
-    return _single(Term(context, found, size.aval), _sign(x))
+    (found,) = context.case(some.value, [from_quotients, by_the_library], [size.aval])
+    return _single(Expression(context, found, size.aval), _sign(x))
 
 
 @_elementwise("pow")
-def _pow(x: Term, y: Term) -> Term:
+def _pow(x: Expression, y: Expression) -> Expression:
     """The power, with the special cases of IEEE 754."""
     size, exponent = _size(x), _size(y)
-    logarithm = (size < HUGE).choose(_log2(size), size.constant(HUGE))
-    logarithm = size.equals(0.0).choose(size.constant(-HUGE), logarithm)
-    product = logarithm * (y.bits(INT32) < 0).choose(-exponent, exponent)
-    power = _exp2(product.at_most(BEYOND).at_least(-BEYOND))
-    half, integer = exponent * 0.5, exponent.equals(exponent.op("floor"))
-    even, none = half.equals(half.op("floor")), _sign(x) & 0
-    result = _single(power, integer.choose(even.choose(none, _sign(x)), none))
-    real = integer | (x.bits(INT32) > -1) | size.equals(0.0) | size.equals(math.inf)
-    number = x.equals(x) & y.equals(y) & real
-    one = exponent.equals(0.0) | x.equals(1.0) | (size.equals(1.0) & exponent.equals(math.inf))
-    return one.choose(x.constant(1.0), number.choose(result, x.constant(math.nan)))
+    finite = size < HUGE
+    logarithm = _log2(size).where(finite, HUGE)
+    zero = size == 0.0
+    logarithm = size.constant(-HUGE).where(zero, logarithm)
+    negative = y.bits(INT32) < 0
+    product = logarithm * (-exponent).where(negative, exponent)
+    power = _exp2(_at_least(_at_most(product, BEYOND), -BEYOND))
+    half, integer = exponent * 0.5, exponent == exponent.apply("floor")
+    even, none = half == half.apply("floor"), _sign(x) & 0
+    result = _single(power, none.where(even, _sign(x)).where(integer, none))
+    real = integer | (x.bits(INT32) > -1) | (size == 0.0) | (size == math.inf)
+    number = (x == x) & (y == y) & real
+    one = (exponent == 0.0) | (x == 1.0) | ((size == 1.0) & (exponent == math.inf))
+    return x.constant(1.0).where(one, result.where(number, math.nan))
 
 
-def _log2(size: Term) -> Term:
+def _log2(size: Expression) -> Expression:
     """n + log2(m) of a positive number, which is 2**n m with m from sqrt(1/2) to sqrt(2)."""
     bits = size.bits(INT64)
     biased = (bits + TO_ONE) >> 52
     mantissa = (bits - (biased << 52) + (1023 << 52)).bits(FLOAT64)
     count = (biased | COUNTER).bits(FLOAT64) - (2.0**52 + 1023)
     quotient = (mantissa - 1.0) * (1.0 / (mantissa + 1.0))
-    return count + quotient * (quotient * quotient).polynomial(LOGARITHM)
+    return count + quotient * _polynomial(quotient * quotient, LOGARITHM)
 
 
-def _exp2(x: Term) -> Term:
+def _exp2(x: Expression) -> Expression:
     """Two to the power of a number, where the result is a normal one."""
-    nearest = x.rounded()
+    nearest = x.nearest()
     scale = (nearest + SHIFTER).bits(INT64) << 52
-    return ((x - nearest).polynomial(POWER).bits(INT64) + scale).bits(FLOAT64)
+    return (_polynomial(x - nearest, POWER).bits(INT64) + scale).bits(FLOAT64)

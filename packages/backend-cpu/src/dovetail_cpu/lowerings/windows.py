@@ -8,6 +8,7 @@ derivative. Results are the same, up to the order in which elements are added.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail.extend import LoweringTable, ShapedArray
+from dovetail.extend.lowering import Expression
 from dovetail_cpu.lowerings import cumulative
 
 TABLE: Final = LoweringTable()
@@ -30,12 +32,11 @@ DIRECT: Final = 16
 #: Windows with more places than this select one dimension after another.
 SELECTED: Final = 32
 
-BOOL: Final = np.dtype(bool)
 INT32: Final = np.dtype(np.int32)
 FLOAT32: Final = np.dtype(np.float32)
 FLOAT64: Final = np.dtype(np.float64)
 
-Combine = Callable[[Any, Any, Any], Any]
+Combine = Callable[[Expression, Expression], Expression]
 
 
 def _working(dtype: Any) -> Any:
@@ -53,74 +54,37 @@ def _worst(dtype: Any, direction: str) -> Any:
     return -np.inf if direction == "GE" else np.inf
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
-    """A value with its aval, and what is done to one dimension of it."""
+def _sized(aval: Any, dimension: int, size: int) -> Any:
+    """The aval with another size of a dimension."""
+    shape = aval.shape
+    return aval.update(shape=(*shape[:dimension], size, *shape[dimension + 1 :]))
 
-    context: Any
-    value: Any
-    aval: Any
 
-    def sized(self, dimension: int, size: int) -> Any:
-        shape = self.aval.shape
-        return self.aval.update(shape=(*shape[:dimension], size, *shape[dimension + 1 :]))
+def _padded(x: Expression, dimension: int, low: int, high: int, fill: Any) -> Expression:
+    """With so many elements before and after those of a dimension."""
+    edges = [(0, 0)] * x.aval.ndim
+    edges[dimension] = (low, high)
+    return x.pad(edges, fill)
 
-    def converted(self, dtype: Any) -> _Array:
-        out = self.aval.update(dtype=dtype)
-        return _Array(self.context, self.context.convert(self.value, self.aval, out), out)
 
-    def padded(self, dimension: int, low: int, high: int, fill: Any) -> _Array:
-        edges = [(0, 0)] * self.aval.ndim
-        edges[dimension] = (low, high)
-        return self.padded_all(edges, fill)
-
-    def padded_all(self, edges: Sequence[tuple[int, int]], fill: Any) -> _Array:
-        if not any(n for edge in edges for n in edge):
-            return self
-        shape = [n + low + high for n, (low, high) in zip(self.aval.shape, edges, strict=True)]
-        out = self.aval.update(shape=tuple(shape))
-        value = self.context.constant(fill, ShapedArray((), self.aval.dtype))
-        lows, highs = zip(*edges, strict=True)
-        return _Array(self.context, self.context.pad(self.value, value, out, lows, highs), out)
-
-    def every(self, dimension: int, start: int, count: int, step: int = 1) -> _Array:
-        """So many elements of a dimension, from a start on."""
-        starts, counts, steps = [0] * self.aval.ndim, list(self.aval.shape), [1] * self.aval.ndim
-        starts[dimension], counts[dimension], steps[dimension] = start, count, step
-        return self.every_in_all(starts, counts, steps)
-
-    def every_in_all(
-        self, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int]
-    ) -> _Array:
-        out = self.aval.update(shape=tuple(counts))
-        limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, counts, steps, strict=True)]
-        if tuple(limits) == self.aval.shape and not any(starts) and set(steps) <= {1}:
-            return self
-        return _Array(self.context, self.context.slice(self.value, out, starts, limits, steps), out)
-
-    def spread(self, shape: Sequence[int], dimensions: Sequence[int]) -> _Array:
-        """Repeated along new dimensions; this array's own are at those places."""
-        out = self.aval.update(shape=tuple(shape))
-        return _Array(
-            self.context, self.context.broadcast_in_dim(self.value, out, tuple(dimensions)), out
-        )
-
-    def reshaped(self, shape: Sequence[int]) -> _Array:
-        out = self.aval.update(shape=tuple(shape))
-        return _Array(self.context, self.context.reshape(self.value, out), out)
+def _sliced(x: Expression, dimension: int, start: int, count: int, step: int = 1) -> Expression:
+    """So many elements of a dimension, from a start on."""
+    starts, counts, steps = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
+    starts[dimension], counts[dimension], steps[dimension] = start, count, step
+    return x.slice(starts, counts, steps)
 
 
 def _outlined(
-    context: Any, body: Callable[..., Sequence[_Array]], arrays: Sequence[_Array], outs: Any
-) -> list[_Array]:
+    context: Any, body: Callable[..., Sequence[Expression]], arrays: Sequence[Expression], outs: Any
+) -> list[Expression]:
     """Results of a function of arrays that is not fused with others."""
 
     def emit(*values: Any) -> list[Any]:
-        given = [_Array(context, v, a.aval) for v, a in zip(values, arrays, strict=True)]
+        given = [Expression(context, v, a.aval) for v, a in zip(values, arrays, strict=True)]
         return [a.value for a in body(*given)]
 
     values = context.outlined(emit, [a.value for a in arrays], outs, "windows")
-    return [_Array(context, v, out) for v, out in zip(values, outs, strict=True)]
+    return [Expression(context, v, out) for v, out in zip(values, outs, strict=True)]
 
 
 # Reductions
@@ -163,15 +127,13 @@ class _Along:
 
     def out(self, x: Any) -> Any:
         """The aval of the result for an aval."""
-        shape = x.shape
-        d = self.dimension
-        return x.update(shape=(*shape[:d], self.count(shape[d]), *shape[d + 1 :]))
+        return _sized(x, self.dimension, self.count(x.shape[self.dimension]))
 
-    def reduce(self, x: _Array) -> _Array:
+    def reduce(self, x: Expression) -> Expression:
         if self.base > 1:
             return self._dilated(x)
         count = self.count(x.aval.shape[self.dimension])
-        x = x.padded(self.dimension, self.low, self.high, self.fill)
+        x = _padded(x, self.dimension, self.low, self.high, self.fill)
         if self.size <= DIRECT:
             return self._place_by_place(x, self.size, count, self.step)
         # Combining runs of 1, 2, 4, ... takes so many passes; windows far apart need not overlap.
@@ -179,56 +141,58 @@ class _Along:
             return self._plainly(x, count)
         return self._by_runs(x, count)
 
-    def _place_by_place(self, x: _Array, size: int, count: int, step: int) -> _Array:
-        parts = [x.every(self.dimension, k * self.distance, count, step) for k in range(size)]
+    def _place_by_place(self, x: Expression, size: int, count: int, step: int) -> Expression:
+        parts = [_sliced(x, self.dimension, k * self.distance, count, step) for k in range(size)]
         while len(parts) > 1:
-            pairs = [self._both(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+            pairs = [self.combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
             parts = [*pairs, parts[-1]] if len(parts) % 2 else pairs
         return parts[0]
 
-    def _both(self, x: _Array, y: _Array) -> _Array:
-        return _Array(x.context, self.combine(x.value, y.value, x.aval), x.aval)
-
-    def _by_runs(self, x: _Array, count: int) -> _Array:
+    def _by_runs(self, x: Expression, count: int) -> Expression:
         d, length = self.dimension, (count - 1) * self.step + 1
         result, covered, run = None, 0, 1
         while True:
             if self.repeatable and 2 * run > self.size:
                 # Two runs that overlap cover the window.
-                first = x.every(d, 0, count, self.step)
+                first = _sliced(x, d, 0, count, self.step)
                 last = (self.size - run) * self.distance
-                return self._both(first, x.every(d, last, count, self.step))
+                return self.combine(first, _sliced(x, d, last, count, self.step))
             if self.size & run and not self.repeatable:
-                part = x.every(d, covered * self.distance, length)
-                result = part if result is None else self._both(result, part)
+                part = _sliced(x, d, covered * self.distance, length)
+                result = part if result is None else self.combine(result, part)
                 covered += run
                 if covered == self.size:
-                    return result.every(d, 0, count, self.step)
+                    return _sliced(result, d, 0, count, self.step)
             have = x.aval.shape[d] - run * self.distance
-            x = self._both(x.every(d, 0, have), x.every(d, run * self.distance, have))
+            x = self.combine(_sliced(x, d, 0, have), _sliced(x, d, run * self.distance, have))
             run *= 2
 
-    def _plainly(self, x: _Array, count: int) -> _Array:
+    def _plainly(self, x: Expression, count: int) -> Expression:
         ones = (1,) * x.aval.ndim
 
         def at(value: int) -> tuple[int, ...]:
             return (*ones[: self.dimension], value, *ones[self.dimension + 1 :])
 
-        out = x.sized(self.dimension, count)
-        scalar = ShapedArray((), out.dtype)
+        out = _sized(x.aval, self.dimension, count)
+        start = x.scalar(self.fill)
+
+        def joined(*values: Any) -> Any:
+            a, b = (Expression(x.context, value, start.aval) for value in values)
+            return self.combine(a, b).value
+
         (value,) = x.context.reduce_window(
             [x.value],
-            [x.context.constant(self.fill, scalar)],
+            [start.value],
             [out],
-            lambda a, b: [self.combine(a, b, scalar)],
+            joined,
             window_dimensions=at(self.size),
             window_strides=at(self.step),
             padding=((0, 0),) * len(ones),
             window_dilations=at(self.distance),
         )
-        return _Array(x.context, value, out)
+        return Expression(x.context, value, out)
 
-    def _dilated(self, x: _Array) -> _Array:
+    def _dilated(self, x: Expression) -> Expression:
         """The window over elements with holes between them, without the holes.
 
         The window sees one element more at some of its places than at the others. Both are reduced,
@@ -241,28 +205,20 @@ class _Along:
         # Windows that begin at the place u see elements from ceil(u / base) on.
         first, last = -(self.low // base), -((self.low - ones + 1) // base)
         count = last - first + 1
-        x = x.padded(d, -first, last + fewer - (n - 1), self.fill)
+        x = _padded(x, d, -first, last + fewer - (n - 1), self.fill)
         shape = [*x.aval.shape[:d], count, base, *x.aval.shape[d + 1 :]]
         kept = [i for i in range(len(shape)) if i != d + 1]
-        result = self._place_by_place(x, fewer + 1, count, 1).spread(shape, kept)
+        result = self._place_by_place(x, fewer + 1, count, 1).broadcast(shape, kept)
         if rest + 1 < base:
             positions = x.aval.update(shape=tuple(shape), dtype=INT32)
-            context = x.context
-            one_more = context.compare(
-                context.iota(positions, d + 1),
-                context.constant(base - 1 - rest, positions),
-                "GE",
-                positions,
-            )
+            one_more = Expression.iota(x.context, positions, d + 1) >= base - 1 - rest
+            other = self.fill
             if fewer:
-                other = self._place_by_place(x, fewer, count, 1).spread(shape, kept).value
-            else:
-                other = context.constant(self.fill, result.aval)
-            value = context.select(one_more, result.value, other, result.aval)
-            result = _Array(context, value, result.aval)
-        flat = result.reshaped([*shape[:d], count * base, *shape[d + 2 :]])
+                other = self._place_by_place(x, fewer, count, 1).broadcast(shape, kept)
+            result = result.where(one_more, other)
+        flat = result.reshape([*shape[:d], count * base, *shape[d + 2 :]])
         begin = -self.low - (first - 1) * base - 1
-        return flat.every(d, begin, (ones - 1) // self.step + 1, self.step)
+        return _sliced(flat, d, begin, (ones - 1) // self.step + 1, self.step)
 
 
 def _reduced(
@@ -306,39 +262,47 @@ def _reduced(
             return NotImplemented
     together = prod([step.places for step in steps]) <= TOGETHER
     groups = [steps] if together else [[step] for step in steps]
-    array = _Array(context, x, aval).converted(dtype)
+    array = Expression(context, x, aval).convert(dtype)
     for group in groups:
         result = array.aval
         for step in group:
             result = step.out(result)
 
-        def body(given: _Array, group: list[_Along] = group) -> list[_Array]:
+        def body(given: Expression, group: list[_Along] = group) -> list[Expression]:
             for step in group:
                 given = step.reduce(given)
             return [given]
 
         (array,) = _outlined(context, body, [array], [result])
-    return array.converted(out.dtype).value
+    return array.convert(out.dtype).value
 
 
 @TABLE.rule("reduce_window_sum")
 def reduce_window_sum(context: Any, x: Any, **window: Any) -> Any:
     """Sums over windows."""
     return _reduced(
-        context, x, window, lambda dtype: 0, context.add, cumulative.cumsum, repeatable=False
+        context, x, window, lambda dtype: 0, operator.add, cumulative.cumsum, repeatable=False
     )
 
 
 @TABLE.rule("reduce_window_max")
 def reduce_window_max(context: Any, x: Any, **window: Any) -> Any:
     """The largest elements that windows see."""
-    return _extreme(context, x, window, "GE", context.max, cumulative.cummax)
+
+    def larger(x: Expression, y: Expression) -> Expression:
+        return x.apply("maximum", y)
+
+    return _extreme(context, x, window, "GE", larger, cumulative.cummax)
 
 
 @TABLE.rule("reduce_window_min")
 def reduce_window_min(context: Any, x: Any, **window: Any) -> Any:
     """The smallest elements that windows see."""
-    return _extreme(context, x, window, "LE", context.min, cumulative.cummin)
+
+    def smaller(x: Expression, y: Expression) -> Expression:
+        return x.apply("minimum", y)
+
+    return _extreme(context, x, window, "LE", smaller, cumulative.cummin)
 
 
 def _extreme(
@@ -382,15 +346,15 @@ class _Windows:
             ]
         )
 
-    def seen(self, x: _Array, counts: Sequence[int]) -> Iterator[tuple[int, _Array]]:
+    def seen(self, x: Expression, counts: Sequence[int]) -> Iterator[tuple[int, Expression]]:
         """The number of each place, and what windows see there of an array that is padded."""
         for number, place in enumerate(product(*map(range, self.sizes))):
             corner = [k * e for k, e in zip(place, self.distances, strict=True)]
-            yield number, x.every_in_all(corner, counts, self.steps)
+            yield number, x.slice(corner, counts, self.steps)
 
     def select(
-        self, x: _Array, edges: Sequence[tuple[int, int]], counts: tuple[int, ...]
-    ) -> tuple[_Array, _Array]:
+        self, x: Expression, edges: Sequence[tuple[int, int]], counts: tuple[int, ...]
+    ) -> tuple[Expression, Expression]:
         """The numbers of the places that windows select, and the elements there.
 
         These are the first of the best elements; or the first NaN, where there is one.
@@ -401,43 +365,36 @@ class _Windows:
             counts: the number of windows.
         """
         context, worst = x.context, _worst(x.aval.dtype, self.direction)
-        x = x.padded_all(edges, worst)
+        x = x.pad(edges, worst)
         aval, numbers = x.aval.update(shape=counts), ShapedArray(counts, INT32)
-        truth = ShapedArray(counts, BOOL)
         for number, later in self.seen(x, counts):
-            place = context.constant(number, numbers)
+            place = Expression(context, context.constant(number, numbers), numbers)
             if not number:
-                best, chosen = later.value, place
+                best, chosen = later, place
                 continue
-            stays = context.compare(best, later.value, self.direction, aval)
+            stays = best.compare(later, self.direction)
             if aval.dtype.kind == "f":
-                stays = context.or_(stays, context.compare(best, best, "NE", aval), truth)
-            chosen = context.select(stays, chosen, place, numbers)
-            best = context.select(stays, best, later.value, aval)
+                stays = stays | (best != best)
+            chosen = chosen.where(stays, place)
+            best = best.where(stays, later)
         if any(low > 0 for low, _ in self.padding):
             # An element as bad as padding comes after it, and is to be selected all the same.
-            alike = context.compare(best, context.constant(worst, aval), "EQ", aval)
+            alike = best == worst
             first = self._first(context, numbers, [low for low, _ in edges])
-            chosen = context.select(alike, first, chosen, numbers)
-        return _Array(context, chosen, numbers), _Array(context, best, aval)
+            chosen = first.where(alike, chosen)
+        return chosen, best
 
-    def _first(self, context: Any, numbers: Any, starts: Sequence[int]) -> Any:
+    def _first(self, context: Any, numbers: Any, starts: Sequence[int]) -> Expression:
         """The number of the first place where each window sees an element."""
-
-        def constant(value: int) -> Any:
-            return context.constant(value, numbers)
-
-        result = constant(0)
+        result = Expression(context, context.constant(0, numbers), numbers)
         for d, (size, step, distance) in enumerate(
             zip(self.sizes, self.steps, self.distances, strict=True)
         ):
-            result = context.mul(result, constant(size), numbers)
+            result = result * size
             if starts[d] > 0:
-                begin = context.mul(context.iota(numbers, d), constant(step), numbers)
-                before = context.sub(constant(starts[d] + distance - 1), begin, numbers)
-                place = context.div(before, constant(distance), numbers)
-                place = context.clamp(constant(0), place, constant(size - 1), numbers)
-                result = context.add(result, place, numbers)
+                begin = Expression.iota(context, numbers, d) * step
+                place = (starts[d] + distance - 1 - begin) / distance
+                result = result + place.clamp(0, size - 1)
         return result
 
     def one_by_one(self) -> list[_Windows]:
@@ -470,16 +427,16 @@ def _phases(aval: Any, windows: _Windows) -> list[_Windows]:
 
 
 def _selected(
-    x: _Array,
+    x: Expression,
     windows: _Windows,
     edges: Sequence[tuple[int, int]],
     counts: tuple[int, ...],
     values: bool,
-) -> list[_Array]:
+) -> list[Expression]:
     """The numbers of selected places and, if `values`, the elements there."""
     outs = [ShapedArray(counts, INT32), x.aval.update(shape=counts)]
 
-    def body(x: _Array) -> Sequence[_Array]:
+    def body(x: Expression) -> Sequence[Expression]:
         return windows.select(x, edges, counts)[: 1 + values]
 
     return _outlined(x.context, body, [x], outs[: 1 + values])
@@ -501,8 +458,8 @@ def select_and_gather_add(
     phases = _phases(aval, windows)
     if not phases or any(d > 1 for d in window["base_dilation"]):
         return NotImplemented
-    x = _Array(context, operand, aval).converted(_working(aval.dtype))
-    t = _Array(context, tangents, given)
+    x = Expression(context, operand, aval).convert(_working(aval.dtype))
+    t = Expression(context, tangents, given)
     for phase in phases:
         counts = phase.count(x.aval.shape)
         last = phase is phases[-1]
@@ -510,16 +467,13 @@ def select_and_gather_add(
         out = t.aval.update(shape=counts)
 
         def body(
-            t: _Array, chosen: _Array, phase: _Windows = phase, out: Any = out
-        ) -> list[_Array]:
-            for number, part in phase.seen(t.padded_all(phase.padding, 0), out.shape):
-                if not number:
-                    result = part.value
-                    continue
-                place = context.constant(number, chosen.aval)
-                hit = context.compare(chosen.value, place, "EQ", chosen.aval)
-                result = context.select(hit, part.value, result, out)
-            return [_Array(context, result, out)]
+            t: Expression, chosen: Expression, phase: _Windows = phase, out: Any = out
+        ) -> list[Expression]:
+            places = phase.seen(t.pad(phase.padding, 0), out.shape)
+            _, result = next(places)
+            for number, part in places:
+                result = part.where(chosen == number, result)
+            return [result]
 
         (t,) = _outlined(context, body, [t, chosen], [out])
         (x,) = others or [x]
@@ -544,17 +498,17 @@ def select_and_scatter_add(
     if not phases:
         return NotImplemented
     dtype = _working(aval.dtype)
-    x = _Array(context, operand, aval).converted(dtype)
+    x = Expression(context, operand, aval).convert(dtype)
     scatters = []
     for phase in phases:
         scatter = _Scatter(phase, x.aval.shape)
         chosen, *others = scatter.select(x, values=phase is not phases[-1])
         scatters.append((scatter, chosen))
         (x,) = others or [x]
-    g = _Array(context, source, given).converted(dtype)
+    g = Expression(context, source, given).convert(dtype)
     for scatter, chosen in reversed(scatters):
         g = scatter.add(chosen, g)
-    return g.converted(out.dtype).value
+    return g.convert(out.dtype).value
 
 
 class _Scatter:
@@ -585,7 +539,7 @@ class _Scatter:
         self.after = [max(n, 0) for n in after]
         self.idle = [max(-n, 0) for n in before]
 
-    def select(self, x: _Array, values: bool) -> list[_Array]:
+    def select(self, x: Expression, values: bool) -> list[Expression]:
         """The numbers of the places that windows select and, if `values`, the elements there."""
         windows = self.windows
         counts = tuple([sum(n) for n in zip(self.before, self.counts, self.after, strict=True)])
@@ -596,34 +550,32 @@ class _Scatter:
             edges.append((start, (counts[d] - 1) * step + size - start - n))
         chosen, *others = _selected(x, windows, edges, counts, values)
         ones = [1] * len(counts)
-        return [chosen, *[best.every_in_all(self.before, self.counts, ones) for best in others]]
+        return [chosen, *[best.slice(self.before, self.counts, ones) for best in others]]
 
-    def add(self, chosen: _Array, g: _Array) -> _Array:
+    def add(self, chosen: Expression, g: Expression) -> Expression:
         """The sums, for each element."""
         out = g.aval.update(shape=self.shape)
         (result,) = _outlined(g.context, self._sums, [chosen, g], [out])
         return result
 
-    def _sums(self, chosen: _Array, g: _Array) -> list[_Array]:
-        context, windows = g.context, self.windows
-        g = g.padded_all(list(zip(self.before, self.after, strict=True)), 0)
+    def _sums(self, chosen: Expression, g: Expression) -> list[Expression]:
+        windows = self.windows
+        g = g.pad(list(zip(self.before, self.after, strict=True)), 0)
         # Each dimension, followed by one for the elements of a block where there are several.
         shape: list[int] = []
         kept = []
         for n, step in zip(self.blocks, windows.steps, strict=True):
             kept.append(len(shape))
             shape += [n] if step == 1 else [n, step]
-        out = g.aval.update(shape=tuple(shape))
         ones = [1] * g.aval.ndim
-        result = None
+        result: Any = None
         for shift in product(*map(range, self.seers)):
             starts = [n - 1 - k + m for n, k, m in zip(self.seers, shift, self.idle, strict=True)]
             value, number = (
-                a.every_in_all(starts, self.blocks, ones).spread(shape, kept) for a in (g, chosen)
+                a.slice(starts, self.blocks, ones).broadcast(shape, kept) for a in (g, chosen)
             )
-            hit = self._sees(context, number, kept, shift)
-            part = context.select(hit, value.value, context.constant(0, out), out)
-            result = part if result is None else context.add(result, part, out)
+            part = value.where(self._sees(number, kept, shift), 0)
+            result = part if result is None else result + part
         flat = [n * s for n, s in zip(self.blocks, windows.steps, strict=True)]
         begins = [
             low - first * s
@@ -631,30 +583,24 @@ class _Scatter:
                 windows.padding, self.first_blocks, windows.steps, strict=True
             )
         ]
-        sums = _Array(context, result, out).reshaped(flat)
-        return [sums.every_in_all(begins, self.shape, ones)]
+        return [result.reshape(flat).slice(begins, self.shape, ones)]
 
-    def _sees(self, context: Any, number: _Array, kept: Sequence[int], shift: Sequence[int]) -> Any:
+    def _sees(self, number: Expression, kept: Sequence[int], shift: Sequence[int]) -> Expression:
         """Where a number is that of the place at which a window sees the element of a block.
 
         The block begins so many windows later, along each dimension.
         """
-        numbers, truth = number.aval, number.aval.update(dtype=BOOL)
-
-        def constant(value: int) -> Any:
-            return context.constant(value, numbers)
-
-        wanted, inside = constant(0), None
+        wanted, inside = number.constant(0), None
         for d, (k, size, step) in enumerate(
             zip(shift, self.windows.sizes, self.windows.steps, strict=True)
         ):
-            place = constant(k * step)
+            place = number.constant(k * step)
             if step > 1:
-                within = context.iota(numbers, kept[d] + 1)
-                place = context.add(place, within, numbers)
+                within = Expression.iota(number.context, number.aval, kept[d] + 1)
+                place = place + within
                 if (k + 1) * step > size:
-                    sees = context.compare(within, constant(size - k * step), "LT", numbers)
-                    inside = sees if inside is None else context.and_(inside, sees, truth)
-            wanted = context.add(context.mul(wanted, constant(size), numbers), place, numbers)
-        hit = context.compare(number.value, wanted, "EQ", numbers)
-        return hit if inside is None else context.and_(hit, inside, truth)
+                    sees = within < size - k * step
+                    inside = sees if inside is None else inside & sees
+            wanted = wanted * size + place
+        hit: Expression = number == wanted
+        return hit if inside is None else hit & inside

@@ -1,7 +1,8 @@
 """Building blocks for lowering rules, of which more than one backend has use.
 
-They are what stands around calls of a library for stacks of matrices, and rules that only some of
-XLA's compilers can take. A rule for Cholesky decompositions by a library that reports failures:
+They are expressions, which are values with operators for formulas; what stands around calls of a
+library for stacks of matrices; and rules that only some of XLA's compilers can take. A rule for
+Cholesky decompositions by a library that reports failures:
 
     from dovetail.extend import LoweringTable
     from dovetail.extend.lowering import keep_alive, report_of, triangle, where_succeeded
@@ -21,6 +22,11 @@ XLA's compilers can take. A rule for Cholesky decompositions by a library that r
 
 from __future__ import annotations
 
+from dovetail._core.hlo.expressions import Expression as Expression
+from dovetail._core.hlo.expressions import by_kind as by_kind
+from dovetail._core.hlo.expressions import repeat_downwards as repeat_downwards
+from dovetail._core.hlo.expressions import stacked as stacked
+from dovetail._core.hlo.expressions import unstacked as unstacked
 from dovetail._core.lower.annotations import copy_to_memory as copy_to_memory
 from dovetail._core.lower.annotations import keep_alive as keep_alive
 from dovetail._core.lower.matrices import adjoint as adjoint
@@ -39,7 +45,9 @@ from dovetail._core.lower.matrices import with_finite as with_finite
 from dovetail._core.ops.elementwise.operands import real_dtype as real_dtype
 
 __all__ = [
+    "Expression",
     "adjoint",
+    "by_kind",
     "columns_from",
     "conjugate",
     "copy_to_memory",
@@ -48,11 +56,14 @@ __all__ = [
     "multiplied_by_power_of_two",
     "pivots_from_one",
     "real_dtype",
+    "repeat_downwards",
     "report_of",
     "rows_from",
+    "stacked",
     "transpose",
     "transposed",
     "triangle",
+    "unstacked",
     "where_succeeded",
     "with_finite",
 ]

@@ -19,7 +19,7 @@ from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import wrap
+from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
@@ -138,7 +138,7 @@ def value(x: Any) -> Any:
 def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
     """A NumPy array of a canonical dtype as an array on the default device."""
     aval = make_aval(x.shape, x.dtype, weak)
-    return wrap(buffers.put(x, aval, default_sharding()))
+    return array_from_buffer(buffers.put(x, aval, default_sharding()))
 
 
 def fits(number: Any, dtype: Any) -> bool:
@@ -186,12 +186,12 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
         kind = _SCALAR_KINDS.get(type(y))
         if kind is not None and a is not None and not a.weak_type:
             mine = dtypes.kind_of(a.dtype)
-            if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
+            if mine not in ("", "b") and _RANKS.index(kind) <= _RANKS.index(mine):
                 return x, literal(y, a.dtype, function=function)
         kind = _SCALAR_KINDS.get(type(x))
         if kind is not None and b is not None and not b.weak_type:
             mine = dtypes.kind_of(b.dtype)
-            if mine is not None and mine != "b" and _RANKS.index(kind) <= _RANKS.index(mine):
+            if mine not in ("", "b") and _RANKS.index(kind) <= _RANKS.index(mine):
                 return literal(x, b.dtype, function=function), y
         x = array_like(x, function, "x1")
         y = array_like(y, function, "x2")

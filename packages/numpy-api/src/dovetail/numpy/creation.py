@@ -15,7 +15,7 @@ from dovetail._core.basis.structural import broadcast_in_dim_p
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, wrap
+from dovetail._core.runtime.arrays.array import Array, array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.state import evaluation_trace, state
@@ -271,7 +271,6 @@ def _from_sequence(values: Any, dtype: Any) -> Any:
             raise OverflowError(f"array: an integer in {values!r:.60} does not fit 64 bits")
         if dtype is None:
             kind = dtypes.kind_of(wide.dtype)
-            assert kind is not None
             target = dtypes.default_dtype("i" if kind == "u" else kind)
             if kind in ("i", "u") and wide.size:
                 for extreme in (wide.min(), wide.max()):
@@ -472,7 +471,7 @@ def _constant(
             key = found = None
         if found is not None:
             value, aval = found
-            return wrap(buffers.put(value, aval, default_sharding()))
+            return array_from_buffer(buffers.put(value, aval, default_sharding()))
     no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
     target = (
@@ -484,7 +483,7 @@ def _constant(
             _host_constants.clear()
         value = np.full(sizes, number, target)
         _host_constants[key] = value, aval
-        return wrap(buffers.put(value, aval, default_sharding()))
+        return array_from_buffer(buffers.put(value, aval, default_sharding()))
     return on_device(filled(sizes, literal(number, target)), device)
 
 
@@ -639,7 +638,7 @@ def _like(
         found = getattr(a, "dtype", None)
         if found is None:
             found = aval_of(array_like(a, function, argument)).dtype
-        if isinstance(a, np.ndarray) and dtypes.kind_of(found) is None:
+        if isinstance(a, np.ndarray) and not dtypes.kind_of(found):
             array_like(a, function, argument)
         target = dtypes.canonicalize_dtype(found)
         weak = dtypes.is_weakly_typed(a)

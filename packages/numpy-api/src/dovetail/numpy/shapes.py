@@ -714,7 +714,7 @@ def _rolled(x: Any, shift: int, axis: int) -> Any:
     count = shape[axis]
     last = slice_dimension(x, count - shift, count, axis)
     others = slice_dimension(x, 0, count - shift, axis)
-    if len(shape) == 1 or dtypes.kind_of(aval_of(x).dtype) is None:
+    if len(shape) == 1 or not dtypes.kind_of(aval_of(x).dtype):
         return concatenate_p.bind(last, others, dimension=axis)
     # XLA chooses between the parts of a joined array element by element, which takes five times as
     # long; of vectors it does not, where the sum of two rolled ones is wanted.

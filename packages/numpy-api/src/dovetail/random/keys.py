@@ -8,7 +8,6 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.config import random_seed_offset
-from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.arithmetic import add_p
@@ -68,7 +67,7 @@ def _seed(function: str, seed: Any) -> Any:
             f"{aval.shape}; "
             f"write vmap(random.{function})(seeds) for an array of keys"
         )
-    if dtype_kind(aval.dtype) not in ("i", "u"):
+    if dtypes.kind_of(aval.dtype) not in ("i", "u"):
         raise TypeError(
             f"random.{function}: the seed must be an integer, got {aval.dtype}: {seed!r:.80}"
         )
@@ -333,7 +332,7 @@ def _folded_number(data: Any) -> Any:
             f"random.fold_in accepts a scalar, but was given an array of shape {aval.shape}; write "
             "vmap(random.fold_in, in_axes=(None, 0))(key, data) for an array of keys"
         )
-    if dtype_kind(aval.dtype) not in ("i", "u"):
+    if dtypes.kind_of(aval.dtype) not in ("i", "u"):
         raise TypeError(f"random.fold_in: data must be an integer, got {aval.dtype}: {data!r:.80}")
     if isinstance(value, ArrayClass):
         return value

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of
@@ -118,7 +118,10 @@ def cast_number(value: Any, aval: Any) -> Any:
     """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         kinds = "biufc"
-        expected, given = kinds.find(dtype_kind(aval.dtype)), dtype_kind(aval_of(value).dtype)
+        expected, given = (
+            kinds.find(dtypes.kind_of(aval.dtype)),
+            dtypes.kind_of(aval_of(value).dtype),
+        )
         if not aval.shape and expected >= kinds.find(given):
             return Literal(np.asarray(value, aval.dtype)[()], aval)
     return value
@@ -460,7 +463,7 @@ def _check_input(
     allow_int: bool,
 ) -> None:
     aval = aval_of(leaf)
-    kind = dtype_kind(aval.dtype)
+    kind = dtypes.kind_of(aval.dtype)
 
     def name() -> str:
         return leaf_names(fun, chosen, None, numbers)[position]
@@ -493,7 +496,7 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
             f"returned an array of shape {aval.shape}; reduce it (for example with .sum()), or "
             "use jacrev or vjp"
         )
-    kind = dtype_kind(aval.dtype)
+    kind = dtypes.kind_of(aval.dtype)
     if holomorphic and kind != "c":
         raise TypeError(
             f"grad of {name_of(fun)} with holomorphic=True requires a complex result, got "
@@ -585,7 +588,7 @@ def linear_transpose(
     flat = FlatFunction(fun, tree)
     closed = stage(flat, avals, info)
     out_tree = flat.out_tree
-    kinds = {dtype_kind(a.dtype) or "?" for a in (*avals, *closed.out_avals)}
+    kinds = {dtypes.kind_of(a.dtype) or "?" for a in (*avals, *closed.out_avals)}
     if not (kinds <= set("fc") or kinds <= set("iu")):
         given, results = (
             ", ".join(str(a.dtype) for a in several) for several in (avals, closed.out_avals)

@@ -12,7 +12,7 @@ from dovetail._core.api.backward_passes import vjp
 from dovetail._core.api.derivatives import jvp
 from dovetail._core.api.vectorization import vmap
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reshape
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.transform.flattening import (
@@ -191,7 +191,7 @@ def _check_dtypes(chosen: Any, fun: Any, name: str, kinds: str) -> None:
     check_array_leaves(leaves, lambda: leaf_names(fun, chosen), f"{name} of {name_of(fun)}")
     for leaf in leaves:
         dtype = aval_of(leaf).dtype
-        kind = dtype_kind(dtype)
+        kind = dtypes.kind_of(dtype)
         if not kind or kind not in kinds:
             wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "floating-point")
             raise TypeError(
@@ -204,7 +204,7 @@ def _check_results(outs: Sequence[Any], fun: Any, name: str, kinds: str) -> None
     wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "numeric")
     for out in outs:
         dtype = aval_of(out).dtype
-        kind = dtype_kind(dtype)
+        kind = dtypes.kind_of(dtype)
         if not kind or kind not in kinds:
             raise TypeError(
                 f"{name} of {name_of(fun)} requires {wanted} results, got {dtype}"

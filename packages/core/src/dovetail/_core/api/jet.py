@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul_p
+from dovetail._core.basis.elementwise import convert_element_type, mul_p
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to, instantiate
 from dovetail._core.ir.avals import aval_of, is_array_like, shape_of
@@ -125,7 +125,7 @@ def _listed(sequence: Any) -> list[Any] | None:
 
 
 def _is_inexact(aval: Any) -> bool:
-    return not dtypes.is_extended(aval.dtype) and dtype_kind(aval.dtype) in ("f", "c")
+    return not dtypes.is_extended(aval.dtype) and dtypes.kind_of(aval.dtype) in ("f", "c")
 
 
 def _order(leaves: Sequence[Any], sequences: Sequence[Any], places: Sequence[str]) -> int:
@@ -176,7 +176,9 @@ def _term(primal: Any, term: Any, place: str, order: int) -> Any:
     if found.dtype != aval.dtype:
         kinds = "biufc"
         weak = found.weak_type or (on_host and not isinstance(term, (np.ndarray, np.generic)))
-        if not weak or kinds.find(dtype_kind(found.dtype)) > kinds.find(dtype_kind(aval.dtype)):
+        if not weak or kinds.find(dtypes.kind_of(found.dtype)) > kinds.find(
+            dtypes.kind_of(aval.dtype)
+        ):
             raise TypeError(
                 f"{place} has the dtype {found.dtype}, the argument {aval.dtype}: convert it, for "
                 f"example with .astype({str(aval.dtype)!r})"

@@ -352,7 +352,7 @@ class Compiled(Stage):
         place, committed = resolve_device(operands, name, lambda i: staged.names[i])
         if committed and place is not self._program.sharding:
             own, other = (
-                f"{clients.described(sharding._device)} with data in its memory "
+                f"{clients.describe_device(sharding._device)} with data in its memory "
                 f"{sharding.memory_kind!r}"
                 for sharding in (self._program.sharding, place)
             )

@@ -201,7 +201,7 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
         raise TypeError(f"{function_name}: dtype {dtype!r} is not a dtype: {error}") from None
     if isinstance(asked, ExtendedDType) or asked == float0:
         return asked
-    if promotion.kind_of(asked) is None:
+    if not promotion.kind_of(asked):
         raise TypeError(f"{function_name}: {why_not_of_arrays(asked)}")
     canonical = canonicalize_dtype(asked)
     if canonical != asked and not (isinstance(dtype, type) and dtype in _PYTHON_KINDS):
@@ -262,7 +262,7 @@ def dtype_of(value: Any) -> Any:
     if isinstance(dtype, ExtendedDType):
         return dtype
     canonical = canonicalize_dtype(dtype)
-    if promotion.kind_of(canonical) is None and canonical != float0:
+    if not promotion.kind_of(canonical) and canonical != float0:
         raise NonArrayArgumentError(f"{why_not_of_arrays(dtype)}: {_short(value)}")
     return canonical
 
@@ -451,8 +451,8 @@ def scalar_type_of(x: Any) -> type:
         <class 'int'>
     """
     dtype, _ = _dtype_and_weakness(x)
-    kind = None if isinstance(dtype, ExtendedDType) else promotion.kind_of(dtype)
-    if kind is None:
+    kind = promotion.kind_of(dtype)
+    if not kind:
         raise TypeError(f"scalar_type_of: {dtype} is not a dtype of numbers")
     return _PYTHON_TYPES[kind]
 
@@ -505,7 +505,7 @@ def _issubdtype(a: Any, b: Any) -> bool:
     if not b_is_abstract:
         return dtype == as_dtype(b)
     kind = promotion.kind_of(dtype)
-    if kind is None:
+    if not kind:
         return issubclass(dtype.type, b)
     return issubclass(_ABSTRACT_OF_KIND[kind], b)
 

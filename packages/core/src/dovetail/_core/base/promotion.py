@@ -152,9 +152,12 @@ def narrowed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return _NARROWED.get(dtype, dtype)
 
 
-def kind_of(dtype: np.dtype[Any]) -> str | None:
-    """``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``; None for a dtype that is no number."""
-    return _KIND.get(dtype)
+def kind_of(dtype: Any) -> str:
+    """``"b"``, ``"i"``, ``"u"``, ``"f"`` or ``"c"``; empty for a dtype that is not of numbers.
+
+    The floats and integers of ml_dtypes are floats and integers, which NumPy's `kind` does not say.
+    """
+    return _KIND.get(dtype, "")
 
 
 def join(arguments: Iterable[tuple[Any, bool]]) -> tuple[np.dtype[Any], bool]:

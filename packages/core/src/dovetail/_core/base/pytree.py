@@ -39,7 +39,12 @@ from dovetail._core.base.node_types import static as static
 from dovetail._core.base.node_types import treedef_children as treedef_children
 from dovetail._core.base.node_types import treedef_is_leaf as treedef_is_leaf
 from dovetail._core.base.node_types import treedef_tuple as treedef_tuple
-from dovetail._core.base.tree_difference import Node, append_leaves, difference_between, explained
+from dovetail._core.base.tree_difference import (
+    Node,
+    append_leaves,
+    difference_between,
+    explain_tree_error,
+)
 from dovetail._core.base.tree_difference import structure_difference as structure_difference
 from dovetail._core.base.unspecified import UNSPECIFIED
 
@@ -114,7 +119,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     try:
         return registry.flatten(tree, is_leaf)
     except (ValueError, TypeError, SystemError) as error:
-        raise explained(error, tree, is_leaf) from error.__cause__
+        raise explain_tree_error(error, tree, is_leaf) from error.__cause__
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -192,7 +197,9 @@ def flatten_with_path(
     try:
         return registry.flatten_with_path(tree, predicate)
     except (ValueError, TypeError, SystemError) as error:
-        raise explained(error, tree, None if is_leaf_takes_path else is_leaf) from error.__cause__
+        raise explain_tree_error(
+            error, tree, None if is_leaf_takes_path else is_leaf
+        ) from error.__cause__
 
 
 def leaves_with_path(

@@ -14,7 +14,7 @@ __all__ = [
     "Node",
     "append_leaves",
     "difference_between",
-    "explained",
+    "explain_tree_error",
     "structure_difference",
 ]
 
@@ -230,7 +230,9 @@ def structure_difference(
     return "" if difference is None else difference.text(first_name, second_name)
 
 
-def explained(error: Exception, tree: Any, is_leaf: Callable[[Any], bool] | None) -> Exception:
+def explain_tree_error(
+    error: Exception, tree: Any, is_leaf: Callable[[Any], bool] | None
+) -> Exception:
     """A better error for a tree that could not be taken apart; the same one if there is none.
 
     Args:

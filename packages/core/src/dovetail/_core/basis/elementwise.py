@@ -34,22 +34,6 @@ KIND_NAMES: Final = {
 }
 
 
-def dtype_kind(dtype: Any) -> str:
-    """b, i, u, f or c; "" for dtypes without arithmetic. ml_dtypes' floats and integers count as
-    such."""
-    if not isinstance(dtype, np.dtype):
-        return ""
-    if dtype.kind in "biufc":
-        return dtype.kind
-    if dtype == dtypes.float0:
-        return ""
-    if dtypes.issubdtype(dtype, np.floating):
-        return "f"
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
-        return "u"
-    return "i" if dtypes.issubdtype(dtype, np.signedinteger) else ""
-
-
 def dtype_name(dtype: Any) -> str:
     """The full name of a dtype, extended ones included."""
     return dtype.name if isinstance(dtype, np.dtype) else str(dtype)
@@ -99,7 +83,7 @@ class Elementwise(Primitive):
         """Raise TypeError for dtypes that the primitive does not take."""
         first = avals[0].dtype
         for aval in avals:
-            if dtype_kind(aval.dtype) not in self.kinds or dtype_kind(aval.dtype) == "":
+            if dtypes.kind_of(aval.dtype) not in self.kinds or dtypes.kind_of(aval.dtype) == "":
                 raise TypeError(
                     f"{self.name} does not accept dtype {dtype_name(aval.dtype)}; it takes "
                     f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"
@@ -235,7 +219,7 @@ class ConvertElementType(Elementwise):
     def abstract(
         self, x: Any, *, new_dtype: Any, weak_type: bool = False, sharding: Any = None
     ) -> Any:
-        if dtype_kind(x.dtype) == "" or dtype_kind(new_dtype) == "":
+        if dtypes.kind_of(x.dtype) == "" or dtypes.kind_of(new_dtype) == "":
             raise TypeError(
                 f"convert_element_type cannot convert {dtype_name(x.dtype)} to "
                 f"{dtype_name(new_dtype)}"
@@ -244,7 +228,7 @@ class ConvertElementType(Elementwise):
 
     def reference(self, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
         x = np.asarray(x)
-        if dtype_kind(x.dtype) == "c" and dtype_kind(new_dtype) not in "cb":
+        if dtypes.kind_of(x.dtype) == "c" and dtypes.kind_of(new_dtype) not in "cb":
             x = x.real
         return x.astype(new_dtype)
 
@@ -262,7 +246,7 @@ class ConvertElementType(Elementwise):
     ) -> Sequence[Any]:
         if not is_linear(x):
             return (None,)
-        if dtype_kind(x.dtype) in ("f", "c") and dtype_kind(new_dtype) not in ("f", "c"):
+        if dtypes.kind_of(x.dtype) in ("f", "c") and dtypes.kind_of(new_dtype) not in ("f", "c"):
             raise not_linear(f"a conversion from {dtype_name(x.dtype)} to {dtype_name(new_dtype)}")
         return (convert_element_type(ct, x.dtype, x.weak_type),)
 

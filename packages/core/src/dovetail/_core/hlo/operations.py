@@ -11,8 +11,8 @@ from dovetail._core.base import dtypes
 from dovetail._core.hlo.attributes import AttributeBuilder
 from dovetail._core.hlo.context import load_dialect
 from dovetail._core.hlo.mlir import Attribute, Location, Type, Value, ir
-from dovetail._core.hlo.types import TypeTable, physical_aval, physical_dimensions
-from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.hlo.types import TypeTable, physical_dimensions
+from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.ir.jaxpr import JaxprEqn
 
 __all__ = ["OperationBuilder", "Region", "Values"]

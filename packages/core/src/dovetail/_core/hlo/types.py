@@ -11,9 +11,9 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.hlo.mlir import Type, ir, stablehlo
-from dovetail._core.ir.avals import AbstractToken, ShapedArray, make_aval
+from dovetail._core.ir.avals import AbstractToken, ShapedArray, physical_aval
 
-__all__ = ["TypeTable", "physical_aval", "physical_dimensions"]
+__all__ = ["TypeTable", "physical_dimensions"]
 
 
 def _signless(bits: int) -> Callable[[], Type]:
@@ -63,14 +63,6 @@ _element_makers: Final = _makers()
 
 #: Forty times the memory of the largest TPU pods.
 _MOST_BYTES: Final = 1 << 56
-
-
-def physical_aval(aval: Any) -> Any:
-    """The aval of the data of a value: other than `aval` for extended dtypes only."""
-    dtype = aval.dtype
-    if isinstance(dtype, dtypes.ExtendedDType):
-        return make_aval(*dtype.physical(aval.shape))
-    return aval
 
 
 def _check_size(aval: ShapedArray) -> None:

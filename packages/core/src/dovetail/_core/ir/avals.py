@@ -314,3 +314,12 @@ def _excerpt(x: Any) -> str:
 def shape_of(x: Any) -> Shape:
     """The shape of a value that `aval_of` accepts."""
     return cast(Shape, aval_of(x).shape)
+
+
+def physical_aval(aval: Any) -> Any:
+    """The aval of the numbers that hold a value: other than `aval` for extended dtypes only."""
+    dtype = aval.dtype
+    if isinstance(dtype, dtypes.ExtendedDType):
+        shape, numbers = dtype.physical(aval.shape)
+        return make_aval(tuple(shape), numbers)
+    return aval

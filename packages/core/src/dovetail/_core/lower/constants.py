@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from dovetail._core.base import dtypes
 from dovetail._core.ir.avals import AbstractToken, aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Jaxpr
 from dovetail._core.ir.walk import jaxprs_and_closed_jaxprs
 
-__all__ = ["LargeConstants", "host_value"]
-
-
-def host_value(value: Any) -> np.ndarray[Any, Any]:
-    """The value of a constant in the host's memory."""
-    return np.asarray(value)
+__all__ = ["LargeConstants"]
 
 
 def _is_large(value: Any, threshold: int) -> bool:

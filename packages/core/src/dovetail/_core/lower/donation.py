@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dovetail._core.hlo.types import physical_aval
+from dovetail._core.ir.avals import physical_aval
 
 __all__ = ["Donation", "match_donations"]
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dovetail._core.basis.structural import full
-from dovetail._core.hlo.types import physical_aval
-from dovetail._core.ir.avals import AbstractToken, outer_aval
+from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, Jaxpr, no_effects
 from dovetail._core.ir.walk import eval_jaxpr, jaxprs_in_params
 from dovetail._core.lower.donation import Donation

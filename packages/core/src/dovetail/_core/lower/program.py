@@ -25,7 +25,7 @@ from dovetail._core.ir.avals import (
 )
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, ordered_effects
-from dovetail._core.lower.constants import LargeConstants, host_value
+from dovetail._core.lower.constants import LargeConstants
 from dovetail._core.lower.rules import Rule, RuleTable, explain_failure
 from dovetail._core.transform.stage import stage
 
@@ -277,7 +277,7 @@ class Program:
             value = self.constants.get(id(const))
             if type(var.aval) is AbstractToken:  # its program has ended when this one begins
                 value = builder.create_token()
-            env[var] = builder.constant(host_value(const), var.aval) if value is None else value
+            env[var] = builder.constant(np.asarray(const), var.aval) if value is None else value
         self.equations(jaxpr, env)
         return [
             builder.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars

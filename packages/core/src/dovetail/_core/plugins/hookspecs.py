@@ -30,7 +30,8 @@ PLUGIN_API: Final[tuple[int, int]] = (1, 1)
 second only adds. A backend says in `BackendInfo.api` which version it was written for.
 
 1.1 added the hook `dovetail_topology` and `CompileRequest.load`; backends written in Python, with
-`BackendInfo.programs`, `CompileRequest.jaxpr` and `CompileRequest.donated`."""
+`BackendInfo.programs`, `CompileRequest.jaxpr` and `CompileRequest.donated`; and expressions in
+`dovetail.extend.lowering`."""
 
 hookspec: Final = pluggy.HookspecMarker("dovetail")
 hookimpl: Final = pluggy.HookimplMarker("dovetail")

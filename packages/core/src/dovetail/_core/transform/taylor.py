@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import caches, config, dtypes
-from dovetail._core.basis.elementwise import add_tangents, dtype_kind, mul
+from dovetail._core.basis.elementwise import add_tangents, mul
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import literal_like
 from dovetail._core.basis.structural import instantiate
@@ -265,7 +265,7 @@ def _is_discrete(eqn: JaxprEqn) -> bool:
 
 
 def _is_smooth(aval: Any) -> bool:
-    return not dtypes.is_extended(aval.dtype) and dtype_kind(aval.dtype) in ("f", "c")
+    return not dtypes.is_extended(aval.dtype) and dtypes.kind_of(aval.dtype) in ("f", "c")
 
 
 _programs: Final[dict[Any, TangentProgram]] = {}

@@ -157,7 +157,7 @@ def byteswap(self: Any) -> Any:
     from dovetail import lax  # deferred: rarely used
 
     dtype = aval_of(self).dtype
-    if dtypes.kind_of(dtype) is None:
+    if not dtypes.kind_of(dtype):
         raise TypeError(f"byteswap: an array of {dtype} has no bytes")
     if dtypes.kind_of(dtype) == "c":
         return lax.complex(byteswap(lax.real(self)), byteswap(lax.imag(self)))

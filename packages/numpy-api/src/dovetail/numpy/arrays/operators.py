@@ -30,7 +30,7 @@ _HOST: Final = (bool, int, float, complex, np.ndarray, np.generic)
 def _rank(dtype: Any) -> int:
     """How wide a kind of numbers is; scalars of the same or a narrower kind take its dtype."""
     kind = dtypes.kind_of(dtype)
-    return -1 if kind is None else _KINDS.index(kind)
+    return _KINDS.index(kind) if kind else -1
 
 
 _ranks: Final[dict[Any, int]] = {}

@@ -10,9 +10,9 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 from dovetail import lax
+from dovetail._core.base import dtypes
 from dovetail._core.base.config import enable_x64
 from dovetail._core.base.source import describe
-from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.callbacks.checks import require
@@ -74,7 +74,7 @@ def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:
         return
     dtype = INT64 if enable_x64.value else INT32
     places = normalized(lax.reshape(value, (aval.size,)), size, True, dtype)
-    lowest = 0 if wrapped or dtype_kind(aval.dtype) == "u" else -size
+    lowest = 0 if wrapped or dtypes.kind_of(aval.dtype) == "u" else -size
     outside = lax.bitwise_or(
         lax.lt(places, make_literal(lowest, dtype)), lax.ge(places, make_literal(size, dtype))
     )

@@ -11,7 +11,7 @@ import numpy as np
 from dovetail._core.base import dtypes
 from dovetail._core.base.config import enable_x64
 from dovetail._core.base.errors import NonConcreteBooleanIndexError
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.ir.avals import as_array
 from dovetail._core.ops.shape.joining import stack
 from dovetail._core.trace.tracer import ArrayClass, Tracer
@@ -224,7 +224,7 @@ def _entry(entry: Any, number: int) -> Any:
             )
         entry = as_array(entry)
     dtype = entry.dtype
-    kind = dtype_kind(dtype)
+    kind = dtypes.kind_of(dtype)
     if kind == "b":
         return _concrete_mask(entry)
     if kind not in ("i", "u"):

@@ -7,8 +7,9 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from dovetail._core.base import dtypes
 from dovetail._core.base.config import enable_x64
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul_p
+from dovetail._core.basis.elementwise import convert_element_type, mul_p
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -222,7 +223,7 @@ def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
 def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
     """Traced positions in a signed dtype, negative ones counted from the end."""
     given = aval_of(value).dtype
-    if dtype_kind(given) == "u":
+    if dtypes.kind_of(given) == "u":
         if given.itemsize >= dtype.itemsize:
             value = min_p.bind(value, make_literal(np.iinfo(dtype).max, given))
         return in_dtype(value, dtype)

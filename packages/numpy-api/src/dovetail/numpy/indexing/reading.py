@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import caches
+from dovetail._core.base import caches, dtypes
 from dovetail._core.base.config import index_mode
-from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice_p
@@ -262,7 +261,7 @@ def getitem(x: Any, index: Any) -> Any:
                     return x
                 if span.start <= HIGHEST:
                     return _slice_getter(span.size, span.step, span.flip)(x, span.start)
-        elif isinstance(index, ArrayClass) and dtype_kind(index.dtype) in ("i", "u"):
+        elif isinstance(index, ArrayClass) and dtypes.kind_of(index.dtype) in ("i", "u"):
             return _elements(x, index)
         elif isinstance(index, np.integer):
             return getitem(x, int(index))

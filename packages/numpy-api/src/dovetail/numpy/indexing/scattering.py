@@ -9,7 +9,6 @@ from dovetail._core.base import caches, dtypes, source
 from dovetail._core.basis.elementwise import (
     broadcast_scalar,
     convert_element_type,
-    dtype_kind,
     dtype_name,
     mul_p,
 )
@@ -227,7 +226,7 @@ def update(
     """What a method of `x.at[index]` gives, from its arguments as they were passed."""
     if type(values) not in _SCALARS:
         values = _checked_values(values, method)
-    if type(values) is int and dtype_kind(x.aval.dtype) in ("i", "u"):
+    if type(values) is int and dtypes.kind_of(x.aval.dtype) in ("i", "u"):
         dtypes.check_fits(values, x.aval.dtype, f"x.at[...].{method}")
         if not fits(values, dtypes.default_dtype("i")):
             values = np.asarray(values, x.aval.dtype)

@@ -9,7 +9,7 @@ from dovetail import lax
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.indexing.sorting import take_along
 from dovetail._core.ops.linalg.eigen_matrices import columns, scaled_columns
-from dovetail._core.ops.linalg.matrices import adjoint, rows_in_order, transposed
+from dovetail._core.ops.linalg.matrices import matrix_adjoint, matrix_transpose, rows_in_order
 from dovetail._core.ops.linalg.qr import geqrf_p
 from dovetail.numpy.arguments import array_like, convert, inexact, integer, literal, value
 from dovetail.numpy.compiled import compiled, compiled_with, plain
@@ -153,9 +153,9 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     """
     x, dtype = matrix_operand("linalg.cholesky", a, square=True)
     if upper and not symmetrize_input:
-        x = adjoint(x)
+        x = matrix_adjoint(x)
     factor = lax.linalg.cholesky(x, symmetrize_input=bool(symmetrize_input))
-    return rounded(adjoint(factor) if upper else factor, dtype)
+    return rounded(matrix_adjoint(factor) if upper else factor, dtype)
 
 
 _QR_MODES = ("reduced", "complete", "r", "raw")
@@ -195,7 +195,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     x, dtype = matrix_operand("linalg.qr", a)
     if mode == "raw":
         packed, factors = geqrf_p.bind(x)
-        return QRResult(rounded(transposed(packed), dtype), rounded(factors, dtype))
+        return QRResult(rounded(matrix_transpose(packed), dtype), rounded(factors, dtype))
     q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
     return rounded(r, dtype) if mode == "r" else QRResult(rounded(q, dtype), rounded(r, dtype))
 
@@ -410,8 +410,8 @@ def _of_hermitian_values(x: Any, compute_uv: bool, subset: tuple[int, int] | Non
     signs = take_along(w, order, dimension)
     dtype = aval_of(signs).dtype
     signs = pick(lax.lt(signs, literal(0, dtype)), literal(-1, dtype), literal(1, dtype))
-    u = adjoint(rows_in_order(adjoint(v), order))
-    return u, s, adjoint(scaled_columns(u, signs))
+    u = matrix_adjoint(rows_in_order(matrix_adjoint(v), order))
+    return u, s, matrix_adjoint(scaled_columns(u, signs))
 
 
 @compiled

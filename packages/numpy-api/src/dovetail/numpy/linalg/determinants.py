@@ -20,14 +20,14 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     zeros_of,
 )
 from dovetail._core.ops.linalg.matrices import (
-    adjoint,
     identity,
+    matrix_adjoint,
+    matrix_transpose,
     on_diagonal,
     part,
     product,
     rows_in_order,
-    transposed,
-    where,
+    where_mask,
 )
 from dovetail._core.ops.linalg.qr import geqrf_p
 from dovetail._core.ops.linalg.triangular import solve_triangular
@@ -147,7 +147,7 @@ def _product(x: Any) -> Any:
 
 def _trace_of_product(x: Any, y: Any) -> Any:
     rank = aval_of(x).ndim
-    return lax.reduce_sum(lax.mul(transposed(x), y), (rank - 2, rank - 1))
+    return lax.reduce_sum(lax.mul(matrix_transpose(x), y), (rank - 2, rank - 1))
 
 
 def _parity(pivots: Any, dtype: Any) -> Any:
@@ -184,9 +184,9 @@ def _adjugate(x: Any) -> Any:
         lower=False,
     )
     last = spread(part(identity(size, size, dtype), rows=after), (*stack, 1, size))
-    adjugate = product(lax.concatenate((above, last), len(stack)), adjoint(q))
+    adjugate = product(lax.concatenate((above, last), len(stack)), matrix_adjoint(q))
     places = plain(argsort)(order)
-    sign = _determinant(rows_in_order(transposed(q), places))
+    sign = _determinant(rows_in_order(matrix_transpose(q), places))
     return _scaled(rows_in_order(adjugate, places), lax.mul(sign, _product(pivots)))
 
 
@@ -204,7 +204,7 @@ def _changed_adjugate(x: Any, change: Any) -> Any:
     """
     u, s, vh = lax.linalg.svd(x)
     size = aval_of(s).shape[-1]
-    inner = product(product(adjoint(u), change), adjoint(vh))
+    inner = product(product(matrix_adjoint(u), change), matrix_adjoint(vh))
     products = convert(_products_without_two(s), aval_of(inner).dtype)
     own = lax.reduce_sum(
         lax.mul(products, spread(row(diagonal(inner)), aval_of(x).shape)), (aval_of(x).ndim - 1,)
@@ -212,7 +212,7 @@ def _changed_adjugate(x: Any, change: Any) -> Any:
     eye = spread(identity(size, size, aval_of(x).dtype), aval_of(x).shape)
     found = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
     sign = lax.mul(_determinant(u), _determinant(vh))
-    return _scaled(product(product(adjoint(vh), found), adjoint(u)), sign)
+    return _scaled(product(product(matrix_adjoint(vh), found), matrix_adjoint(u)), sign)
 
 
 @_changed_adjugate.defjvp
@@ -259,7 +259,7 @@ def _products_without_two(s: Any) -> Any:
     ratios = pairs(by_first, by_last, lax.mul)
     ratios = pick(there(size - 1), pairs(by_first, by_first, lax.mul), ratios)
     ratios = pick(there(size - 2), pairs(by_last, by_last, lax.mul), ratios)
-    ratios = where(on_diagonal(size, size), zeros_of(ratios), ratios)
+    ratios = where_mask(on_diagonal(size, size), zeros_of(ratios), ratios)
     return _scaled(ratios, _product(columns(s, 0, size - 2)))
 
 

@@ -13,8 +13,9 @@ from dovetail._core.base.errors import ConcretizationTypeError
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.control.linear_solve import custom_linear_solve
 from dovetail._core.ops.custom.custom_jvp import custom_jvp
-from dovetail._core.ops.linalg.eigen_matrices import diagonal, real_part_dtype, scaled_columns
-from dovetail._core.ops.linalg.matrices import adjoint, identity, product, rows_in_order
+from dovetail._core.ops.elementwise.operands import real_dtype
+from dovetail._core.ops.linalg.eigen_matrices import diagonal, scaled_columns
+from dovetail._core.ops.linalg.matrices import identity, matrix_adjoint, product, rows_in_order
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.trace.tracer import Tracer
 from dovetail.numpy.arguments import (
@@ -259,7 +260,7 @@ def _pseudoinverse(a: Any, cutoff: Any) -> tuple[Any, Any]:
     vanishing = lax.le(s, _limits(s, cutoff))
     factors = lax.div(literal(1, dtype), pick(vanishing, literal(1, dtype), s))
     factors = pick(vanishing, literal(0, dtype), factors)
-    return product(scaled_columns(adjoint(vh), factors), adjoint(u)), s
+    return product(scaled_columns(matrix_adjoint(vh), factors), matrix_adjoint(u)), s
 
 
 @_pseudoinverse.defjvp
@@ -271,7 +272,7 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
     """
     (a, cutoff), (change, _) = primals, tangents
     p, s = _pseudoinverse(a, cutoff)
-    back, q = adjoint(change), adjoint(p)
+    back, q = matrix_adjoint(change), matrix_adjoint(p)
     # Products in the order in which none of the larger of both sizes in both dimensions occurs.
     if a.shape[-2] >= a.shape[-1]:
         left = product(product(p, q), lax.sub(back, product(product(back, a), p)))
@@ -281,7 +282,7 @@ def _changed_pseudoinverse(primals: Any, tangents: Any) -> Any:
         right = product(lax.sub(back, product(p, product(a, back))), product(q, p))
     around = product(product(p, change), p)
     u, _, vh = lax.linalg.svd(a, full_matrices=False)
-    shifts = diagonal(product(product(adjoint(u), change), adjoint(vh)))
+    shifts = diagonal(product(product(matrix_adjoint(u), change), matrix_adjoint(vh)))
     shifts = lax.real(shifts) if dtypes.kind_of(aval_of(shifts).dtype) == "c" else shifts
     return (p, s), (lax.sub(lax.add(left, right), around), shifts)
 
@@ -304,7 +305,7 @@ def _cutoff(function: str, argument: str, given: Any, x: Any, factor: int) -> An
         factor: of the default, which is this times the larger size and the precision.
     """
     *stack, rows, columns = aval_of(x).shape
-    dtype = real_part_dtype(aval_of(x).dtype)
+    dtype = real_dtype(aval_of(x).dtype)
     if given is None:
         precision = float(np.finfo(dtype).eps)
         return spread(literal(factor * max(rows, columns) * precision, dtype), tuple(stack))
@@ -349,7 +350,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     x, dtype = matrix_operand("linalg.pinv", a, square=bool(hermitian))
     if hermitian:
         half = literal(0.5, aval_of(x).dtype)
-        x = lax.mul(lax.add(x, adjoint(x)), half)
+        x = lax.mul(lax.add(x, matrix_adjoint(x)), half)
     name, given = ("rtol", rtol) if rcond is None else ("rcond", rcond)
     found, _ = _pseudoinverse(x, _cutoff("linalg.pinv", name, given, x, 10))
     return rounded(found, dtype)

@@ -18,11 +18,11 @@ from dovetail._core.ops.linalg.eigen import EighImplementation
 from dovetail._core.ops.linalg.eigen_matrices import diagonal, scaled_columns
 from dovetail._core.ops.linalg.matrices import (
     INT32,
-    adjoint,
     is_complex,
+    matrix_adjoint,
     part,
     product,
-    triangle,
+    triangular_part,
 )
 from dovetail._core.ops.linalg.svd import SvdAlgorithm
 from dovetail._core.ops.shape.creation import iota_like
@@ -56,7 +56,7 @@ def weights_on(x: Any) -> Any:
 
 def weighted(x: Any) -> Any:
     """Sums of projections on columns, each with another factor."""
-    return product(weights_on(x), adjoint(x))
+    return product(weights_on(x), matrix_adjoint(x))
 
 
 def _eigh(
@@ -75,7 +75,7 @@ def _eigh(
 
 def _observe_eigh(results: Arrays) -> Arrays:
     vectors, values = results
-    return [values, weighted(vectors), product(adjoint(vectors), vectors)]
+    return [values, weighted(vectors), product(matrix_adjoint(vectors), vectors)]
 
 
 def _decomposed(x: Any, note: str = "", **params: Any) -> Sample:
@@ -130,12 +130,12 @@ def _observe_svd(results: Arrays) -> Arrays:
     s, u, vh = results
     count = shape_of(s)[-1]
     pairs = product(weights_on(part(u, columns=count)), part(vh, rows=count))
-    found = [s, pairs, product(adjoint(u), u), product(vh, adjoint(vh))]
-    for vectors in (u, adjoint(vh)):
+    found = [s, pairs, product(matrix_adjoint(u), u), product(vh, matrix_adjoint(vh))]
+    for vectors in (u, matrix_adjoint(vh)):
         own = part(vectors, columns=count)
         # Those that are added are compared together.
         others = part(vectors, columns=slice(count, shape_of(vectors)[-1]))
-        found += [weighted(own), product(others, adjoint(others))]
+        found += [weighted(own), product(others, matrix_adjoint(others))]
     return found
 
 
@@ -171,13 +171,13 @@ def _observe_schur(results: Arrays) -> Arrays:
     values = diagonal(form)
     if is_complex(form):
         values = add(real(values), mul(imag(values), 0.7))
-    below = triangle(form, offset=-2 + is_complex(form))
+    below = triangular_part(form, offset=-2 + is_complex(form))
     (values,) = sort_p.bind(values, dimension=len(shape_of(values)) - 1, is_stable=True, num_keys=1)
     if len(results) == 1:
         return [below, values]
     vectors = results[1]
-    whole = product(product(vectors, form), adjoint(vectors))
-    return [below, whole, product(adjoint(vectors), vectors)]
+    whole = product(product(vectors, form), matrix_adjoint(vectors))
+    return [below, whole, product(matrix_adjoint(vectors), vectors)]
 
 
 def _triangular(x: Any, note: str = "", **params: Any) -> Sample:

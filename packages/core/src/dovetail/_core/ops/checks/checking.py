@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.base import pytree
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.source import describe
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import batch_size, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, outer_aval
@@ -209,7 +209,7 @@ class CheckTrace(Trace):
         )
 
     def _no_special(self, primitive: Primitive, result: Any) -> None:
-        if dtype_kind(outer_aval(aval_of(result)).dtype) not in ("f", "c"):
+        if dtypes.kind_of(outer_aval(aval_of(result)).dtype) not in ("f", "c"):
             return
         name = primitive.name
         if NaNError in self.categories:
@@ -270,7 +270,7 @@ def error_of_user(
     names = [f"the value{pytree.keystr(path[1:])}" for path, _ in pairs]
     values = [as_operand(v, caller, name) for (_, v), name in zip(pairs, names, strict=True)]
     for name, value in zip(names, values, strict=True):
-        if not dtype_kind(aval_of(value).dtype):
+        if not dtypes.kind_of(aval_of(value).dtype):
             raise TypeError(
                 f"{caller}: values for the message must be arrays of numbers, and {name} is "
                 f"{aval_of(value).short_name()}"

@@ -243,7 +243,7 @@ def _holds(wide: Any, narrow: Any) -> bool:
 def _is_narrow(dtype: Any) -> bool:
     """Whether a dtype is one of those that are not promoted implicitly."""
     kind, bits = dtypes.kind_of(dtype), dtypes.itemsize_bits(dtype)
-    return kind is not None and bits <= (8 if kind == "f" else 4) and kind != "b"
+    return kind != "" and bits <= (8 if kind == "f" else 4) and kind != "b"
 
 
 def product_dtype(x: ShapedArray, y: ShapedArray) -> tuple[Any, bool]:

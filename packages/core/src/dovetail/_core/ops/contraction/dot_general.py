@@ -10,12 +10,7 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import (
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-)
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
@@ -195,7 +190,7 @@ def contracted_aval(
 def _check_dimensions(
     name: str, side: str, aval: ShapedArray, contracting: Dims, batch: Dims
 ) -> None:
-    if not dtype_kind(aval.dtype):
+    if not dtypes.kind_of(aval.dtype):
         raise TypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)} of {side}")
     both = (*contracting, *batch)
     if len(set(both)) != len(both):
@@ -212,7 +207,7 @@ def _check_dimensions(
 
 def _check_preferred(name: str, dtype: Any, preferred: Any) -> None:
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    old, new = dtype_kind(dtype), dtype_kind(preferred)
+    old, new = dtypes.kind_of(dtype), dtypes.kind_of(preferred)
     if not new or order[new] < order[old]:
         raise TypeError(
             f"{name}: products of {dtype_name(dtype)} cannot be summed in preferred_element_type "
@@ -284,7 +279,7 @@ class DotGeneral(Primitive):
         x, y = np.asarray(x), np.asarray(y)
         out = self.abstract(make_aval(x.shape, x.dtype), make_aval(y.shape, y.dtype), **params)
         (xc, yc), (xb, yb) = params["dimension_numbers"]
-        wide = np.float64 if dtype_kind(out.dtype) == "f" else out.dtype
+        wide = np.float64 if dtypes.kind_of(out.dtype) == "f" else out.dtype
         x_names, y_names = list(range(x.ndim)), list(range(x.ndim, x.ndim + y.ndim))
         for i, j in zip((*xc, *xb), (*yc, *yb), strict=True):
             y_names[j] = x_names[i]
@@ -365,7 +360,7 @@ class DotGeneral(Primitive):
         (xc, yc), (xb, yb) = dimension_numbers
         common, _ = product_dtype(a, b)
         result = out
-        if dtype_kind(common) != dtype_kind(out.dtype):
+        if dtypes.kind_of(common) != dtypes.kind_of(out.dtype):
             # Integers that are to be summed as floats, reals as complex numbers, and the like.
             common = out.dtype
         elif common.itemsize > out.dtype.itemsize:
@@ -376,7 +371,7 @@ class DotGeneral(Primitive):
             )
         }
         if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
-            kinds = {dtype_kind(d) for d in (a.dtype, b.dtype, out.dtype)}
+            kinds = {dtypes.kind_of(d) for d in (a.dtype, b.dtype, out.dtype)}
             if kinds == {"f"} and precision is not DotAlgorithmPreset.DEFAULT:
                 chosen = plan(context, precision, a.dtype, b.dtype)
                 x = context.convert(x, a, a.update(dtype=chosen.lhs))
@@ -387,7 +382,7 @@ class DotGeneral(Primitive):
                 return context.convert(product, result, out)
             precision = None
         # Operands of one dtype may be narrower than the sum; ones of different dtypes have to meet.
-        if a.dtype != b.dtype or dtype_kind(a.dtype) != dtype_kind(common):
+        if a.dtype != b.dtype or dtypes.kind_of(a.dtype) != dtypes.kind_of(common):
             for_x, for_y = factor_dtypes(a.dtype, b.dtype, common)
             x = context.convert(x, a, a.update(dtype=for_x))
             y = context.convert(y, b, b.update(dtype=for_y))

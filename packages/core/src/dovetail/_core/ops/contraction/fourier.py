@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name, mul
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, move_dimension
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -199,11 +200,11 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     lengths = integers(fft_lengths, "fft", "fft_lengths")
     x = as_operand(x, "lax.fft")
     dtype = aval_of(x).dtype
-    if dtype_kind(dtype):
+    if dtypes.kind_of(dtype):
         wide = REAL_DTYPES[dtype in WIDE_DTYPES]
         if kind is not FftType.RFFT:
             x = convert_element_type(x, complex_dtype(wide))
-        elif dtype_kind(dtype) in "biu":
+        elif dtypes.kind_of(dtype) in "biu":
             x = convert_element_type(x, wide)
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)
 

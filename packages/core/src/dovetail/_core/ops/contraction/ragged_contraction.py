@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
     batch_size,
@@ -70,7 +70,7 @@ class RaggedDotGeneral(Primitive):
         if numbers.mode is RaggedMode.FREE:
             weight = y.update(shape=without(y.shape, numbers.rhs_group_dimensions))
         out = contracted_aval(self.name, x, weight, numbers.of_one_group(), preferred_element_type)
-        if dtype_kind(sizes.dtype) not in ("i", "u") or not sizes.ndim:
+        if dtypes.kind_of(sizes.dtype) not in ("i", "u") or not sizes.ndim:
             raise TypeError(
                 f"{self.name}: group_sizes must be an array of integers of rank 1 or more, got "
                 f"{sizes.short_name()}"
@@ -338,7 +338,7 @@ class RaggedDotGeneral(Primitive):
         if not x_aval.shape[numbers.ragged] or not sizes_aval.size or not out.size:
             return context.constant(0, out)
         sum_dtype = out.dtype
-        if numbers.mode is RaggedMode.CONTRACTING and dtype_kind(sum_dtype) == "f":
+        if numbers.mode is RaggedMode.CONTRACTING and dtypes.kind_of(sum_dtype) == "f":
             # Rounding the sum after each part of a group would lose what the products have.
             sum_dtype = np.dtype(np.float32) if sum_dtype.itemsize < 4 else sum_dtype
         loop = plan_loop(numbers, x_aval.shape, y_aval.shape, sizes_aval.shape)

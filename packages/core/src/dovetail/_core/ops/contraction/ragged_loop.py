@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, mul
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, reduce_sum, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
@@ -146,7 +147,7 @@ class TileLoop:
         )
         product = dot(left, right)
         before = _part(result, place, 1, 0)
-        join = or_p if dtype_kind(aval_of(product).dtype) == "b" else add_p
+        join = or_p if dtypes.kind_of(aval_of(product).dtype) == "b" else add_p
         new = join.bind(before, reshape(product, shape_of(before)))
         return _with_part(result, new, place, 0)
 

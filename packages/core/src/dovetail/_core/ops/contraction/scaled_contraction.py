@@ -9,13 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import (
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-    mul,
-)
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, full, reshape, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -56,7 +50,7 @@ class ScaledDot(Primitive):
     ) -> Any:
         (xc, yc), _ = dimension_numbers
         for side, a in (("lhs", x), ("rhs", y), ("lhs_scale", x_scale), ("rhs_scale", y_scale)):
-            if dtype_kind(a.dtype) not in ("i", "u", "f"):
+            if dtypes.kind_of(a.dtype) not in ("i", "u", "f"):
                 raise TypeError(
                     f"{self.name} does not accept dtype {dtype_name(a.dtype)} of {side}"
                 )
@@ -153,7 +147,7 @@ def _factor_dtype(*operands: Any) -> Any:
     wide = {_BFLOAT16}
     for x in operands:
         if dtypes.itemsize_bits(x.dtype) > 8:
-            wide.add(x.dtype if dtype_kind(x.dtype) == "f" else np.dtype(np.float32))
+            wide.add(x.dtype if dtypes.kind_of(x.dtype) == "f" else np.dtype(np.float32))
     return dtypes.result_type(*wide)
 
 

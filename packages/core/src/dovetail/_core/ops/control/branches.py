@@ -11,7 +11,7 @@ import numpy as np
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
 from dovetail._core.base.unspecified import UNSPECIFIED
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import (
     batch_size,
@@ -467,7 +467,7 @@ def _guarded(
     given: list[Any] = []
     places: list[int | None] = []
     for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
-        if var in used and dtype_kind(var.aval.dtype) in ("f", "c"):
+        if var in used and dtypes.kind_of(var.aval.dtype) in ("f", "c"):
             x, dim = to_front(x, dim, size), 0
             x = chosen(elsewhere, x, stop_gradient_p.bind(x))
         given.append(x)
@@ -540,7 +540,7 @@ def cond(
             f"lax.cond: pred must be a scalar, got {aval.short_name()}; combine its elements with "
             ".all() or .any(), or choose elements with dovetail.numpy.where"
         )
-    kind = dtype_kind(aval.dtype)
+    kind = dtypes.kind_of(aval.dtype)
     if kind not in ("b", "i", "u", "f"):
         raise TypeError(f"lax.cond: pred must be true or false, got {aval.short_name()}")
     if config.disable_jit.value and _is_known(pred):
@@ -593,7 +593,7 @@ def switch(
         raise ValueError("lax.switch: branches holds no function")
     index = as_operand(index, "lax.switch", "index")
     aval = aval_of(index)
-    if aval.shape or dtype_kind(aval.dtype) not in ("i", "u"):
+    if aval.shape or dtypes.kind_of(aval.dtype) not in ("i", "u"):
         raise TypeError(f"lax.switch: index must be a scalar integer, got {aval.short_name()}")
     if len(functions) == 1:
         return functions[0](*operands)

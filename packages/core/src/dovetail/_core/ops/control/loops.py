@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import reshape
 from dovetail._core.ir.avals import aval_of, shape_of
@@ -253,7 +253,7 @@ def fori_loop(
     bounds = [as_operand(b, "lax.fori_loop", n) for b, n in ((lower, "lower"), (upper, "upper"))]
     for bound, name in zip(bounds, ("lower", "upper"), strict=True):
         aval = aval_of(bound)
-        if aval.shape or dtype_kind(aval.dtype) not in ("i", "u"):
+        if aval.shape or dtypes.kind_of(aval.dtype) not in ("i", "u"):
             raise TypeError(
                 f"lax.fori_loop: {name} must be a scalar integer, got {aval.short_name()}"
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import UnexpectedTracerError
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of
@@ -269,8 +269,8 @@ def typed_like(value: Any, aval: Any) -> Any:
     """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         kinds = "biufc"
-        if not aval.shape and kinds.find(dtype_kind(aval.dtype)) >= kinds.find(
-            dtype_kind(aval_of(value).dtype)
+        if not aval.shape and kinds.find(dtypes.kind_of(aval.dtype)) >= kinds.find(
+            dtypes.kind_of(aval_of(value).dtype)
         ):
             return make_literal(value, aval.dtype)
     return value
@@ -283,7 +283,7 @@ def converted(value: Any, aval: Any) -> Any:
     if found == aval.dtype or dtypes.is_extended(found) or found == dtypes.float0:
         return value
     kinds = "biufc"
-    if kinds.find(dtype_kind(found)) <= kinds.find(dtype_kind(aval.dtype)):
+    if kinds.find(dtypes.kind_of(found)) <= kinds.find(dtypes.kind_of(aval.dtype)):
         return convert_element_type(value, aval.dtype)
     return value
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from dovetail._core.base import pytree
-from dovetail._core.basis.elementwise import dtype_kind
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import eval_jaxpr
@@ -183,4 +182,4 @@ def closure_convert(
 
 
 def _can_be_perturbed(value: Any) -> bool:
-    return isinstance(value, Tracer) and dtype_kind(value.aval.dtype) in ("f", "c")
+    return isinstance(value, Tracer) and dtypes.kind_of(value.aval.dtype) in ("f", "c")

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import (
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    mul_p,
-    neg_p,
-)
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, mul_p, neg_p
 from dovetail._core.basis.elementwise import mul as multiply
 from dovetail._core.basis.elementwise import neg as negate
 from dovetail._core.basis.families import Binary, Discrete, Unary
@@ -98,7 +92,7 @@ class Division(Binary):
         XLA defines the result, but divides constants as the processor does, which ends the process.
         Where the divisor is known the checks are folded, and elsewhere they are XLA's own.
         """
-        if dtype_kind(out.dtype) not in ("i", "u"):
+        if dtypes.kind_of(out.dtype) not in ("i", "u"):
             return context.op(self.hlo, values, out)
         x, y = values
         is_zero = context.compare(y, context.constant(0, out), "EQ", out)
@@ -198,7 +192,7 @@ class Mulhi(Discrete):
         if bits == 64:
             (result,) = context.lower_function(self.formula, [out, out])(*values)
             return result
-        kind = np.int64 if dtype_kind(out.dtype) == "i" else np.uint64
+        kind = np.int64 if dtypes.kind_of(out.dtype) == "i" else np.uint64
         wide = out.update(dtype=np.dtype(kind))
         product = context.mul(*(context.convert(v, out, wide) for v in values), wide)
         shifted = context.op("shift_right_logical", [product, context.constant(bits, wide)], wide)
@@ -245,7 +239,7 @@ class Sign(Unary):
     generates_nan = False
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
-        if dtype_kind(aval_of(x).dtype) != "c":
+        if dtypes.kind_of(aval_of(x).dtype) != "c":
             return Zero.of(y)
         # d(z / |z|) = i y Im(conj(y) dz) / |z|, where y = z / |z|; at zero it is taken to be zero.
         modulus = abs_p.bind(x)
@@ -283,10 +277,10 @@ class Sign(Unary):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         (x,) = values
-        if dtype_kind(out.dtype) == "c":
+        if dtypes.kind_of(out.dtype) == "c":
             (result,) = context.lower_function(self.formula, [out])(x)
             return result
-        if dtype_kind(out.dtype) != "u":
+        if dtypes.kind_of(out.dtype) != "u":
             return context.op("sign", [x], out)
         nonzero = context.compare(x, context.constant(0, out), "NE", out)
         return context.op("convert", [nonzero], out)
@@ -304,10 +298,10 @@ class Abs(Unary):
 
     def result_dtype(self, *avals: ShapedArray, **params: Any) -> Any:
         dtype = avals[0].dtype
-        return real_dtype(dtype) if dtype_kind(dtype) == "c" else dtype
+        return real_dtype(dtype) if dtypes.kind_of(dtype) == "c" else dtype
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
-        if dtype_kind(aval_of(x).dtype) != "c":
+        if dtypes.kind_of(aval_of(x).dtype) != "c":
             return select_n_p.bind(ge_p.bind(x, literal_like(0, x)), negate(t), t)
         # Re(conj(z) dz) / |z|, which at zero is taken to be zero.
         return real(multiply(t, conj(sign_p.bind(x))))
@@ -320,7 +314,7 @@ class Abs(Unary):
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         result = context.op("abs", values, out)
         given = context.avals_in[0]
-        if dtype_kind(given.dtype) != "c":
+        if dtypes.kind_of(given.dtype) != "c":
             return result
         whole = given.update(shape=out.shape)
         (result,) = context.lower_function(self.corrected, [whole, out])(*values, result)

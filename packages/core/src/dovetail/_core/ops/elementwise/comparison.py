@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import dtype_kind
 from dovetail._core.basis.families import Compare, Discrete
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import ShapedArray, make_aval
@@ -101,7 +100,7 @@ class TotalOrder(Compare):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         operand = out.update(dtype=context.avals_in[0].dtype)
-        total = dtype_kind(operand.dtype) == "f"
+        total = dtypes.kind_of(operand.dtype) == "f"
         return context.compare(*values, self.direction, operand, total_order=total)
 
 
@@ -118,7 +117,7 @@ class EqTo(TotalOrder):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         dtype = context.avals_in[0].dtype
-        if dtype_kind(dtype) != "c":
+        if dtypes.kind_of(dtype) != "c":
             return super().emit(context, *values, out=out, **params)
         part = out.update(dtype=real_dtype(dtype))
         reals, imags = ([f(v, part) for v in values] for f in (context.real, context.imag))

@@ -9,12 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.elementwise import (
-    Elementwise,
-    convert_element_type_p,
-    dtype_kind,
-    dtype_name,
-)
+from dovetail._core.basis.elementwise import Elementwise, convert_element_type_p, dtype_name
 from dovetail._core.basis.families import NoGradient, Unary
 from dovetail._core.basis.operands import as_operand as _operand
 from dovetail._core.basis.structural import full, is_linear, move_dimension
@@ -35,11 +30,11 @@ class BitcastConvertType(NoGradient):
 
     def abstract(self, x: Any, *, new_dtype: Any) -> Any:
         old, new = x.dtype, new_dtype
-        if dtype_kind(old) == "" or dtype_kind(new) == "":
+        if dtypes.kind_of(old) == "" or dtypes.kind_of(new) == "":
             raise TypeError(
                 f"bitcast_convert_type does not take {dtype_name(old)} to {dtype_name(new)}"
             )
-        if old != new and (dtype_kind(old) in "bc" or dtype_kind(new) in "bc"):
+        if old != new and (dtypes.kind_of(old) in "bc" or dtypes.kind_of(new) in "bc"):
             raise TypeError(
                 "bitcast_convert_type takes bool and complex dtypes to themselves only, "
                 f"got {dtype_name(old)} and the new dtype {dtype_name(new)}"
@@ -240,7 +235,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         return x
     if aval.dtype == dtypes.float0:
         return full(aval.shape, 0, new)
-    if dtype_kind(aval.dtype) == "c" and dtype_kind(new) in ("i", "u", "f"):
+    if dtypes.kind_of(aval.dtype) == "c" and dtypes.kind_of(new) in ("i", "u", "f"):
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             ComplexWarning,
@@ -323,7 +318,7 @@ def stop_gradient(x: T) -> T:
     """
 
     def stop(leaf: Any) -> Any:
-        if not is_array_like(leaf) or dtype_kind(aval_of(leaf).dtype) not in ("f", "c"):
+        if not is_array_like(leaf) or dtypes.kind_of(aval_of(leaf).dtype) not in ("f", "c"):
             return leaf
         return stop_gradient_p.bind(_operand(leaf, "lax.stop_gradient"))
 

@@ -23,10 +23,17 @@ from dovetail._core.ops.elementwise.bitwise import (
 )
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.complex_formulas import (
+    doubled,
+    endless,
+    equal,
+    halved,
+    infinite,
+    where,
+)
 from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p, reduce_precision_p
 from dovetail._core.ops.elementwise.extrema import clamp_p, max_p, min_p
 from dovetail._core.ops.elementwise.functions import COMPLEX, FLOATS, Accuracy, ElementaryFunction
-from dovetail._core.ops.elementwise.parts import doubled, endless, equal, halved, infinite, where
 from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 

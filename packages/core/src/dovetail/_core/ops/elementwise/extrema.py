@@ -7,13 +7,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import (
-    Elementwise,
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    mul,
-)
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import Elementwise, add_tangents, convert_element_type, mul
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import equal_dtypes, literal_like
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, broadcast_to, to_front
@@ -43,7 +38,7 @@ class Extremum(Binary):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         x, y = values
-        kind = dtype_kind(out.dtype)
+        kind = dtypes.kind_of(out.dtype)
         if kind == "b":
             return context.op("or" if self.direction == "GT" else "and", values, out)
         if kind != "c":
@@ -139,7 +134,7 @@ class Clamp(Elementwise):
 
     def emit(self, context: Any, *values: Any, out: ShapedArray, **params: Any) -> Any:
         low, x, high = values
-        if dtype_kind(out.dtype) in ("b", "c"):
+        if dtypes.kind_of(out.dtype) in ("b", "c"):
             # For these some compilers have no such operation.
             return min_p.emit(context, max_p.emit(context, low, x, out=out), high, out=out)
         return context.clamp(low, x, high, out)

@@ -161,7 +161,7 @@ class ElementaryFunction(Function):
         return mul(t, self.derivative(x, y))
 
 
-def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+def horner(coefficients: Sequence[float], x: Any) -> Any:
     """A polynomial by Horner's rule, from the constant coefficient on, for formulas."""
     result: Any = literal_like(coefficients[-1], x)
     for coefficient in coefficients[-2::-1]:

@@ -15,6 +15,7 @@ from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
 from dovetail._core.ops.elementwise.comparison import gt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.complex_formulas import equal, nan_beside, where, with_sign
 from dovetail._core.ops.elementwise.exponential import exp, log1p, scaled_sinh
 from dovetail._core.ops.elementwise.functions import (
     COMPLEX,
@@ -23,7 +24,6 @@ from dovetail._core.ops.elementwise.functions import (
     ElementaryFunction,
     Function,
 )
-from dovetail._core.ops.elementwise.parts import equal, nan_beside, where, with_sign
 from dovetail._core.ops.elementwise.powers import one_minus_square_p, rsqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.elementwise.trigonometric import (

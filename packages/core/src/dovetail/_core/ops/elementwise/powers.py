@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul, neg
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary, Unary
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
@@ -17,11 +18,18 @@ from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import and_p, or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
+from dovetail._core.ops.elementwise.complex_formulas import (
+    doubled,
+    equal,
+    halved,
+    infinite,
+    where,
+    with_sign,
+)
 from dovetail._core.ops.elementwise.exponential import log
 from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction
 from dovetail._core.ops.elementwise.operands import operands
-from dovetail._core.ops.elementwise.parts import doubled, equal, halved, infinite, where, with_sign
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.trace.zeros import Zero
 
@@ -32,7 +40,7 @@ class IntegerPow(Unary):
     name = "integer_pow"
 
     def abstract(self, x: Any, *, y: int) -> Any:
-        if y < 0 and dtype_kind(x.dtype) in "iu":
+        if y < 0 and dtypes.kind_of(x.dtype) in "iu":
             raise TypeError(
                 f"integer_pow: integers have no power with the negative exponent {y}; convert to "
                 "floating point first"
@@ -93,7 +101,7 @@ class Pow(Binary):
     def check_dtypes(self, *avals: ShapedArray) -> None:
         base, exponent = avals
         super().check_dtypes(base)
-        if dtype_kind(exponent.dtype) not in ("i", "u") or dtype_kind(exponent.dtype) == "":
+        if dtypes.kind_of(exponent.dtype) not in ("i", "u") or dtypes.kind_of(exponent.dtype) == "":
             super().check_dtypes(base, exponent)
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
@@ -134,7 +142,7 @@ class Pow(Binary):
         exponent = context.avals_in[1]
         if exponent.dtype == out.dtype:
             power = context.op("power", [x, y], out)
-            if dtype_kind(out.dtype) != "c":
+            if dtypes.kind_of(out.dtype) != "c":
                 return power
             (power,) = context.lower_function(self.corrected, [out] * 3)(x, y, power)
             return power
@@ -142,7 +150,7 @@ class Pow(Binary):
         if type(given) is Literal and abs(int(given.val)) <= 64:
             return emit_integer_power(context, x, int(given.val), out)
         spread = exponent.update(shape=out.shape)
-        kind, size = dtype_kind(out.dtype), out.dtype.itemsize
+        kind, size = dtypes.kind_of(out.dtype), out.dtype.itemsize
         # The exponents are exact in a format with enough bits.
         wide = out
         if kind == "f" and exponent.dtype.itemsize >= size:
@@ -177,7 +185,7 @@ class Square(Unary):
 
 def emit_square(context: Any, x: Any, out: ShapedArray) -> Any:
     """The product with itself; of complex numbers (a - b)(a + b) + 2iab, which does not cancel."""
-    if dtype_kind(out.dtype) != "c":
+    if dtypes.kind_of(out.dtype) != "c":
         return context.mul(x, x, out)
     (square,) = context.lower_function(_complex_square, [out])(x)
     return square
@@ -309,7 +317,10 @@ def pow(x: Any, y: Any) -> Any:
     """
     y = as_operand(y, "lax.pow", "y")
     x = as_operand(x, "lax.pow", "x")
-    if dtype_kind(aval_of(y).dtype) in ("i", "u") and dtype_kind(aval_of(x).dtype) in ("f", "c"):
+    if dtypes.kind_of(aval_of(y).dtype) in ("i", "u") and dtypes.kind_of(aval_of(x).dtype) in (
+        "f",
+        "c",
+    ):
         return pow_p.bind(x, y)
     return pow_p.bind(*operands("pow", x, y))
 

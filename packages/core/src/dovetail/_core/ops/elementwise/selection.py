@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import (
     batch_size,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _chooses(dtype: Any) -> bool:
-    return dtype_kind(dtype) in ("b", "i", "u")
+    return dtypes.kind_of(dtype) in ("b", "i", "u")
 
 
 class SelectN(Primitive):

@@ -16,10 +16,7 @@ from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.bitwise import or_p
 from dovetail._core.ops.elementwise.comparison import eq_p, lt_p
 from dovetail._core.ops.elementwise.complex import complex_p, imag, real
-from dovetail._core.ops.elementwise.exponential import exp, expm1, log1p, scaled_cosh, scaled_sinh
-from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction, Function
-from dovetail._core.ops.elementwise.operands import operands
-from dovetail._core.ops.elementwise.parts import (
+from dovetail._core.ops.elementwise.complex_formulas import (
     doubled,
     endless,
     equal,
@@ -30,6 +27,9 @@ from dovetail._core.ops.elementwise.parts import (
     where,
     with_sign,
 )
+from dovetail._core.ops.elementwise.exponential import exp, expm1, log1p, scaled_cosh, scaled_sinh
+from dovetail._core.ops.elementwise.functions import COMPLEX, Accuracy, ElementaryFunction, Function
+from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.elementwise.powers import one_minus_square_p, rsqrt, square_p
 
 

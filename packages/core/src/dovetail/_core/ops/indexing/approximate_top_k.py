@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import (
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-    neg,
-)
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import make_aval, shape_of
 from dovetail._core.ops.indexing.sorting import INT32, take_along, top_k_p
@@ -49,7 +45,7 @@ class ApproxTopK(Primitive):
         reduction_input_size_override: int,
         aggregate_to_topk: bool,
     ) -> Any:
-        if dtype_kind(x.dtype) != "f":
+        if dtypes.kind_of(x.dtype) != "f":
             raise TypeError(
                 f"approx_top_k does not accept dtype {dtype_name(x.dtype)}; it takes floating "
                 "point (lax.top_k takes integers too)"

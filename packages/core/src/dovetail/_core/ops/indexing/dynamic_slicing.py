@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes, make_literal
 from dovetail._core.basis.structural import (
     Linear,
@@ -60,7 +61,7 @@ def _check_indices(name: str, rank: int, indices: Sequence[Any]) -> None:
     for index in indices:
         if index.ndim:
             raise TypeError(f"{name}: start indices must be scalars, got shape {index.shape}")
-        if dtype_kind(index.dtype) not in ("i", "u") or index.dtype != indices[0].dtype:
+        if dtypes.kind_of(index.dtype) not in ("i", "u") or index.dtype != indices[0].dtype:
             raise TypeError(
                 f"{name}: start indices must be integers of one dtype, got "
                 f"{', '.join(dtype_name(i.dtype) for i in indices)}"
@@ -299,7 +300,7 @@ def _start_indices(
         make_literal(v + n if v < 0 and w else v, dtype)
         if isinstance(v, int)
         else _from_end(v, n, dtype)
-        if w and dtype_kind(dtype) == "i"
+        if w and dtypes.kind_of(dtype) == "i"
         else v
         for v, n, w in zip(values, shape, wrap, strict=True)
     ]
@@ -310,7 +311,7 @@ def _scalar_index(index: Any, function: str) -> Any:
     if type(index) is int:
         return index
     value = as_operand(index, f"lax.{function}", "start_indices")
-    if value.ndim or dtype_kind(value.dtype) not in ("i", "u"):
+    if value.ndim or dtypes.kind_of(value.dtype) not in ("i", "u"):
         raise TypeError(
             f"lax.{function}: each start index must be an integer scalar, got "
             f"{aval_of(value).short_name()}"
@@ -603,7 +604,7 @@ def index_take(src: Any, idxs: Any, axes: Any) -> Any:
     columns = []
     for index, d in zip(indices, dims, strict=True):
         aval = aval_of(index)
-        if dtype_kind(aval.dtype) not in ("i", "u") or aval.shape != first:
+        if dtypes.kind_of(aval.dtype) not in ("i", "u") or aval.shape != first:
             raise TypeError(
                 "lax.index_take: indices must be arrays of integers of one shape, got "
                 f"{', '.join(aval_of(i).short_name() for i in indices)}"
@@ -634,7 +635,7 @@ def _wrapped(index: Any, size: int) -> Any:
     if dtype.itemsize < 4:
         index, dtype = convert_element_type(index, INT32), INT32
     rest = rem_p.bind(index, make_literal(max(size, 1), dtype))
-    if dtype_kind(dtype) == "u":
+    if dtypes.kind_of(dtype) == "u":
         return convert_element_type(rest, INT32) if size < 2**31 else rest
     rest = _from_end(rest, size, dtype)
     return convert_element_type(rest, INT32) if size < 2**31 else rest

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
     Linear,
@@ -118,7 +118,7 @@ class GatherDimensionNumbers(NamedTuple):
 # What gather and scatter share.
 
 
-def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
+def dims_after_insertion(dims: Sequence[int], at: int) -> tuple[int, ...]:
     """Dimension numbers after a new dimension has been put in at `at`."""
     return tuple([d + (d >= at) for d in dims])
 
@@ -150,7 +150,7 @@ def canonical_numbers(numbers: Any, kind: type[Any], function: str) -> Any:
 
 def check_indices(name: str, indices: Any) -> None:
     """Raise TypeError unless `indices` is an array of index vectors."""
-    if dtype_kind(indices.dtype) not in ("i", "u"):
+    if dtypes.kind_of(indices.dtype) not in ("i", "u"):
         raise TypeError(f"{name}: indices must be integers, got dtype {dtype_name(indices.dtype)}")
     if not indices.ndim:
         raise TypeError(
@@ -234,7 +234,7 @@ def signed_indices(
     if dtype == target:
         return indices, aval
     out = aval.update(dtype=target, weak_type=False)
-    if dtype_kind(dtype) == "u" and dtype.itemsize == target.itemsize:
+    if dtypes.kind_of(dtype) == "u" and dtype.itemsize == target.itemsize:
         largest = context.constant(np.asarray(np.iinfo(target).max, dtype), aval)
         indices = context.min(indices, largest, aval)
     return context.convert(indices, aval, out), out
@@ -270,7 +270,7 @@ def default_fill(dtype: Any) -> Any:
     NaN, the smallest signed or the largest unsigned integer, True; the random key whose bits are
     all set.
     """
-    kind = dtype_kind(dtype)
+    kind = dtypes.kind_of(dtype)
     if kind in ("f", "c"):
         return NAN
     if kind == "i":
@@ -301,12 +301,12 @@ def canonical_fill(fill_value: Any, dtype: Any, function: str) -> Any:
                 f"{function}: fill_value must be a Python or NumPy scalar known while tracing, got "
                 f"{type(fill_value).__name__}; write fill_value.item() if it is a concrete array"
             )
-    if isinstance(fill_value, complex) and dtype_kind(dtype) != "c":
+    if isinstance(fill_value, complex) and dtypes.kind_of(dtype) != "c":
         raise TypeError(
             f"{function}: fill_value {fill_value} is complex, and the operand is of dtype "
             f"{dtype_name(dtype)}; write fill_value.real"
         )
-    if type(fill_value) is int and dtype_kind(dtype) in ("i", "u"):
+    if type(fill_value) is int and dtypes.kind_of(dtype) in ("i", "u"):
         dtypes.check_fits(fill_value, dtype, function)
     return NAN if fill_value != fill_value else fill_value
 
@@ -465,9 +465,9 @@ class Gather(Linear):
             )
             numbers = GatherDimensionNumbers(
                 offset_dims,
-                shifted(n.collapsed_slice_dims, at),
-                shifted(n.start_index_map, at),
-                shifted(n.operand_batching_dims, at),
+                dims_after_insertion(n.collapsed_slice_dims, at),
+                dims_after_insertion(n.start_index_map, at),
+                dims_after_insertion(n.operand_batching_dims, at),
                 n.start_indices_batching_dims,
             )
             sizes = (*slice_sizes[:at], size, *slice_sizes[at:])
@@ -479,14 +479,16 @@ class Gather(Linear):
             out_rank = batch - 1 + len(n.offset_dims)
             positions = batch_positions(out_rank, n.offset_dims)
             position = positions[indices_at] if indices_at < len(positions) else out_rank
-            offset_dims = shifted(n.offset_dims, position)
+            offset_dims = dims_after_insertion(n.offset_dims, position)
             indices_are_sorted = False
             if at is None:
                 # Elements of the batch may read the same slices.
                 unique_indices = False
                 numbers = n._replace(
                     offset_dims=offset_dims,
-                    start_indices_batching_dims=shifted(n.start_indices_batching_dims, indices_at),
+                    start_indices_batching_dims=dims_after_insertion(
+                        n.start_indices_batching_dims, indices_at
+                    ),
                 )
                 sizes = slice_sizes
             else:
@@ -495,8 +497,8 @@ class Gather(Linear):
                 )
                 numbers = GatherDimensionNumbers(
                     offset_dims,
-                    shifted(n.collapsed_slice_dims, at),
-                    shifted(n.start_index_map, at),
+                    dims_after_insertion(n.collapsed_slice_dims, at),
+                    dims_after_insertion(n.start_index_map, at),
                     operand_batching,
                     indices_batching,
                 )
@@ -592,7 +594,11 @@ def with_batching(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Paired batching dimensions of operand and indices, after one more pair has been put in."""
     pairs = [
-        *zip(shifted(operand_dims, at), shifted(indices_dims, indices_at), strict=True),
+        *zip(
+            dims_after_insertion(operand_dims, at),
+            dims_after_insertion(indices_dims, indices_at),
+            strict=True,
+        ),
         (at, indices_at),
     ]
     pairs.sort()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import (
     KIND_NAMES,
     Elementwise,
     add_tangents,
     convert_element_type,
-    dtype_kind,
     dtype_name,
     mul,
     mul_p,
@@ -49,10 +49,10 @@ from dovetail._core.ops.indexing.gather import (
     batch_positions,
     check_indices,
     check_numbers,
+    dims_after_insertion,
     gather_slices,
     index_limits,
     kept_dims,
-    shifted,
     signed_indices,
     window_corner,
     with_batching,
@@ -157,7 +157,7 @@ class ScatterFamily(Primitive):
                 f"{self.name}: operand and updates must have equal dtypes, got "
                 f"{dtype_name(operand.dtype)} and {dtype_name(updates.dtype)}"
             )
-        if self.kinds is not None and (dtype_kind(operand.dtype) or "?") not in self.kinds:
+        if self.kinds is not None and (dtypes.kind_of(operand.dtype) or "?") not in self.kinds:
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype_name(operand.dtype)}; it takes "
                 f"{', '.join(KIND_NAMES[k] for k in self.kinds)}"
@@ -240,22 +240,25 @@ class ScatterFamily(Primitive):
             window = n.update_window_dims
             position = window[before] if before < len(window) else rank
             window = (*window[:before], position, *[d + 1 for d in window[before:]])
-            pairs = shifted(n.operand_batching_dims, at), n.scatter_indices_batching_dims
+            pairs = (
+                dims_after_insertion(n.operand_batching_dims, at),
+                n.scatter_indices_batching_dims,
+            )
         else:
             if indices_at == len(shape_of(indices)) - 1:
                 # The last dimension has to remain the one of index vectors.
                 indices, indices_at = move_dimension(indices, indices_at, 0), 0
             positions = batch_positions(rank, n.update_window_dims)
             position = positions[indices_at] if indices_at < len(positions) else rank
-            window = shifted(n.update_window_dims, position)
+            window = dims_after_insertion(n.update_window_dims, position)
             pairs = with_batching(
                 n.operand_batching_dims, n.scatter_indices_batching_dims, at, indices_at
             )
             params["indices_are_sorted"] = False
         params["dimension_numbers"] = ScatterDimensionNumbers(
             window,
-            shifted(n.inserted_window_dims, at),
-            shifted(n.scatter_dims_to_operand_dims, at),
+            dims_after_insertion(n.inserted_window_dims, at),
+            dims_after_insertion(n.scatter_dims_to_operand_dims, at),
             *pairs,
         )
         updates = place_batch(updates, updates_at, size, position)

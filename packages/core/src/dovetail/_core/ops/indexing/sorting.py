@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
@@ -90,14 +91,14 @@ class Sort(Primitive):
         if not 0 <= dimension < len(shape):
             raise ValueError(f"sort: operands of shape {shape} have no dimension {dimension}")
         for aval in avals[:num_keys]:
-            if not dtype_kind(aval.dtype):
+            if not dtypes.kind_of(aval.dtype):
                 raise TypeError(f"sort cannot order values of dtype {dtype_name(aval.dtype)}")
         return list(avals)
 
     def reference(self, *args: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
         arrays = [np.asarray(a) for a in args]
         keys = [
-            a.astype(np.float64) if dtype_kind(a.dtype) == "f" else a for a in arrays[:num_keys]
+            a.astype(np.float64) if dtypes.kind_of(a.dtype) == "f" else a for a in arrays[:num_keys]
         ]
         # NumPy takes the most significant key last.
         order = np.lexsort(keys[::-1], axis=dimension)
@@ -156,7 +157,7 @@ class Sort(Primitive):
         scalars = [make_aval((), a.dtype) for a in avals[:num_keys]]
 
         def comparator(*pairs: Any) -> Any:
-            return before(context, list(zip(pairs[::2], pairs[1::2], strict=True)), scalars)
+            return sorts_before(context, list(zip(pairs[::2], pairs[1::2], strict=True)), scalars)
 
         return context.sort(values, context.avals_out, dimension, is_stable, comparator)
 
@@ -164,7 +165,7 @@ class Sort(Primitive):
 sort_p: Final = Sort()
 
 
-def before(
+def sorts_before(
     context: Builder, pairs: Sequence[tuple[Any, Any]], scalars: Sequence[ShapedArray]
 ) -> Any:
     """Whether the left ones of some pairs come before the right ones, in lexicographic order."""
@@ -186,7 +187,7 @@ def before(
 
 
 def _parts(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[Any, Any, Any]]:
-    if dtype_kind(scalar.dtype) != "c":
+    if dtypes.kind_of(scalar.dtype) != "c":
         return [(x, y, scalar)]
     part = make_aval((), np.dtype(f"float{scalar.dtype.itemsize * 4}"))
     truth = make_aval((), np.dtype(bool))
@@ -201,7 +202,7 @@ def _parts(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[
 
 def _less(context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
     less = context.compare(x, y, "LT", scalar)
-    if dtype_kind(scalar.dtype) != "f":
+    if dtypes.kind_of(scalar.dtype) != "f":
         return less
     truth = make_aval((), np.dtype(bool))
     number = context.compare(x, x, "EQ", scalar)
@@ -222,7 +223,7 @@ class TopK(Primitive):
     generates_nan = False
 
     def abstract(self, x: Any, *, k: int, axis: int) -> Any:
-        if dtype_kind(x.dtype) in ("", "c"):
+        if dtypes.kind_of(x.dtype) in ("", "c"):
             raise TypeError(
                 f"top_k does not accept dtype {dtype_name(x.dtype)}; it takes bool, integers and "
                 "floating point"
@@ -240,7 +241,7 @@ class TopK(Primitive):
     def reference(self, x: Any, *, k: int, axis: int) -> Any:
         x = np.moveaxis(np.asarray(x), axis, -1)
         ranks = x.astype(np.int8) if x.dtype == bool else x
-        if dtype_kind(x.dtype) == "f":
+        if dtypes.kind_of(x.dtype) == "f":
             bits = np.ascontiguousarray(x).view(f"int{x.dtype.itemsize * 8}")
             ranks = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
         # The complement turns the order of integers around without overflow.

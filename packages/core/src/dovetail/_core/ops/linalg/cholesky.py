@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -21,7 +21,6 @@ from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
-    adjoint,
     batch_all,
     check_batch,
     check_factored,
@@ -29,12 +28,13 @@ from dovetail._core.ops.linalg.matrices import (
     check_matrices,
     hermitian,
     is_complex,
+    matrix_adjoint,
+    matrix_transpose,
     nan_of,
     on_diagonal,
     product,
-    transposed,
-    triangle,
-    where,
+    triangular_part,
+    where_mask,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import reduce_and
@@ -97,7 +97,7 @@ def changed_root(root: Any, change: Any) -> Any:
     inner = solve_triangular(root, change)
     inner = solve_triangular(root, inner, left_side=False, transpose_a=True, conjugate_a=True)
     size = shape_of(root)[-1]
-    half = where(on_diagonal(size, size), mul(inner, 0.5), triangle(inner))
+    half = where_mask(on_diagonal(size, size), mul(inner, 0.5), triangular_part(inner))
     return product(root, half)
 
 
@@ -117,7 +117,7 @@ def _positive_only(root: Any) -> Any:
     positive = gt(select(mask, parts, full(shape, 1, aval_of(parts).dtype)), 0)
     good = reduce_and(positive, (len(shape) - 2, len(shape) - 1))
     good = broadcast_in_dim(good, shape, tuple(range(len(shape) - 2)))
-    return triangle(select(good, root, full(shape, nan_of(dtype), dtype)))
+    return triangular_part(select(good, root, full(shape, nan_of(dtype), dtype)))
 
 
 class CholeskyUpdate(Primitive):
@@ -157,10 +157,14 @@ class CholeskyUpdate(Primitive):
         rank = len(shape_of(r))
         column, change = (add_dimensions(v, (rank - 1,)) for v in (w, t))
         half = add(
-            product(transposed(triangle(s, lower=False)), triangle(r, lower=False)),
-            product(change, transposed(column)),
+            product(
+                matrix_transpose(triangular_part(s, lower=False)), triangular_part(r, lower=False)
+            ),
+            product(change, matrix_transpose(column)),
         )
-        return out, transposed(changed_root(transposed(out), add(half, transposed(half))))
+        return out, matrix_transpose(
+            changed_root(matrix_transpose(out), add(half, matrix_transpose(half)))
+        )
 
     def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
         return batch_all(self, args, dims)
@@ -192,7 +196,7 @@ class CholeskyUpdate(Primitive):
             [r, w],
             first=first,
             step=rotate,
-            last=lambda r, w: convert_element_type(triangle(r, lower=False), out.dtype),
+            last=lambda r, w: convert_element_type(triangular_part(r, lower=False), out.dtype),
             count=out.shape[-1],
         )
 
@@ -228,11 +232,11 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """
     x = as_operand(x, "lax.linalg.cholesky", "x")
     aval = aval_of(x)
-    if dtype_kind(aval.dtype) in "biu" and aval.ndim:
+    if dtypes.kind_of(aval.dtype) in "biu" and aval.ndim:
         x = convert_element_type(x, dtypes.canonicalize_dtype(np.float64))
     check_matrices("cholesky", aval, "x", square=True)
     if symmetrize_input:
-        x = mul(add(x, adjoint(x)), 0.5)
+        x = mul(add(x, matrix_adjoint(x)), 0.5)
     return cholesky_p.bind(x)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, neg
+from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -19,6 +19,7 @@ from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.comparison import eq
 from dovetail._core.ops.elementwise.complex import complex as from_parts
 from dovetail._core.ops.elementwise.complex import imag, real
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.eigen_jacobi import lower_jacobi
 from dovetail._core.ops.linalg.eigen_matrices import (
@@ -32,7 +33,6 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     complex_of,
     diagonal,
     each_matrix,
-    real_part_dtype,
     row,
     scaled_columns,
     subset_range,
@@ -41,17 +41,17 @@ from dovetail._core.ops.linalg.eigen_matrices import (
 from dovetail._core.ops.linalg.lu import lu_p
 from dovetail._core.ops.linalg.matrices import (
     INT32,
-    adjoint,
     batch_all,
     check_factored,
     check_matrices,
-    conjugate,
+    complex_conjugate,
     hermitian,
     is_complex,
+    matrix_adjoint,
     on_diagonal,
     product,
     rows_in_order,
-    where,
+    where_mask,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import argmax, reduce_sum
@@ -102,7 +102,7 @@ class Eigh(Primitive):
         count = stop - start
         return [
             make_aval((*x.shape[:-1], count), x.dtype),
-            make_aval((*x.shape[:-2], count), real_part_dtype(x.dtype)),
+            make_aval((*x.shape[:-2], count), real_dtype(x.dtype)),
         ]
 
     def reference(self, x: Any, *, lower: bool, subset_by_index: Subset, **params: Any) -> Any:
@@ -146,12 +146,12 @@ class Eigh(Primitive):
             algorithm=algorithm,
         )
         chosen, found = columns(vectors, start, stop), columns(values, start, stop)
-        change = hermitian(t if lower else adjoint(t))
-        inner = product(adjoint(vectors), product(change, chosen))
+        change = hermitian(t if lower else matrix_adjoint(t))
+        inner = product(matrix_adjoint(vectors), product(change, chosen))
         own = columns(on_diagonal(size, size), start, stop)
-        shifts = reduce_sum(where(own, inner, zeros_of(inner)), (len(shape_of(inner)) - 2,))
+        shifts = reduce_sum(where_mask(own, inner, zeros_of(inner)), (len(shape_of(inner)) - 2,))
         gaps = sub(row(found), column(values))
-        gaps = where(own, full(shape_of(gaps), np.inf, aval_of(gaps).dtype), gaps)
+        gaps = where_mask(own, full(shape_of(gaps), np.inf, aval_of(gaps).dtype), gaps)
         turned = mul(inner, convert_element_type(div(1, gaps), aval_of(inner).dtype))
         return [chosen, found], [
             product(vectors, turned),
@@ -302,9 +302,9 @@ class Eig(Primitive):
         outs, out_tangents = [values], [diagonal(inner)]
         if compute_left_eigenvectors:
             left = vectors[0]
-            inner_left = _solved(left, product(adjoint(change), left))
+            inner_left = _solved(left, product(matrix_adjoint(change), left))
             outs.append(left)
-            out_tangents.append(_changed_vectors(left, conjugate(values), inner_left))
+            out_tangents.append(_changed_vectors(left, complex_conjugate(values), inner_left))
         if compute_right_eigenvectors:
             outs.append(right)
             out_tangents.append(_changed_vectors(right, values, inner))
@@ -349,9 +349,9 @@ def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:
     """
     size, rank = shape_of(inner)[-1], len(shape_of(inner))
     own = on_diagonal(size, size)
-    gaps = where(own, add(zeros_of(inner), 1), sub(row(values), column(values)))
-    change = product(vectors, where(own, zeros_of(inner), div(inner, gaps)))
-    longer = real(reduce_sum(mul(conjugate(vectors), change), (rank - 2,)))
+    gaps = where_mask(own, add(zeros_of(inner), 1), sub(row(values), column(values)))
+    change = product(vectors, where_mask(own, zeros_of(inner), div(inner, gaps)))
+    longer = real(reduce_sum(mul(complex_conjugate(vectors), change), (rank - 2,)))
     best = argmax(absolute(vectors), rank - 2, INT32)
     mask = eq(iota_like(INT32, shape_of(vectors), rank - 2), row(best))
     largest = real(reduce_sum(select(mask, vectors, zeros_of(vectors)), (rank - 2,)))
@@ -413,13 +413,13 @@ def eigh(
         )
     x = as_operand(x, "lax.linalg.eigh")
     aval = aval_of(x)
-    if dtype_kind(aval.dtype) in ("b", "i", "u"):
+    if dtypes.kind_of(aval.dtype) in ("b", "i", "u"):
         aval = aval.update(dtype=dtypes.canonicalize_dtype(np.float64))
         x = convert_element_type(x, aval.dtype)
     check_factored("eigh", aval)
     check_matrices("eigh", aval, "x", square=True)
     if symmetrize_input:
-        x = mul(add(x, adjoint(x)), 0.5)
+        x = mul(add(x, matrix_adjoint(x)), 0.5)
     vectors, values = eigh_p.bind(
         x,
         lower=bool(lower),

@@ -21,6 +21,7 @@ from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and
 from dovetail._core.ops.elementwise.comparison import ge, gt, is_finite, lt
 from dovetail._core.ops.elementwise.complex import real
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.powers import sqrt
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.indexing.sorting import sort_p, take_along
@@ -28,20 +29,19 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
     diagonal,
-    real_part_dtype,
     row,
 )
 from dovetail._core.ops.linalg.loops import lower_while
 from dovetail._core.ops.linalg.matrices import (
     INT32,
-    adjoint,
-    conjugate,
+    complex_conjugate,
     hermitian,
     identity,
     is_complex,
+    matrix_adjoint,
     nan_of,
     on_diagonal,
-    where,
+    where_mask,
 )
 from dovetail._core.ops.reduction.reductions import reduce_max
 from dovetail._core.ops.shape.creation import iota_like
@@ -71,12 +71,12 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
     (aval,) = context.avals_in
     rank, size = aval.ndim, aval.shape[-1]
     even = size + size % 2
-    dtype = real_part_dtype(aval.dtype)
+    dtype = real_dtype(aval.dtype)
     negligible = float(np.finfo(dtype).eps)
     most_steps = MOST_SWEEPS * (even - 1)
 
     def first(x: Any) -> list[Any]:
-        matrices = hermitian(x if lower else adjoint(x))
+        matrices = hermitian(x if lower else matrix_adjoint(x))
         largest = reduce_max(absolute(matrices), (rank - 2, rank - 1))
         scale = convert_element_type(_divisor(largest), aval.dtype)
         matrices = div(matrices, broadcast_in_dim(scale, aval.shape, tuple(range(rank - 2))))
@@ -95,7 +95,7 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
 
     def proceed(number: Any, largest: Any, matrices: Any, vectors: Any) -> Any:
         sizes = absolute(matrices)
-        outside = where(on_diagonal(even, even), full(shape_of(sizes), 0, dtype), sizes)
+        outside = where_mask(on_diagonal(even, even), full(shape_of(sizes), 0, dtype), sizes)
         left = reduce_max(outside, tuple(range(rank)))
         return bitwise_and(gt(left, negligible), lt(number, most_steps))
 
@@ -103,7 +103,7 @@ def lower_jacobi(context: Builder, x: Any, lower: bool) -> list[Any]:
         sine, ratio = _rotations(matrices, even // 2)
         vectors = _exchanged(_rotated(vectors, row(sine), row(ratio), rank - 1), rank - 1)
         matrices = _exchanged(_rotated(matrices, row(sine), row(ratio), rank - 1), rank - 1)
-        sine, ratio = conjugate(column(sine)), conjugate(column(ratio))
+        sine, ratio = complex_conjugate(column(sine)), complex_conjugate(column(ratio))
         matrices = _exchanged(_rotated(matrices, sine, ratio, rank - 2), rank - 2)
         return [add(number, 1), largest, matrices, vectors]
 
@@ -180,8 +180,8 @@ def _rotated(x: Any, sine: Any, ratio: Any, dimension: int) -> Any:
     first = slice_dimension(x, 0, half, dimension)
     second = slice_dimension(x, half, 2 * half, dimension)
     return concatenate_p.bind(
-        sub(first, mul(conjugate(sine), add(second, mul(ratio, first)))),
-        add(second, mul(sine, sub(first, mul(conjugate(ratio), second)))),
+        sub(first, mul(complex_conjugate(sine), add(second, mul(ratio, first)))),
+        add(second, mul(sine, sub(first, mul(complex_conjugate(ratio), second)))),
         dimension=dimension,
     )
 

@@ -12,7 +12,7 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reduce_sum
 from dovetail._core.ir.avals import ShapedArray, aval_of, shape_of
 from dovetail._core.ops.elementwise.arithmetic import mul
-from dovetail._core.ops.linalg.matrices import nan_of, on_diagonal, where
+from dovetail._core.ops.linalg.matrices import nan_of, on_diagonal, where_mask
 from dovetail._core.ops.shape.dimensions import integers
 from dovetail._core.ops.shape.reshaping import add_dimensions
 from dovetail._core.ops.shape.slicing import slice_dimension
@@ -65,11 +65,6 @@ def canonical_subset(subset: Any, size: int, function: str) -> Subset:
     return None if found == (0, size) else (found[0], found[1])
 
 
-def real_part_dtype(dtype: Any) -> Any:
-    """The dtype of the parts of complex numbers; of real ones, their own."""
-    return np.dtype(np.finfo(dtype).dtype)
-
-
 def complex_of(dtype: Any) -> Any:
     """The dtype of complex numbers with parts of a dtype; of complex ones, their own."""
     return np.dtype(np.result_type(dtype, np.complex64))
@@ -88,7 +83,7 @@ def zeros_of(x: Any) -> Any:
 def diagonal(x: Any) -> Any:
     """The main diagonals of matrices with at least as many rows as columns."""
     shape = shape_of(x)
-    return reduce_sum(where(on_diagonal(*shape[-2:]), x, zeros_of(x)), (len(shape) - 2,))
+    return reduce_sum(where_mask(on_diagonal(*shape[-2:]), x, zeros_of(x)), (len(shape) - 2,))
 
 
 def row(x: Any) -> Any:

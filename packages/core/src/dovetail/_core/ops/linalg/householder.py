@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import add_tangents, dtype_kind
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.arithmetic import mul, sub
 from dovetail._core.ops.linalg.matrices import (
-    adjoint,
     batch_all,
     batch_columns,
     check_batch,
     check_factored,
     check_matrices,
-    conjugate,
+    complex_conjugate,
     identity,
+    matrix_adjoint,
     on_diagonal,
     part,
     product,
-    triangle,
-    where,
+    triangular_part,
+    where_mask,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.shape.reshaping import add_dimensions
@@ -129,8 +130,8 @@ class Ormqr(Primitive):
     ) -> Sequence[Any]:
         if not is_linear(c):
             return None, None, None
-        turned = self.bind(a, taus, conjugate(ct), left=left, transpose=not transpose)
-        return None, None, conjugate(turned)
+        turned = self.bind(a, taus, complex_conjugate(ct), left=left, transpose=not transpose)
+        return None, None, complex_conjugate(turned)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], *, left: bool, transpose: bool
@@ -156,7 +157,7 @@ ormqr_p: Final = Ormqr()
 def _reference(a: Any, taus: Any, c: Any, *, transpose: bool) -> NDArray:
     """Reflections applied to NumPy matrices one after another: the last one first."""
     a, taus = np.asarray(a), np.asarray(taus)
-    wide = np.complex128 if dtype_kind(a.dtype) == "c" else np.float64
+    wide = np.complex128 if dtypes.kind_of(a.dtype) == "c" else np.float64
     out = np.array(c, wide)
     numbers = range(taus.shape[-1])
     for k in numbers if transpose else reversed(numbers):
@@ -176,18 +177,22 @@ def _reference(a: Any, taus: Any, c: Any, *, transpose: bool) -> NDArray:
 def _vectors(a: Any, taus: Any) -> tuple[Any, Any, Any]:
     """The vectors of reflections, `taus` as columns, and the matrix ``diag(taus) @ triangle``."""
     rows, count = shape_of(a)[-2], shape_of(taus)[-1]
-    below = triangle(part(a, columns=count), offset=-1)
+    below = triangular_part(part(a, columns=count), offset=-1)
     mask = on_diagonal(rows, count)
-    v = where(mask, full(shape_of(below), 1, aval_of(a).dtype), below)
+    v = where_mask(mask, full(shape_of(below), 1, aval_of(a).dtype), below)
     scale = add_dimensions(taus, (len(shape_of(taus)),))
-    return v, scale, mul(scale, triangle(product(adjoint(v), v), lower=False, offset=1))
+    return (
+        v,
+        scale,
+        mul(scale, triangular_part(product(matrix_adjoint(v), v), lower=False, offset=1)),
+    )
 
 
 def _columns(a: Any, taus: Any) -> Any:
     """The first columns of the product, as many as `a` has."""
     rows, columns = shape_of(a)[-2:]
     v, scale, inner = _vectors(a, taus)
-    right = mul(scale, adjoint(part(v, rows=columns)))
+    right = mul(scale, matrix_adjoint(part(v, rows=columns)))
     right = solve_triangular(inner, right, lower=False, unit_diagonal=True)
     rank = len(shape_of(a))
     one = identity(rows, columns, aval_of(a).dtype)
@@ -197,15 +202,15 @@ def _columns(a: Any, taus: Any) -> Any:
 def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
     """The product of reflections, or its adjoint, times `c`, or `c` times these."""
     if not left:
-        turned = _multiplied(a, taus, adjoint(c), left=True, transpose=not transpose)
-        return adjoint(turned)
+        turned = _multiplied(a, taus, matrix_adjoint(c), left=True, transpose=not transpose)
+        return matrix_adjoint(turned)
     v, scale, inner = _vectors(a, taus)
-    right = product(adjoint(v), c)
+    right = product(matrix_adjoint(v), c)
     if transpose:
         right = solve_triangular(
             inner, right, lower=False, transpose_a=True, conjugate_a=True, unit_diagonal=True
         )
-        right = mul(conjugate(scale), right)
+        right = mul(complex_conjugate(scale), right)
     else:
         right = mul(scale, right)
         right = solve_triangular(inner, right, lower=False, unit_diagonal=True)

@@ -27,7 +27,7 @@ from dovetail._core.ops.linalg.matrices import (
     part,
     product,
     rows_in_order,
-    triangle,
+    triangular_part,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import argmax
@@ -137,8 +137,8 @@ def _changed_factors(packed: Any, change: Any) -> Any:
     size, rank = min(rows, columns), len(shape)
     if not aval_of(packed).size:
         return change
-    below = triangle(part(packed, columns=size), offset=-1)
-    upper = triangle(part(packed, rows=size), lower=False)
+    below = triangular_part(part(packed, columns=size), offset=-1)
+    upper = triangular_part(part(packed, rows=size), lower=False)
     solved = solve_triangular(part(below, rows=size), part(change, rows=size), unit_diagonal=True)
     if rows > size:
         others = slice(size, rows)
@@ -147,9 +147,9 @@ def _changed_factors(packed: Any, change: Any) -> Any:
     inner = solve_triangular(
         part(upper, columns=size), part(solved, columns=size), left_side=False, lower=False
     )
-    inner = triangle(inner, offset=-1)
+    inner = triangular_part(inner, offset=-1)
     left = add(inner, product(below, part(inner, rows=size)))
-    right = triangle(sub(solved, product(inner, upper)), lower=False)
+    right = triangular_part(sub(solved, product(inner, upper)), lower=False)
     if columns > size:
         config = (*((0, 0, 0) for _ in range(rank - 1)), (0, columns - size, 0))
         left = pad_with(left, make_literal(0, aval_of(left).dtype), config)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
@@ -67,7 +68,7 @@ def check_floats(name: str, *avals: ShapedArray, kinds: str = "fc") -> None:
         TypeError: they are not.
     """
     first = avals[0].dtype
-    if not dtype_kind(first) or dtype_kind(first) not in kinds:
+    if not dtypes.kind_of(first) or dtypes.kind_of(first) not in kinds:
         raise TypeError(
             f"{name} does not accept dtype {dtype_name(first)}; it takes floating point"
             + (" and complex numbers" if "c" in kinds else "")
@@ -129,7 +130,7 @@ def check_batch(name: str, batch: Shape, aval: ShapedArray, argument: str, rank:
 
 def nan_of(dtype: Any) -> complex:
     """NaN, in both parts of complex numbers."""
-    return complex(np.nan, np.nan) if dtype_kind(dtype) == "c" else np.nan
+    return complex(np.nan, np.nan) if dtypes.kind_of(dtype) == "c" else np.nan
 
 
 def batch_all(
@@ -164,10 +165,10 @@ def batch_columns(
 
 def is_complex(x: Any) -> bool:
     """Whether an array is complex."""
-    return dtype_kind(aval_of(x).dtype) == "c"
+    return dtypes.kind_of(aval_of(x).dtype) == "c"
 
 
-def conjugate(x: Any) -> Any:
+def complex_conjugate(x: Any) -> Any:
     """The complex conjugate; of real numbers, themselves."""
     return conj(x) if is_complex(x) else x
 
@@ -177,15 +178,15 @@ def magnitude(x: Any) -> Any:
     return add(absolute(real(x)), absolute(imag(x))) if is_complex(x) else absolute(x)
 
 
-def transposed(x: Any) -> Any:
+def matrix_transpose(x: Any) -> Any:
     """Transposed matrices."""
     rank = len(shape_of(x))
     return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def adjoint(x: Any) -> Any:
+def matrix_adjoint(x: Any) -> Any:
     """Transposed and conjugated matrices."""
-    return conjugate(transposed(x))
+    return complex_conjugate(matrix_transpose(x))
 
 
 def product(x: Any, y: Any) -> Any:
@@ -202,7 +203,7 @@ def product(x: Any, y: Any) -> Any:
     )
 
 
-def where(mask: Any, x: Any, y: Any) -> Any:
+def where_mask(mask: Any, x: Any, y: Any) -> Any:
     """`x` where `mask`, of its shape or without batch dimensions, is true; `y` elsewhere."""
     shape = shape_of(x)
     rank = len(shape_of(mask))
@@ -213,14 +214,14 @@ def where(mask: Any, x: Any, y: Any) -> Any:
 def hermitian(x: Any) -> Any:
     """The Hermitian matrices with the lower triangles of `x`; the diagonal's imaginary parts are
     left out."""
-    strict = triangle(x, offset=-1)
+    strict = triangular_part(x, offset=-1)
     size = shape_of(x)[-1]
     dtype = aval_of(x).dtype
     diagonal = convert_element_type(real(x), dtype) if is_complex(x) else x
-    return where(on_diagonal(size, size), diagonal, add(strict, adjoint(strict)))
+    return where_mask(on_diagonal(size, size), diagonal, add(strict, matrix_adjoint(strict)))
 
 
-def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
+def triangular_part(x: Any, lower: bool = True, offset: int = 0) -> Any:
     """`x` with zeros above a diagonal (below it for the upper triangle); offset 1 is the diagonal
     above the main one."""
     shape = shape_of(x)
@@ -229,7 +230,7 @@ def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
     if offset:
         row = add(row, offset)
     mask = ge_p.bind(row, column) if lower else ge_p.bind(column, row)
-    return where(mask, x, full(shape, 0, aval_of(x).dtype))
+    return where_mask(mask, x, full(shape, 0, aval_of(x).dtype))
 
 
 def part(x: Any, rows: int | slice | None = None, columns: int | slice | None = None) -> Any:

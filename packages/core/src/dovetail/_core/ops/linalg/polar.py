@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -15,6 +16,7 @@ from dovetail._core.ops.elementwise.arithmetic import abs as absolute
 from dovetail._core.ops.elementwise.arithmetic import add, div, mul, sub
 from dovetail._core.ops.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from dovetail._core.ops.elementwise.comparison import eq, le, lt
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.powers import rsqrt, sqrt
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.cholesky import cholesky_p
@@ -23,7 +25,6 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     column,
     columns,
     each_matrix,
-    real_part_dtype,
     row,
     scaled_columns,
     zeros_of,
@@ -31,11 +32,11 @@ from dovetail._core.ops.linalg.eigen_matrices import (
 from dovetail._core.ops.linalg.loops import element_at, lower_while
 from dovetail._core.ops.linalg.matrices import (
     INT32,
-    adjoint,
     batch_all,
     check_factored,
     check_matrices,
     identity,
+    matrix_adjoint,
     part,
     product,
 )
@@ -114,13 +115,13 @@ class Qdwh(Primitive):
         v, w = eigh_p.bind(
             h, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=None
         )
-        image = product(adjoint(u), t)
-        skew = product(adjoint(v), product(sub(image, adjoint(image)), v))
+        image = product(matrix_adjoint(u), t)
+        skew = product(matrix_adjoint(v), product(sub(image, matrix_adjoint(image)), v))
         turned = mul(skew, _inverse(add(row(w), column(w)), aval_of(skew).dtype))
-        turned = product(v, product(turned, adjoint(v)))
+        turned = product(v, product(turned, matrix_adjoint(v)))
         # What the columns of u do not span: also of square matrices, where a part of them is zero.
         others = product(sub(t, product(u, image)), v)
-        others = product(scaled_columns(others, _inverse(w, aval_of(w).dtype)), adjoint(v))
+        others = product(scaled_columns(others, _inverse(w, aval_of(w).dtype)), matrix_adjoint(v))
         du = add(product(u, turned), others)
         return outs, [du, sub(image, product(turned, h)), *[Zero.of(o) for o in rest]]
 
@@ -143,7 +144,7 @@ class Qdwh(Primitive):
             return [context.constant(out.dtype == BOOL, out) for out in outs]
         *batch, _, _ = aval.shape
         rank = aval.ndim
-        dtype = real_part_dtype(aval.dtype)
+        dtype = real_dtype(aval.dtype)
         eps = float(np.finfo(dtype).eps) if eps is None else eps
         weights = _weights(eps)
         by_qr = min(sum(c > LARGE_WEIGHT for _, _, c in weights), max_iterations)
@@ -174,11 +175,11 @@ class Qdwh(Primitive):
 
         def last(number: Any, x: Any, u: Any, counts: Any, done: Any) -> list[Any]:
             # One step of Newton and Schulz: the error that is left is cubed.
-            u = sub(mul(u, 1.5), mul(product(u, product(adjoint(u), u)), 0.5))
+            u = sub(mul(u, 1.5), mul(product(u, product(matrix_adjoint(u), u)), 0.5))
             if is_hermitian:
-                u = mul(add(u, adjoint(u)), 0.5)
-            h = product(adjoint(u), x)
-            return [u, mul(add(h, adjoint(h)), 0.5), counts, done]
+                u = mul(add(u, matrix_adjoint(u)), 0.5)
+            h = product(matrix_adjoint(u), x)
+            return [u, mul(add(h, matrix_adjoint(h)), 0.5), counts, done]
 
         return lower_while(context, [x], first=first, proceed=proceed, step=step, last=last)
 
@@ -243,7 +244,7 @@ def _step_by_qr(u: Any, a: float, b: float, c: float) -> Any:
     stacked = concatenate_p.bind(mul(u, c**0.5), _ones(u), dimension=len(shape_of(u)) - 2)
     q, _ = qr_p.bind(stacked, full_matrices=False, pivoting=False, use_magma=None)
     upper, under = part(q, rows=rows), part(q, rows=slice(rows, rows + size))
-    moved = mul(product(upper, adjoint(under)), (a - b / c) / c**0.5)
+    moved = mul(product(upper, matrix_adjoint(under)), (a - b / c) / c**0.5)
     return add(mul(u, b / c), moved)
 
 
@@ -251,10 +252,10 @@ def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
     dtype = aval_of(u).dtype
     ratio = div(b, c)
     outer, inner, weight = (convert_element_type(w, dtype) for w in (ratio, sub(a, ratio), c))
-    root = cholesky_p.bind(add(_ones(u), mul(product(adjoint(u), u), weight)))
-    solved = solve_triangular(root, adjoint(u))
+    root = cholesky_p.bind(add(_ones(u), mul(product(matrix_adjoint(u), u), weight)))
+    solved = solve_triangular(root, matrix_adjoint(u))
     solved = solve_triangular(root, solved, transpose_a=True, conjugate_a=True)
-    return add(mul(u, outer), mul(adjoint(solved), inner))
+    return add(mul(u, outer), mul(matrix_adjoint(solved), inner))
 
 
 # Functions for users
@@ -327,7 +328,7 @@ def _cut(x: Any, sizes: Any) -> Any:
         raise TypeError(f"lax.linalg.qdwh: dynamic_shape must be a pair of integers, got {sizes!r}")
     for size, dimension in zip(sizes, (rank - 2, rank - 1), strict=True):
         limit = as_operand(size, "lax.linalg.qdwh", "dynamic_shape")
-        if shape_of(limit) or dtype_kind(aval_of(limit).dtype) not in ("i", "u"):
+        if shape_of(limit) or dtypes.kind_of(aval_of(limit).dtype) not in ("i", "u"):
             raise TypeError(
                 "lax.linalg.qdwh: dynamic_shape must be a pair of integers, got "
                 f"{aval_of(limit).short_name()} in it"

@@ -16,9 +16,9 @@ from dovetail._core.ops.linalg.matrices import (
     check_batch,
     check_floats,
     check_matrices,
+    matrix_transpose,
     product,
-    transposed,
-    triangle,
+    triangular_part,
 )
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
@@ -59,8 +59,8 @@ class SymmetricProduct(Primitive):
         out = self.bind(a, c, alpha=alpha, beta=beta)
         tangent: Any = Zero.of(out)
         if type(s) is not Zero:
-            half = product(s, transposed(a))
-            tangent = mul(add(half, transposed(half)), alpha)
+            half = product(s, matrix_transpose(a))
+            tangent = mul(add(half, matrix_transpose(half)), alpha)
         if type(t) is not Zero and beta:
             tangent = add_tangents(tangent, mul(t, beta))
         return out, tangent
@@ -76,7 +76,7 @@ class SymmetricProduct(Primitive):
 
         def compute(a: Any, c: Any) -> Any:
             a, c = convert_element_type(a, work), convert_element_type(c, work)
-            own = product(a, transposed(a))
+            own = product(a, matrix_transpose(a))
             own = own if alpha == 1 else mul(own, alpha)
             return convert_element_type(add(own, mul(c, beta)) if beta else own, out.dtype)
 
@@ -137,5 +137,5 @@ def symmetric_product(
         beta=_static_float(beta, "beta"),
     )
     if symmetrize_output and shape_of(out):
-        out = add(triangle(out), transposed(triangle(out, offset=-1)))
+        out = add(triangular_part(out), matrix_transpose(triangular_part(out, offset=-1)))
     return out

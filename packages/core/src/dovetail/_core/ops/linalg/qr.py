@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
@@ -25,19 +26,19 @@ from dovetail._core.ops.linalg.householder import householder_product_p
 from dovetail._core.ops.linalg.loops import element_at, exchanged, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
     INT32,
-    adjoint,
     batch_all,
     check_factored,
     check_matrices,
-    conjugate,
+    complex_conjugate,
     is_complex,
+    matrix_adjoint,
+    matrix_transpose,
     on_diagonal,
     part,
     product,
     rows_in_order,
-    transposed,
-    triangle,
-    where,
+    triangular_part,
+    where_mask,
 )
 from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail._core.ops.reduction.reductions import argmax, reduce_max, reduce_sum
@@ -134,7 +135,7 @@ class Geqp3(Reflecting):
             length = select(ge(numbers, k), length, full(vectors, -1, aval_of(length).dtype))
             best = add_dimensions(argmax(length, rank - 2, INT32), (rank - 2,))
             positions = exchanged(numbers, numbers, k, best, best, k)
-            a = transposed(rows_in_order(transposed(a), positions))
+            a = matrix_transpose(rows_in_order(matrix_transpose(a), positions))
             return *_reflect(k, a, taus), take_along(order, positions, rank - 2)
 
         return lower_loop(
@@ -147,7 +148,7 @@ geqp3_p: Final = Geqp3()
 
 def _reference(a: Any, pivoting: bool) -> list[NDArray]:
     a = np.asarray(a)
-    wide = np.complex128 if dtype_kind(a.dtype) == "c" else np.float64
+    wide = np.complex128 if dtypes.kind_of(a.dtype) == "c" else np.float64
     *batch, rows, columns = a.shape
     packed = np.zeros(a.shape, wide)
     taus = np.zeros((*batch, min(rows, columns)), wide)
@@ -244,9 +245,9 @@ def reflection(column: Any, k: Any) -> tuple[Any, Any, Any]:
 
 def reflected(a: Any, v: Any, tau: Any, k: Any) -> Any:
     """Matrices with their columns after `k` reflected, by the adjoint of a reflection."""
-    inner = product(adjoint(v), a)
+    inner = product(matrix_adjoint(v), a)
     after = gt(iota_like(INT32, shape_of(inner), len(shape_of(a)) - 1), k)
-    return sub(a, mul(mul(conjugate(tau), v), _kept(inner, after)))
+    return sub(a, mul(mul(complex_conjugate(tau), v), _kept(inner, after)))
 
 
 def _reflect(k: Any, a: Any, taus: Any) -> tuple[Any, Any]:
@@ -308,7 +309,7 @@ class Qr(Primitive):
         outs = self.bind(x, full_matrices=full_matrices, pivoting=pivoting, use_magma=use_magma)
         q, r, *order = outs
         if order:
-            t = transposed(rows_in_order(transposed(t), order[0]))
+            t = matrix_transpose(rows_in_order(matrix_transpose(t), order[0]))
         return outs, [*_changed_factors(q, r, t), *map(Zero.of, order)]
 
     def batch(
@@ -335,7 +336,7 @@ class Qr(Primitive):
                 config = (*((0, 0, 0) for _ in shape_of(x)[1:]), (0, inner - columns, 0))
                 wide = pad_with(wide, make_literal(0, aval_of(x).dtype), config)
             q = householder_product_p.bind(wide, taus)
-            return q, triangle(part(packed, rows=inner), lower=False), *order
+            return q, triangular_part(part(packed, rows=inner), lower=False), *order
 
         return context.lower_function(factor, context.avals_in)(x)
 
@@ -355,15 +356,15 @@ def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
     solved = solve_triangular(
         part(r, columns=size), part(change, columns=size), left_side=False, lower=False
     )
-    inner = product(adjoint(q), solved)
-    strict = triangle(inner, offset=-1)
-    skew = sub(strict, adjoint(strict))
+    inner = product(matrix_adjoint(q), solved)
+    strict = triangular_part(inner, offset=-1)
+    skew = sub(strict, matrix_adjoint(strict))
     if is_complex(q):
         # The diagonal of r stays real.
         turning = sub(inner, convert_element_type(real(inner), aval_of(q).dtype))
-        skew = where(on_diagonal(size, size), turning, skew)
+        skew = where_mask(on_diagonal(size, size), turning, skew)
     dq = add(sub(solved, product(q, inner)), product(q, skew))
-    dr = triangle(sub(product(adjoint(q), change), product(skew, r)), lower=False)
+    dr = triangular_part(sub(product(matrix_adjoint(q), change), product(skew, r)), lower=False)
     return dq, dr
 
 

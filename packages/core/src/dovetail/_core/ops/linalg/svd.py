@@ -18,6 +18,7 @@ from dovetail._core.ops.elementwise.comparison import gt
 from dovetail._core.ops.elementwise.complex import complex as from_parts
 from dovetail._core.ops.elementwise.complex import imag, real
 from dovetail._core.ops.elementwise.extrema import max as larger
+from dovetail._core.ops.elementwise.operands import real_dtype
 from dovetail._core.ops.elementwise.selection import select
 from dovetail._core.ops.linalg.eigen import EighImplementation, eigh_p
 from dovetail._core.ops.linalg.eigen_matrices import (
@@ -29,22 +30,21 @@ from dovetail._core.ops.linalg.eigen_matrices import (
     columns,
     diagonal,
     each_matrix,
-    real_part_dtype,
     row,
     scaled_columns,
     subset_range,
     zeros_of,
 )
 from dovetail._core.ops.linalg.matrices import (
-    adjoint,
     batch_all,
     check_factored,
     check_matrices,
     is_complex,
+    matrix_adjoint,
     on_diagonal,
     part,
     product,
-    where,
+    where_mask,
 )
 from dovetail._core.ops.linalg.polar import MOST_ITERATIONS, qdwh_p
 from dovetail._core.ops.linalg.qr import qr_p
@@ -104,7 +104,7 @@ class Svd(Primitive):
             )
         start, stop = subset_range(subset_by_index, rank)
         count = stop - start
-        values = make_aval((*batch, count), real_part_dtype(x.dtype))
+        values = make_aval((*batch, count), real_dtype(x.dtype))
         if not compute_uv:
             return [values]
         left, right = (rows, cols) if full_matrices else (count, count)
@@ -170,18 +170,18 @@ class Svd(Primitive):
             subset_by_index=None,
             algorithm=algorithm,
         )
-        own_u, own_v = part(u, columns=rank), adjoint(part(vh, rows=rank))
+        own_u, own_v = part(u, columns=rank), matrix_adjoint(part(vh, rows=rank))
         change = product(t, own_v)
-        inner = product(adjoint(own_u), change)
+        inner = product(matrix_adjoint(own_u), change)
         shifts = diagonal(inner)
         outs = [s, u, vh]
         out_tangents = [real(shifts) if is_complex(shifts) else shifts]
         if compute_uv:
             du, dv = _turned(own_u, own_v, s, inner)
             du = _into_the_rest(u, own_u, du, change, inner, s)
-            change = product(adjoint(t), own_u)
-            dv = _into_the_rest(adjoint(vh), own_v, dv, change, adjoint(inner), s)
-            out_tangents += [du, adjoint(dv)]
+            change = product(matrix_adjoint(t), own_u)
+            dv = _into_the_rest(matrix_adjoint(vh), own_v, dv, change, matrix_adjoint(inner), s)
+            out_tangents += [du, matrix_adjoint(dv)]
         if subset_by_index is not None:
             outs, out_tangents = (
                 _chosen(found, *subset_by_index) for found in (outs, out_tangents)
@@ -249,12 +249,12 @@ def _turned(u: Any, v: Any, s: Any, inner: Any) -> tuple[Any, Any]:
     size = shape_of(s)[-1]
     own = on_diagonal(size, size)
     gaps = mul(add(row(s), column(s)), sub(row(s), column(s)))
-    gaps = where(own, full(shape_of(gaps), np.inf, aval_of(gaps).dtype), gaps)
+    gaps = where_mask(own, full(shape_of(gaps), np.inf, aval_of(gaps).dtype), gaps)
     inverse = convert_element_type(div(1, gaps), aval_of(inner).dtype)
     right = scaled_columns(inner, s)
-    left = adjoint(scaled_columns(adjoint(inner), s))
-    du = product(u, mul(inverse, add(right, adjoint(right))))
-    dv = product(v, mul(inverse, add(left, adjoint(left))))
+    left = matrix_adjoint(scaled_columns(matrix_adjoint(inner), s))
+    du = product(u, mul(inverse, add(right, matrix_adjoint(right))))
+    dv = product(v, mul(inverse, add(left, matrix_adjoint(left))))
     if is_complex(inner):
         there = gt(s, 0)
         divisor = select(there, s, add(zeros_of(s), 1))
@@ -287,9 +287,9 @@ def _into_the_rest(vectors: Any, own: Any, change: Any, image: Any, inner: Any, 
     if count == rank:
         return change
     added = part(vectors, columns=slice(rank, count))
-    mixed = scaled_columns(product(adjoint(added), image), inverse)
+    mixed = scaled_columns(product(matrix_adjoint(added), image), inverse)
     return concatenate_p.bind(
-        change, neg(product(own, adjoint(mixed))), dimension=len(shape_of(own)) - 1
+        change, neg(product(own, matrix_adjoint(mixed))), dimension=len(shape_of(own)) - 1
     )
 
 
@@ -299,8 +299,8 @@ def _by_polar(
     """The decomposition from the polar one, ``x = p @ h``, and eigenvectors of ``h``."""
     *_, rows, cols = shape_of(x)
     if rows < cols:
-        found = _by_polar(adjoint(x), full_matrices, compute_uv, algorithm)
-        return [found[0], *[adjoint(vectors) for vectors in found[:0:-1]]]
+        found = _by_polar(matrix_adjoint(x), full_matrices, compute_uv, algorithm)
+        return [found[0], *[matrix_adjoint(vectors) for vectors in found[:0:-1]]]
     p, h, _, _ = qdwh_p.bind(x, is_hermitian=False, max_iterations=MOST_ITERATIONS, eps=None)
     v, w = eigh_p.bind(
         h, lower=True, sort_eigenvalues=True, subset_by_index=None, algorithm=algorithm
@@ -323,7 +323,7 @@ def _by_polar(
     if shape_of(q)[-1] > cols:
         others = part(q, columns=slice(cols, shape_of(q)[-1]))
         u = concatenate_p.bind(u, others, dimension=last + 1)
-    return [s, u, adjoint(v)]
+    return [s, u, matrix_adjoint(v)]
 
 
 # Functions for users

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dovetail._core.basis.elementwise import add_tangents, dtype_kind, neg
+from dovetail._core.base import dtypes
+from dovetail._core.basis.elementwise import add_tangents, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
 from dovetail._core.ir.avals import make_aval, shape_of
@@ -17,11 +18,11 @@ from dovetail._core.ops.linalg.matrices import (
     check_batch,
     check_floats,
     check_matrices,
-    conjugate,
+    complex_conjugate,
     is_complex,
+    matrix_transpose,
     product,
-    transposed,
-    triangle,
+    triangular_part,
 )
 from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
 from dovetail._core.trace.primitive import Primitive
@@ -78,7 +79,7 @@ class TriangularSolve(Primitive):
         unit_diagonal: bool,
     ) -> Any:
         dtype = np.asarray(b).dtype
-        wide = np.complex128 if dtype_kind(dtype) == "c" else np.float64
+        wide = np.complex128 if dtypes.kind_of(dtype) == "c" else np.float64
         a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
         a = np.tril(a) if lower else np.triu(a)
         if unit_diagonal:
@@ -115,9 +116,9 @@ class TriangularSolve(Primitive):
         change: Any = Zero.of(x) if type(t) is Zero else t
         if type(s) is not Zero:
             # op(a) @ dx = db - op(da) @ x
-            s = triangle(s, lower, (-1 if lower else 1) if unit_diagonal else 0)
-            s = conjugate(s) if conjugate_a else s
-            s = transposed(s) if transpose_a else s
+            s = triangular_part(s, lower, (-1 if lower else 1) if unit_diagonal else 0)
+            s = complex_conjugate(s) if conjugate_a else s
+            s = matrix_transpose(s) if transpose_a else s
             change = add_tangents(change, neg(product(s, x) if left_side else product(x, s)))
         if type(change) is Zero:
             return x, change
@@ -170,7 +171,7 @@ class TriangularSolve(Primitive):
             b = context.convert(b, out, work)
         conjugate_a = conjugate_a and out.dtype.kind == "c"
         if conjugate_a and not transpose_a:
-            (a,) = context.lower_function(conjugate, [matrix])(a)
+            (a,) = context.lower_function(complex_conjugate, [matrix])(a)
         kind = "NO_TRANSPOSE"
         if transpose_a:
             kind = "ADJOINT" if conjugate_a else "TRANSPOSE"

@@ -12,18 +12,19 @@ from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.elementwise.arithmetic import add, mul, sub
 from dovetail._core.ops.elementwise.complex import real
-from dovetail._core.ops.linalg.eigen_matrices import diagonal, each_matrix, real_part_dtype
+from dovetail._core.ops.elementwise.operands import real_dtype
+from dovetail._core.ops.linalg.eigen_matrices import diagonal, each_matrix
 from dovetail._core.ops.linalg.loops import element_at, lower_loop, with_element
 from dovetail._core.ops.linalg.matrices import (
-    adjoint,
     batch_all,
     check_factored,
     check_matrices,
     hermitian,
     is_complex,
+    matrix_adjoint,
     part,
     product,
-    triangle,
+    triangular_part,
 )
 from dovetail._core.ops.linalg.qr import reflected, reflection
 from dovetail._core.ops.shape.reshaping import reverse, squeeze_dimensions
@@ -78,7 +79,7 @@ class Hessenberg(ReflectionReduction):
         def step(k: Any, a: Any, taus: Any) -> list[Any]:
             after = add(k, 1)
             v, tau, column = reflection(element_at(a, k, rank - 1), after)
-            a = sub(a, mul(product(a, v), mul(tau, adjoint(v))))
+            a = sub(a, mul(product(a, v), mul(tau, matrix_adjoint(v))))
             a = with_element(reflected(a, v, tau, k), column, k, rank - 1)
             return [a, with_element(taus, squeeze_dimensions(tau, (rank - 1,)), k, rank - 2)]
 
@@ -107,7 +108,7 @@ class Tridiagonal(ReflectionReduction):
         check_factored(self.name, a)
         check_matrices(self.name, a, "a", square=True)
         *batch, size, _ = a.shape
-        dtype = real_part_dtype(a.dtype)
+        dtype = real_dtype(a.dtype)
         beside = max(size - 1, 0)
         return [
             make_aval(a.shape, a.dtype),
@@ -142,7 +143,12 @@ class Tridiagonal(ReflectionReduction):
             )
             if is_complex(a):
                 values, beside = real(values), real(beside)
-            return [add(triangle(packed), triangle(a, lower=False, offset=1)), values, beside, taus]
+            return [
+                add(triangular_part(packed), triangular_part(a, lower=False, offset=1)),
+                values,
+                beside,
+                taus,
+            ]
 
         def turned(a: Any) -> list[Any]:
             """For the upper one, from the last column on: the same, read backwards."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_kind, neg
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, neg
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -64,7 +64,7 @@ class TridiagonalSolve(Primitive):
 
     def reference(self, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
         b = np.asarray(b)
-        wide = np.complex128 if dtype_kind(b.dtype) == "c" else np.float64
+        wide = np.complex128 if dtypes.kind_of(b.dtype) == "c" else np.float64
         out = np.full(b.shape, nan_of(b.dtype), wide)
         for index in np.ndindex(b.shape[:-2]):
             lower, middle, upper = (np.asarray(v)[index].astype(wide) for v in (dl, d, du))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.structural import batch_size, move_dimension, reshape
 from dovetail._core.ir.avals import ShapedArray, make_aval, shape_of
@@ -254,7 +254,7 @@ class RandomSeed(KeyPrimitive):
     name = "random_seed"
 
     def abstract(self, seeds: Any, *, impl: KeyImplementation) -> Any:
-        if dtype_kind(seeds.dtype) not in ("i", "u"):
+        if dtypes.kind_of(seeds.dtype) not in ("i", "u"):
             raise TypeError(f"{self.name} takes integers, got {seeds.short_name()}")
         return make_aval(seeds.shape, _dtypes[impl.name])
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import move_dimension, reshape
@@ -67,7 +67,7 @@ class RngBitGenerator(NoGradient):
                 f"{self.name} takes as its key an array of 4 uint32 or of 2 uint64, got "
                 f"{key.short_name()}"
             )
-        if dtype_kind(dtype) != "u" or dtype.itemsize not in (1, 2, 4, 8):
+        if dtypes.kind_of(dtype) != "u" or dtype.itemsize not in (1, 2, 4, 8):
             raise TypeError(
                 f"{self.name}: unsupported dtype {dtype_name(dtype)}: it must be uint8, uint16, "
                 "uint32 or uint64"
@@ -153,14 +153,14 @@ class RngUniform(Primitive):
                 f"{self.name}: bounds must have one dtype, got {dtype_name(low.dtype)} and "
                 f"{dtype_name(high.dtype)}"
             )
-        kind, bits = dtype_kind(low.dtype), dtypes.itemsize_bits(low.dtype)
+        kind, bits = dtypes.kind_of(low.dtype), dtypes.itemsize_bits(low.dtype)
         if kind not in ("i", "u", "f") or bits < 8 or (kind == "f" and bits < 16):
             raise TypeError(f"{self.name} does not make numbers of dtype {dtype_name(low.dtype)}")
         return make_aval(shape, low.dtype)
 
     def reference(self, low: Any, high: Any, *, shape: Shape) -> Any:
         generator, dtype = np.random.default_rng(), np.asarray(low).dtype
-        if dtype_kind(dtype) != "f":
+        if dtypes.kind_of(dtype) != "f":
             return generator.integers(int(low), int(high), shape, dtype)
         numbers = generator.uniform(float(low), float(high), shape).astype(dtype)
         # A number just below the bound may be rounded to it.
@@ -169,7 +169,7 @@ class RngUniform(Primitive):
     def lower(self, context: Builder, low: Any, high: Any, *, shape: Shape) -> Any:
         (scalar, _), (out,) = context.avals_in, context.avals_out
         made = out
-        if dtype_kind(out.dtype) != "f" and out.dtype.itemsize < 4:
+        if dtypes.kind_of(out.dtype) != "f" and out.dtype.itemsize < 4:
             # XLA ends the process where it is asked for integers of few bits.
             made = out.update(dtype=np.dtype(np.int32))
         bound = make_aval((), made.dtype)

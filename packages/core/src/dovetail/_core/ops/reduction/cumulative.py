@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import (
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-    mul,
-)
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
@@ -64,7 +59,7 @@ class Cumulative(Primitive):
     numpy: ClassVar[Any]
 
     def abstract(self, x: Any, *, axis: int, reverse: bool) -> Any:
-        kind = dtype_kind(x.dtype)
+        kind = dtypes.kind_of(x.dtype)
         if kind not in self.kinds or not kind:
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
@@ -76,7 +71,7 @@ class Cumulative(Primitive):
 
     def reference(self, x: Any, *, axis: int, reverse: bool) -> Any:
         x = np.asarray(x)
-        wide = x.astype(np.float64) if dtype_kind(x.dtype) == "f" else x
+        wide = x.astype(np.float64) if dtypes.kind_of(x.dtype) == "f" else x
         if reverse:
             wide = np.flip(wide, axis)
         out = type(self).numpy.accumulate(wide, axis=axis, dtype=wide.dtype)
@@ -96,13 +91,15 @@ class Cumulative(Primitive):
     def lower(self, context: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
         (aval,) = context.avals_out
         wide = aval
-        if dtype_kind(aval.dtype) == "f" and aval.dtype.itemsize < 4:
+        if dtypes.kind_of(aval.dtype) == "f" and aval.dtype.itemsize < 4:
             wide = aval.update(dtype=FLOAT32)
 
         def combine(xs: Sequence[Any], ys: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
             return [self.combine(context, xs[0], ys[0], avals[0])]
 
-        (out,) = scan(context, [context.convert(x, aval, wide)], [wide], axis, reverse, combine)
+        (out,) = emit_scan(
+            context, [context.convert(x, aval, wide)], [wide], axis, reverse, combine
+        )
         return context.convert(out, wide, aval)
 
 
@@ -186,7 +183,7 @@ class CumLogSumExp(Cumulative):
 
     def reference(self, x: Any, *, axis: int, reverse: bool) -> Any:
         x = np.asarray(x)
-        if dtype_kind(x.dtype) != "c":
+        if dtypes.kind_of(x.dtype) != "c":
             return super().reference(x, axis=axis, reverse=reverse)
         flipped = np.flip(x, axis) if reverse else x
         with np.errstate(divide="ignore"):
@@ -213,7 +210,7 @@ class CumLogSumExp(Cumulative):
             dtype = aval.dtype if aval.dtype.itemsize >= 4 else FLOAT32
             x = convert_element_type(x, dtype)
             m = cummax_p.bind(
-                real(x) if dtype_kind(dtype) == "c" else x, axis=axis, reverse=reverse
+                real(x) if dtypes.kind_of(dtype) == "c" else x, axis=axis, reverse=reverse
             )
             m = convert_element_type(m, dtype)
             before = shifted(m, axis, reverse, -np.inf)
@@ -239,7 +236,7 @@ class LinearRecurrence(Primitive):
     accepts_zeros = True
 
     def abstract(self, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
-        if a.shape != b.shape or a.dtype != b.dtype or dtype_kind(a.dtype) not in ("f", "c"):
+        if a.shape != b.shape or a.dtype != b.dtype or dtypes.kind_of(a.dtype) not in ("f", "c"):
             raise TypeError(
                 "linear_recurrence requires two operands of one shape and one floating point or "
                 f"complex dtype, got {a.short_name()} and {b.short_name()}"
@@ -250,7 +247,7 @@ class LinearRecurrence(Primitive):
 
     def reference(self, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
         a, b = (np.moveaxis(np.asarray(v), axis, 0) for v in (a, b))
-        wide = np.float64 if dtype_kind(b.dtype) == "f" else b.dtype
+        wide = np.float64 if dtypes.kind_of(b.dtype) == "f" else b.dtype
         out, y = np.empty(b.shape, wide), np.zeros(b.shape[1:], wide)
         for i in reversed(range(len(b))) if reverse else range(len(b)):
             out[i] = y = a[i].astype(wide) * y + b[i].astype(wide)
@@ -280,9 +277,9 @@ class LinearRecurrence(Primitive):
     def lower(self, context: Builder, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
         (out,) = context.avals_out
         wide = out
-        if dtype_kind(out.dtype) == "f" and out.dtype.itemsize < 4:
+        if dtypes.kind_of(out.dtype) == "f" and out.dtype.itemsize < 4:
             wide = out.update(dtype=FLOAT32)
-        _, y = scan(
+        _, y = emit_scan(
             context,
             [context.convert(v, out, wide) for v in (a, b)],
             [wide, wide],
@@ -315,7 +312,7 @@ def recurrence(a: Any, b: Any, axis: int, reverse: bool) -> Any:
     return linear_recurrence_p.bind(a, b, axis=axis, reverse=reverse)
 
 
-def scan(
+def emit_scan(
     context: Builder,
     values: Sequence[Any],
     avals: Sequence[Any],

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from dovetail._core.base import pytree
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import (
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-    mul_p,
-)
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import batch_size, reduce_sum_p, reduced_aval, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -26,7 +21,7 @@ from dovetail._core.ops.elementwise.extrema import max_p, min_p
 from dovetail._core.ops.reduction.reductions import (
     highest,
     lowest,
-    merged,
+    merge_dimensions,
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
@@ -168,7 +163,7 @@ def _in_pairs(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: Axes) -> l
     count = len(args) // 2
     kept = without(shape_of(args[0]), dimensions)
     starts = [structural.broadcast_in_dim(start, kept, ()) for start in args[count:]]
-    xs = [merged(x, dimensions) for x in args[:count]]
+    xs = [merge_dimensions(x, dimensions) for x in args[:count]]
     last = len(kept)
     if not shape_of(xs[0])[last]:
         return starts
@@ -230,7 +225,7 @@ def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
         return None
     if isinstance(start, Tracer) or start.ndim:
         return None
-    if dtype_kind(dtype) == "b" and not monoid.of_bools:
+    if dtypes.kind_of(dtype) == "b" and not monoid.of_bools:
         return None
     value = np.asarray(start.val if type(start) is Literal else start)
     return monoid if value == monoid.neutral(dtype) else None
@@ -310,7 +305,9 @@ def starting_value(scalar: Any, dtype: Any, function: str) -> Any:
         return make_literal(scalar.val, dtype) if type(scalar) is Literal else scalar
     order = "biufc"
     weak = aval_of(scalar).weak_type
-    if not weak or order.index(dtype_kind(scalar.dtype)) > order.index(dtype_kind(dtype) or "b"):
+    if not weak or order.index(dtypes.kind_of(scalar.dtype)) > order.index(
+        dtypes.kind_of(dtype) or "b"
+    ):
         raise TypeError(
             f"lax.{function}: an init value of dtype {dtype_name(scalar.dtype)} was given for an "
             f"operand of dtype {dtype_name(dtype)}; convert one with lax.convert_element_type"

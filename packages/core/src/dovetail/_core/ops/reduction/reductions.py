@@ -10,13 +10,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import (
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-    mul,
-)
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import reduced_aval
@@ -60,7 +54,7 @@ def highest(dtype: Any) -> Any:
 
 
 def _extreme(dtype: Any, sign: int) -> Any:
-    kind = dtype_kind(dtype)
+    kind = dtypes.kind_of(dtype)
     if kind == "b":
         return np.bool_(sign > 0)
     if kind in "iu":
@@ -96,7 +90,7 @@ class Reduction(Primitive):
         raise TypeError(f"the reduction {self.name} does not say how it combines two elements")
 
     def abstract(self, x: Any, *, axes: Axes) -> Any:
-        kind = dtype_kind(x.dtype)
+        kind = dtypes.kind_of(x.dtype)
         if kind not in self.kinds or not kind:
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
@@ -108,7 +102,7 @@ class Reduction(Primitive):
         x = np.asarray(x)
         if not axes:
             return x.copy()
-        wide = x.astype(np.float64) if dtype_kind(x.dtype) == "f" else x
+        wide = x.astype(np.float64) if dtypes.kind_of(x.dtype) == "f" else x
         initial = self.identity(x.dtype)
         out = type(self).numpy(wide, axis=axes, initial=initial.astype(wide.dtype))
         return np.asarray(out).astype(x.dtype)
@@ -134,7 +128,7 @@ class Reduction(Primitive):
         return result
 
 
-def merged(x: Any, axes: Axes) -> Any:
+def merge_dimensions(x: Any, axes: Axes) -> Any:
     """`x` with the dimensions `axes` merged into one, the last."""
     shape = shape_of(x)
     kept = tuple([i for i in range(len(shape)) if i not in axes])
@@ -165,7 +159,7 @@ class ReduceProd(Reduction):
             return out, t if not axes else Zero.of(out)
         # Products of halves, and of halves of these, whose tangents follow from the product rule:
         # no division, so that zeros among the factors do no harm, in derivatives of any order.
-        x, t = merged(x, axes), merged(t, axes)
+        x, t = merge_dimensions(x, axes), merge_dimensions(t, axes)
         dtype, last = aval_of(x).dtype, len(shape_of(x)) - 1
         while (size := shape_of(x)[last]) > 1:
             half = (size + 1) // 2
@@ -179,7 +173,7 @@ class ReduceProd(Reduction):
 
     def lower(self, context: Builder, x: Any, *, axes: Axes) -> Any:
         (aval,), (out,) = context.avals_in, context.avals_out
-        if dtype_kind(out.dtype) == "f" and out.dtype.itemsize < 4:
+        if dtypes.kind_of(out.dtype) == "f" and out.dtype.itemsize < 4:
             # Rounding every partial product to 16 bits would lose what the inputs have.
             wide_in, wide = aval.update(dtype=FLOAT32), out.update(dtype=FLOAT32)
             scalar = make_aval((), FLOAT32)
@@ -204,7 +198,7 @@ class Extreme(Reduction):
     direction: ClassVar[str]
 
     def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
-        if dtype_kind(scalar.dtype) == "c":
+        if dtypes.kind_of(scalar.dtype) == "c":
             return context.select(before(context, x, y, scalar, self.direction), x, y, scalar)
         return (context.max if self.direction == "GT" else context.min)(x, y, scalar)
 
@@ -258,7 +252,7 @@ def before(context: Builder, x: Any, y: Any, scalar: ShapedArray, direction: str
     equal.
     """
     truth = scalar.update(dtype=np.dtype(bool))
-    kind = dtype_kind(scalar.dtype)
+    kind = dtypes.kind_of(scalar.dtype)
     if kind == "c":
         part = scalar.update(dtype=np.dtype(f"float{scalar.dtype.itemsize * 4}"))
         a, b = context.real(x, part), context.real(y, part)
@@ -333,11 +327,11 @@ class ArgExtreme(NoGradient):
     direction: ClassVar[str]
 
     def abstract(self, x: Any, *, axes: Axes, index_dtype: Any) -> Any:
-        if dtype_kind(index_dtype) not in ("i", "u"):
+        if dtypes.kind_of(index_dtype) not in ("i", "u"):
             raise TypeError(
                 f"{self.name}: index_dtype must be an integer dtype, got {dtype_name(index_dtype)}"
             )
-        if not dtype_kind(x.dtype):
+        if not dtypes.kind_of(x.dtype):
             raise TypeError(f"{self.name} does not accept dtype {dtype_name(x.dtype)}")
         (axis,) = axes
         if not 0 <= axis < x.ndim:
@@ -442,7 +436,7 @@ def reduce_sum(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     refuse_sharding(out_sharding, "reduce_sum")
     x = as_operand(operand, "lax.reduce_sum", "operand")
     aval = aval_of(x)
-    if dtype_kind(aval.dtype) in ("", "b"):
+    if dtypes.kind_of(aval.dtype) in ("", "b"):
         raise TypeError(
             f"reduce_sum does not accept dtype {dtype_name(aval.dtype)}; it takes integers, "
             "floating point and complex numbers: convert with lax.convert_element_type first"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim_p
@@ -33,7 +33,7 @@ class Iota(NoGradient):
     no_derivative = "it has no operands"
 
     def abstract(self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any = None) -> Any:
-        if dtype_kind(dtype) in ("", "b"):
+        if dtypes.kind_of(dtype) in ("", "b"):
             raise TypeError(
                 f"iota does not count in dtype {dtype_name(dtype)}; it takes integers, floating "
                 "point and complex numbers"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -311,7 +312,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
 
 def _weak_scalar(value: Literal, dtype: Any) -> Literal:
     order = "biufc"
-    if dtype_kind(dtype) and order.index(dtype_kind(value.dtype)) <= order.index(dtype_kind(dtype)):
+    if dtypes.kind_of(dtype) and order.index(dtypes.kind_of(value.dtype)) <= order.index(
+        dtypes.kind_of(dtype)
+    ):
         return make_literal(value.val, dtype)
     return value
 

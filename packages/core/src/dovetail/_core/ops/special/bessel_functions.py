@@ -16,7 +16,7 @@ from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_
 from dovetail._core.ops.elementwise.comparison import gt_p, lt_p
 from dovetail._core.ops.elementwise.exponential import exp
 from dovetail._core.ops.elementwise.extrema import min_p
-from dovetail._core.ops.elementwise.functions import FLOATS, Function, polynomial
+from dovetail._core.ops.elementwise.functions import FLOATS, Function, horner
 from dovetail._core.ops.elementwise.powers import rsqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.special import special_references
@@ -100,13 +100,13 @@ class ScaledBessel(Function):
         terms = 15 if single else 23
         factorials = [math.factorial(k) * math.factorial(k + self.order) for k in range(terms)]
         half = mul(near, literal_like(0.5, x))
-        series = polynomial([1 / f for f in factorials], square_p.bind(half))
+        series = horner([1 / f for f in factorials], square_p.bind(half))
         series = mul(series, exp(neg(near)))
         if self.order:
             series = mul(series, half)
         t = sub_p.bind(div_p.bind(literal_like(2 * _NEAR, x), size), literal_like(1, x))
         coefficients = np.polynomial.chebyshev.cheb2poly(self.far[: 8 if single else None])
-        far = mul(polynomial(coefficients.tolist(), t), rsqrt(size))
+        far = mul(horner(coefficients.tolist(), t), rsqrt(size))
         result = select_n_p.bind(lt_p.bind(size, bound), far, series)
         return mul(result, sign_p.bind(x)) if self.order else result
 

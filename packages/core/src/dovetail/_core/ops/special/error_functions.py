@@ -21,7 +21,7 @@ from dovetail._core.ops.elementwise.functions import (
     Accuracy,
     ElementaryFunction,
     Function,
-    polynomial,
+    horner,
 )
 from dovetail._core.ops.elementwise.powers import sqrt, square_p
 from dovetail._core.ops.elementwise.selection import select_n_p
@@ -133,10 +133,10 @@ class Erfc(ElementaryFunction):
         # most 0.05 in float32 and 2e-5 in float64, where three terms are exact.
         rest = mul(sub_p.bind(h, a), add_p.bind(h, a))
         rough = exp(neg(square_p.bind(h)))
-        gaussian = add_p.bind(rough, mul(rough, mul(rest, polynomial((1, 1 / 2, 1 / 6), rest))))
+        gaussian = add_p.bind(rough, mul(rough, mul(rest, horner((1, 1 / 2, 1 / 6), rest))))
         center = literal_like(3.75, x)
         t = div_p.bind(sub_p.bind(a, center), add_p.bind(a, center))
-        series = polynomial(scaled_erfc_series(12 if single else None), t)
+        series = horner(scaled_erfc_series(12 if single else None), t)
         small = mul(gaussian, div_p.bind(series, add_p.bind(literal_like(1, x), add_p.bind(a, a))))
         near = sub_p.bind(literal_like(1, x), erf(x))
         return select_n_p.bind(lt_p.bind(x, literal_like(0.5, x)), small, near)
@@ -167,8 +167,8 @@ class ErfInv(Function):
         """
         one, a = literal_like(1, x), abs_p.bind(x)
         w = neg(log(mul(sub_p.bind(one, x), add_p.bind(one, x))))
-        central = polynomial(_CENTRAL, sub_p.bind(w, literal_like(2.5, x)))
-        tail = polynomial(_TAIL, sub_p.bind(sqrt(w), literal_like(3, x)))
+        central = horner(_CENTRAL, sub_p.bind(w, literal_like(2.5, x)))
+        tail = horner(_TAIL, sub_p.bind(sqrt(w), literal_like(3, x)))
         factor = select_n_p.bind(lt_p.bind(w, literal_like(5, x)), tail, central)
         limit = mul(x, literal_like(math.inf, x))
         return select_n_p.bind(eq_p.bind(a, one), mul(factor, x), limit)

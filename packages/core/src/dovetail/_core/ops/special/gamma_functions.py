@@ -14,13 +14,14 @@ from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import full
+from dovetail._core.hlo.expressions import Expression, by_kind
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, lt_p
 from dovetail._core.ops.elementwise.exponential import log, log1p
 from dovetail._core.ops.elementwise.extrema import max_p
-from dovetail._core.ops.elementwise.functions import FLOATS, Function, polynomial
+from dovetail._core.ops.elementwise.functions import FLOATS, Function, horner
 from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.elementwise.powers import reciprocal, square
 from dovetail._core.ops.elementwise.rounding import RoundingMethod, round_p
@@ -28,7 +29,6 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.ops.elementwise.trigonometric import sin, tan
 from dovetail._core.ops.special import special_references
 from dovetail._core.ops.special.interior_functions import InteriorFunction
-from dovetail._core.ops.special.terms import Term, by_kind
 from dovetail._core.ops.special.zeta_series import gamma_zeta, hurwitz_zeta
 
 # The zero of the digamma function between 1 and 2.
@@ -72,13 +72,13 @@ class Lgamma(Function):
         tiny = lt_p.bind(z, literal_like(0.5, x))
         low = lt_p.bind(z, literal_like(1.5, x))
         t = _where(low, _where(tiny, z, sub_p.bind(z, one)), sub_p.bind(w, literal_like(2, x)))
-        series = mul(t, polynomial(special_references.log_gamma_series(13 if single else 28), t))
+        series = mul(t, horner(special_references.log_gamma_series(13 if single else 28), t))
         small = sub_p.bind(series, log1p(t))
         small = _where(tiny, sub_p.bind(small, log(z)), small)
         small = _where(low, small, add_p.bind(series, log(product)))
         inverse = reciprocal(z)
         terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(single), 1)]
-        tail = mul(inverse, polynomial(terms, square(inverse)))
+        tail = mul(inverse, horner(terms, square(inverse)))
         stirling = mul(sub_p.bind(z, literal_like(0.5, x)), sub_p.bind(log(z), one))
         constant = literal_like((math.log(2 * math.pi) - 1) / 2, x)
         stirling = add_p.bind(stirling, add_p.bind(constant, tail))
@@ -135,12 +135,12 @@ class Digamma(Function):
         # XLA would add up the parts; it does not look through the maximum, which changes nothing.
         h = max_p.bind(sub_p.bind(w, literal_like(first, x)), literal_like(-10, x))
         h = sub_p.bind(h, literal_like(rest, x))
-        series = mul(h, polynomial(_digamma_series(18 if single else 40), h))
+        series = mul(h, horner(_digamma_series(18 if single else 40), h))
         inverse = reciprocal(z)
         small = _where(low, sub_p.bind(series, inverse), add_p.bind(series, shift))
         terms = [-b / (2 * k) for k, b in enumerate(_bernoulli(single), 1)]
         squared = square(inverse)
-        tail = mul(squared, polynomial(terms, squared))
+        tail = mul(squared, horner(terms, squared))
         large = add_p.bind(sub_p.bind(log(z), mul(half, inverse)), tail)
         positive = _where(lt_p.bind(z, literal_like(10, x)), small, large)
         pole = literal_like(math.pi, x)
@@ -164,12 +164,12 @@ class Polygamma(InteriorFunction, Binary):
     name = "polygamma"
     numpy = references.wide(np.vectorize(special_references.polygamma, otypes=[np.float64]))
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         m, x = operands
-        whole: Term = (m >= 0.0) & (m < math.inf) & (m == m.apply("floor"))
+        whole: Expression = (m >= 0.0) & (m < math.inf) & (m == m.apply("floor"))
         return whole & (x < math.inf) & ((x > 0.0) | (x > x.apply("floor")))
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         m, x = operands
         half = m * 0.5
         even = half.apply("floor") == half
@@ -179,7 +179,7 @@ class Polygamma(InteriorFunction, Binary):
         kinds = first.convert(np.int32)
         return by_kind(kinds, [None, lambda: x.call(digamma)], derivative)
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         m, x = operands
         valid = (m >= 1.0) & (m == m.apply("floor")) & (m < math.inf)
         half = m * 0.5
@@ -206,16 +206,16 @@ class Zeta(InteriorFunction, Binary):
     #: With equal operands s and q.
     interior_point = 2.0
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         s, q = operands
-        reflected: Term = (q > q.apply("floor")) & (s == s.apply("floor"))
+        reflected: Expression = (q > q.apply("floor")) & (s == s.apply("floor"))
         return (s > 1.0) & (s < math.inf) & (q < math.inf) & ((q > 0.0) | reflected)
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         s, q = operands
         return hurwitz_zeta(s, q, exact)
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         s, q = operands
         endless = s == math.inf
         return (

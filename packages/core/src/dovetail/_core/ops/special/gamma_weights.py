@@ -1,7 +1,7 @@
 """Parts of the incomplete gamma and beta functions: exponents, the gamma function, expansions.
 
-They are formulas of float64 terms. With `exact` the exponents are carried as pairs, which results
-in float64 need; for narrower results plain float64 is enough.
+They are formulas of float64 expressions. With `exact` the exponents are double-double, which
+results in float64 need; for narrower results plain float64 is enough.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.hlo.expressions import Expression, by_kind
 from dovetail._core.ops.elementwise.exponential import log1p
 from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.double_double import DoubleDouble
 from dovetail._core.ops.special.error_functions import erf, scaled_erfc_series
-from dovetail._core.ops.special.pairs import Pair
-from dovetail._core.ops.special.terms import Term, by_kind
 
 #: From here on the logarithm of the gamma function is computed by Stirling's series.
 STIRLING: Final = 8
@@ -26,17 +26,17 @@ LOG2: Final = (0.6931471805592082, 7.371002565167799e-13)
 _THIRD: Final = (1 / 3, 1.850371707708594e-17)
 
 
-def nearest_power(x: Term) -> tuple[Term, Term]:
+def nearest_power(x: Expression) -> tuple[Expression, Expression]:
     """The exponent of the power of two by which `x` is nearest to one, and the power."""
     integer = np.dtype(np.int64)
     bits = x.apply("maximum", 2.0**-900).apply("minimum", 2.0**900).bits(integer)
     above = bits - int(np.float64(math.sqrt(0.5)).view(np.int64))
     exponent = above.apply("shift_right_arithmetic", 52)
-    power = (exponent + 1023).apply("shift_left", 52).bits(np.float64)
+    power = ((exponent + 1023) << 52).bits(np.float64)
     return exponent.convert(np.float64), power
 
 
-def excess(a: Term, x: Any, distance: Any = None) -> Any:
+def excess(a: Expression, x: Any, distance: Any = None) -> Any:
     """``x - a - a * log(x / a)``, not negative, exact to rounding also where it is small.
 
     With s = 2**n a near x, and z = (x - s) / (x + s), log(x / a) is n log(2) + 2 atanh(z), and the
@@ -44,13 +44,13 @@ def excess(a: Term, x: Any, distance: Any = None) -> Any:
 
     Args:
         a: positive numbers.
-        x: positive numbers, a term or a pair.
-        distance: ``x - a``, where the term `x` is not exact.
+        x: positive numbers, an expression or a double-double.
+        distance: ``x - a``, where the expression `x` is not exact.
 
     Returns:
         Of the type of `x`.
     """
-    exact = isinstance(x, Pair)
+    exact = isinstance(x, DoubleDouble)
     exponent, power = nearest_power((x.high if exact else x) / a)
     scaled, inverse = a * power, 1.0 / power
     from_scaled = x - scaled
@@ -60,7 +60,7 @@ def excess(a: Term, x: Any, distance: Any = None) -> Any:
     head = square.high if exact else square
     rest = head * head.polynomial([1 / (2 * k + 5) for k in range(13 if exact else 9)])
     if exact:
-        shift = Pair(exponent * LOG2[0], exponent * LOG2[1]) * a
+        shift = DoubleDouble(exponent * LOG2[0], exponent * LOG2[1]) * a
         cube = square * z
         # Not 1 / 3 + rest: XLA takes (1 / 3 + rest) - 1 / 3 for rest, and what is lost for zero.
         curve = (cube * _THIRD + cube.high * rest) * (a + a)
@@ -82,7 +82,7 @@ def _reciprocal_series(terms: int) -> list[float]:
     return found
 
 
-def reciprocal_gamma(a: Term, largest: int = STIRLING) -> tuple[Term, Term]:
+def reciprocal_gamma(a: Expression, largest: int = STIRLING) -> tuple[Expression, Expression]:
     """Numerator and denominator of ``1 / gamma(1 + a)`` for 0 <= a <= `largest`."""
     whole = a.nearest()
     fraction = a - whole
@@ -92,7 +92,7 @@ def reciprocal_gamma(a: Term, largest: int = STIRLING) -> tuple[Term, Term]:
     return fraction.polynomial(_reciprocal_series(20)), product
 
 
-def log_gamma1(a: Term) -> Term:
+def log_gamma1(a: Expression) -> Expression:
     """The logarithm of gamma(1 + a) for 0 < a <= 1, exact to rounding also near zero and one.
 
     By a series around 2. Source: DLMF 5.7.3.
@@ -103,13 +103,13 @@ def log_gamma1(a: Term) -> Term:
     return (series - a.call(log1p)).where(small, series)
 
 
-def stirling_correction(a: Term) -> Term:
+def stirling_correction(a: Expression) -> Expression:
     """log(gamma(a)) - (a - 1/2) log(a) + a - log(2 pi) / 2 for a >= 8. Source: DLMF 5.11.1."""
     inverse = 1.0 / a
     return inverse * (inverse * inverse).polynomial(_stirling_series())
 
 
-def stirling_slope(a: Term, b: Term) -> Term:
+def stirling_slope(a: Expression, b: Expression) -> Expression:
     """The difference of `stirling_correction` at a and b, divided by that of b and a."""
     x, y = 1.0 / a, 1.0 / b
     # Sums of x**i y**j with i + j = 2 k, each of which (x**n - y**n) / (x - y) is.
@@ -126,7 +126,7 @@ def _stirling_series() -> list[float]:
     return [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(), 1)]
 
 
-def log_minus_digamma(a: Term) -> Term:
+def log_minus_digamma(a: Expression) -> Expression:
     """log(a) - digamma(a) for a >= 8. Source: DLMF 5.11.2."""
     terms = [b / (2 * k) for k, b in enumerate(_bernoulli(), 1)]
     inverse = 1.0 / a
@@ -138,38 +138,40 @@ def _bernoulli() -> list[float]:
     return [float(b) for b in special_references.bernoulli(9)]
 
 
-def power_weight(a: Term, x: Any, power: Term | None = None) -> Term:
+def power_weight(a: Expression, x: Any, power: Expression | None = None) -> Expression:
     """``x**a * exp(-x) / gamma(a)`` for a below 8, with another `power` of x if that is given."""
     power = a if power is None else power
-    head = x.high if isinstance(x, Pair) else x
+    head = x.high if isinstance(x, DoubleDouble) else x
     root = (head * -0.5).exp()
     numerator, denominator = reciprocal_gamma(a)
     # Two roots, because exp(-x) may vanish where the result does not.
     result = head.apply("power", power) * root * numerator * root * (a / denominator)
-    if isinstance(x, Pair):
+    if isinstance(x, DoubleDouble):
         result = result + result * (x.low * (power / head - 1.0))
     return result
 
 
-def scaled_excess(a: Term, x: Any, distance: Term | None = None) -> Any:
+def scaled_excess(a: Expression, x: Any, distance: Expression | None = None) -> Any:
     """`excess`, of large numbers too: they are made smaller, and results as much so.
 
     That changes no exponential: these numbers are equal, or their excess is large.
     """
-    head = x.high if isinstance(x, Pair) else x
+    head = x.high if isinstance(x, DoubleDouble) else x
     scale = a.constant(2.0**-200).where((a > 1e280) | (head > 1e280), 1.0)
-    if isinstance(x, Pair):
+    if isinstance(x, DoubleDouble):
         return excess(a * scale, x.scaled(scale))
     return excess(a * scale, x * scale, None if distance is None else distance * scale)
 
 
-def gamma_kernel(a: Term, x: Any) -> Term:
-    """``exp(x - a) * (a / x)**a`` inverted, where a is not below 8; for a pair `x` exact."""
+def gamma_kernel(a: Expression, x: Any) -> Expression:
+    """``exp(x - a) * (a / x)**a`` inverted, where a is not below 8; exact for a double-double."""
     kinds = (a >= STIRLING).convert(np.int32)
     return by_kind(kinds, [None, lambda: (-scaled_excess(a, x)).exp()], a.constant(0.0))
 
 
-def gamma_weight(a: Term, x: Term, kernel: Term, power: Term | None = None) -> Term:
+def gamma_weight(
+    a: Expression, x: Expression, kernel: Expression, power: Expression | None = None
+) -> Expression:
     """``x**a * exp(-x) / gamma(a)``.
 
     Args:
@@ -183,7 +185,7 @@ def gamma_weight(a: Term, x: Term, kernel: Term, power: Term | None = None) -> T
     return by_kind(kinds, [lambda: power_weight(a, x, power), large], a.constant(0.0))
 
 
-def stirling_weight(a: Term) -> Term:
+def stirling_weight(a: Expression) -> Expression:
     """``(a / e)**a / gamma(a)`` for a >= 8."""
     return (a / (2 * math.pi)).sqrt() * (-stirling_correction(a)).exp()
 
@@ -198,7 +200,9 @@ class NormalTail:
         above: where the number is above the mean.
     """
 
-    def __init__(self, exponent: Term, kernel: Term, shape: Term, above: Term) -> None:
+    def __init__(
+        self, exponent: Expression, kernel: Expression, shape: Expression, above: Expression
+    ) -> None:
         self.exponent = exponent
         self.kernel = kernel
         self.shape = shape
@@ -206,7 +210,7 @@ class NormalTail:
         #: The square root of ``2 * exponent / shape``, negative below the mean.
         self.distance = distance.where(above, -distance)
 
-    def probability(self, correction: Term) -> Term:
+    def probability(self, correction: Expression) -> Expression:
         """``erfc(sqrt(exponent)) / 2 + kernel * correction``: nearly a tail of the normal one.
 
         exp(x**2) erfc(x) has an expansion for x >= 0, which loses digits near zero.

@@ -15,11 +15,18 @@ import numpy as np
 from dovetail._core.basis.elementwise import add_tangents, mul, neg
 from dovetail._core.basis.operands import equal_dtypes, literal_like
 from dovetail._core.basis.structural import broadcast_to
+from dovetail._core.hlo.expressions import Expression, by_kind, repeat_downwards, stacked, unstacked
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.exponential import expm1, log, log1p
 from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.double_double import (
+    DoubleDouble,
+    as_double_double,
+    two_product,
+    two_sum,
+)
 from dovetail._core.ops.special.gamma_functions import digamma
 from dovetail._core.ops.special.gamma_weights import (
     STIRLING,
@@ -34,8 +41,6 @@ from dovetail._core.ops.special.gamma_weights import (
 )
 from dovetail._core.ops.special.interior_functions import InteriorFunction
 from dovetail._core.ops.special.normal_expansion import Expansion, beta_series
-from dovetail._core.ops.special.pairs import Pair, paired, product_of, sum_of
-from dovetail._core.ops.special.terms import Term, by_kind, repeat_downwards, stacked, unstacked
 from dovetail._core.trace.zeros import Zero
 
 
@@ -44,7 +49,7 @@ class BetaFunction(InteriorFunction):
 
     interior_point = 0.5
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         a, b, x = operands
         shapes = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf)
         return shapes & (x > 0.0) & (x < 1.0)
@@ -70,26 +75,26 @@ class RegularizedIncompleteBeta(BetaFunction):
             return out, Zero.of(out)
         return out, broadcast_to(mul(t, beta_density_p.bind(*primals)), shape_of(out))
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         a, b, x = (t.apply("minimum", 2.0**1022) for t in operands)
         weight = _Weight(a, b, x, exact)
         ways = _ways(a, b, x)
         lower = (ways & 1) == 0
         y = 1.0 - x
 
-        def fraction() -> Term:
+        def fraction() -> Expression:
             shapes, places = _exchanged(lower, a, b), _exchanged(lower, x, y)
             steps = _steps(*shapes, places[1], exact)
-            count = steps.where(ways < 2, 0.0).maximum()
+            count = steps.where(ways < 2, 0.0).largest()
             below = weight.below_mean()
             difference = below.where(lower, -below)
             return weight.value() / _fraction(*shapes, *places, difference, count)
 
-        def complement() -> Term:
+        def complement() -> Expression:
             shapes, places = _exchanged(lower, b, a), _exchanged(lower, y, x)
             return _complement(*shapes, places[0], exact)
 
-        def expansion() -> Term:
+        def expansion() -> Expression:
             share, rest = a / (a + b), b / (a + b)
             exponent = _excess(a, b, x, weight.below_mean())
             tail = NormalTail(exponent, weight.kernel, a * rest, ~lower)
@@ -97,11 +102,11 @@ class RegularizedIncompleteBeta(BetaFunction):
             total = Expansion(tail.shape, tail.distance, series, share * rest, rest - share).total
             return tail.probability((-total).where(lower, total))
 
-        kinds = ways.apply("shift_right_logical", 1)
+        kinds = ways >> 1
         tail = by_kind(kinds, [fraction, complement, expansion], a.constant(0.0))
         return tail.where(lower, 1.0 - tail)
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         a, b, x = operands
         valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
         low, high = (a == 0.0) | (b == math.inf), (b == 0.0) | (a == math.inf)
@@ -140,11 +145,11 @@ class BetaDensity(BetaFunction):
                 result = add_tangents(result, part)
         return out, result
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         a, b, x = (t.apply("minimum", 2.0**1022) for t in operands)
         return _Weight(a, b, x, exact, density=True).value()
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         a, b, x = operands
         valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
         point = (a == 0.0) | (b == 0.0) | (a == math.inf) | (b == math.inf)
@@ -167,7 +172,9 @@ beta_density_p: Final = BetaDensity()
 class _Weight:
     """``x**a * (1 - x)**b / beta(a, b)`` and its parts; or the density, that over x (1 - x)."""
 
-    def __init__(self, a: Term, b: Term, x: Term, exact: bool, density: bool = False) -> None:
+    def __init__(
+        self, a: Expression, b: Expression, x: Expression, exact: bool, density: bool = False
+    ) -> None:
         self.a, self.b, self.x = a, b, x
         self.exact = exact
         self.density = density
@@ -176,33 +183,33 @@ class _Weight:
         #: How much less the density is than at the mean, as far as Stirling's series gives it.
         self.kernel = by_kind(self.kinds, [None, self._kernel], a.constant(0.0))
 
-    def value(self) -> Term:
+    def value(self) -> Expression:
         """The weight or density."""
         zero = self.a.constant(0.0)
         return by_kind(self.kinds, [self._small, self._large], zero)
 
     def _complement(self) -> Any:
-        """``1 - x``, a pair if the result is to be exact."""
+        """``1 - x``, a double-double if the result is to be exact."""
         # The maximum keeps XLA from taking 1 - (1 - x) for x.
         y = (1.0 - self.x).apply("maximum", 0.0)
-        return Pair(y, (1.0 - y) - self.x) if self.exact else y
+        return DoubleDouble(y, (1.0 - y) - self.x) if self.exact else y
 
-    def below_mean(self) -> Term:
+    def below_mean(self) -> Expression:
         """``a * (1 - x) - b * x``, positive where x is below the mean."""
         y = self._complement()
         if not self.exact:
-            result: Term = self.a * y - self.b * self.x
+            result: Expression = self.a * y - self.b * self.x
             return result
-        left: Pair = product_of(self.a, y.high) + self.a * y.low
-        return (left - product_of(self.b, self.x)).high
+        left: DoubleDouble = two_product(self.a, y.high) + self.a * y.low
+        return (left - two_product(self.b, self.x)).high
 
-    def _ordered(self, first: Term) -> tuple[Term, Term, Any, Any]:
+    def _ordered(self, first: Expression) -> tuple[Expression, Expression, Any, Any]:
         """Shapes and places, those of the second parameter first where the condition fails."""
         y = self._complement()
         shapes = _exchanged(first, self.a, self.b)
         return *shapes, _chosen(first, self.x, y), _chosen(first, y, self.x)
 
-    def _small(self) -> Term:
+    def _small(self) -> Expression:
         """For shapes below 8, with three gamma functions."""
         p, q, *places = self._ordered(self.x < 0.5)
         x, y = map(_head, places)
@@ -215,11 +222,11 @@ class _Weight:
         if self.exact:
             # What the roundings of the places and of the sum of the shapes change, to first order.
             change = places[0].low * (power / x) + places[1].low * (q / y)
-            change = change + sum_of(p, q).low * (total + 0.5615).log()
+            change = change + two_sum(p, q).low * (total + 0.5615).log()
             result = result + result * change
         return result / y if self.density else result
 
-    def _large(self) -> Term:
+    def _large(self) -> Expression:
         """For one or two large shapes, the larger one q, by Stirling's series.
 
         It is the weight of the gamma distribution with shape p at p + q times the place, times a
@@ -227,7 +234,7 @@ class _Weight:
         """
         p, q, *places = self._ordered(self.a <= self.b)
         x, y = map(_head, places)
-        total: Any = sum_of(p, q) if self.exact else p + q
+        total: Any = two_sum(p, q) if self.exact else p + q
         head = _head(total)
         of_q, of_total = unstacked(stirling_correction(stacked(q, head)))
         factor = (q / head).sqrt() * (of_total - of_q).exp() * self.kernel
@@ -239,16 +246,16 @@ class _Weight:
             high, factor = high / x, factor / y
         return low.where(p < STIRLING, high) * factor
 
-    def _kernel(self) -> Term:
+    def _kernel(self) -> Expression:
         """The exponential of the excess of q, and of that of p if it is large too."""
         p, q, x, y = self._ordered(self.a <= self.b)
-        total: Any = sum_of(p, q) if self.exact else p + q
+        total: Any = two_sum(p, q) if self.exact else p + q
         x, y = x * total, y * total
         near, far = scaled_excess(p, x), scaled_excess(q, y)
-        kernel: Term = (-_chosen(p < STIRLING, far, near + far)).exp()
+        kernel: Expression = (-_chosen(p < STIRLING, far, near + far)).exp()
         return kernel
 
-    def _power(self, p: Term, x: Term) -> tuple[Term, Term]:
+    def _power(self, p: Expression, x: Expression) -> tuple[Expression, Expression]:
         """The power of a place, and what it is to be divided by; see `GammaDensity`."""
         if not self.density:
             return p, p.constant(1.0)
@@ -256,25 +263,25 @@ class _Weight:
         return (p - 1.0).where(lowered, p), p.constant(1.0).where(lowered, x)
 
 
-def _head(x: Any) -> Term:
-    return x.high if isinstance(x, Pair) else x
+def _head(x: Any) -> Expression:
+    return x.high if isinstance(x, DoubleDouble) else x
 
 
-def _chosen(condition: Term, x: Any, y: Any) -> Any:
-    """`x` where the condition holds, `y` elsewhere; terms or pairs."""
-    if isinstance(x, Pair) or isinstance(y, Pair):
-        like = x if isinstance(x, Term) else y
-        x, y = paired(x, like), paired(y, like)
-        return Pair(x.high.where(condition, y.high), x.low.where(condition, y.low))
+def _chosen(condition: Expression, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, `y` elsewhere; expressions or double-doubles."""
+    if isinstance(x, DoubleDouble) or isinstance(y, DoubleDouble):
+        like = x if isinstance(x, Expression) else y
+        x, y = as_double_double(x, like), as_double_double(y, like)
+        return DoubleDouble(x.high.where(condition, y.high), x.low.where(condition, y.low))
     return x.where(condition, y)
 
 
-def _exchanged(keep: Term, x: Term, y: Term) -> tuple[Term, Term]:
-    """Both terms, exchanged where the condition fails."""
+def _exchanged(keep: Expression, x: Expression, y: Expression) -> tuple[Expression, Expression]:
+    """Both expressions, exchanged where the condition fails."""
     return x.where(keep, y), y.where(keep, x)
 
 
-def _excess(a: Term, b: Term, x: Term, below: Term) -> Term:
+def _excess(a: Expression, b: Expression, x: Expression, below: Expression) -> Expression:
     """By how much the logarithm of the weight is below its largest, for large shapes.
 
     Args:
@@ -284,12 +291,12 @@ def _excess(a: Term, b: Term, x: Term, below: Term) -> Term:
         below: ``a * (1 - x) - b * x``.
     """
     total = a + b
-    near: Term = scaled_excess(a, total * x, -below)
-    far: Term = scaled_excess(b, total * (1.0 - x), below)
+    near: Expression = scaled_excess(a, total * x, -below)
+    far: Expression = scaled_excess(b, total * (1.0 - x), below)
     return near + far
 
 
-def _ways(a: Term, b: Term, x: Term) -> Term:
+def _ways(a: Expression, b: Expression, x: Expression) -> Expression:
     """Which way is gone: 0 a fraction, 2 a complement, 4 an expansion; one more for 1 - x.
 
     A complement is what is left to one, got without subtracting from it. It is taken where the
@@ -307,13 +314,20 @@ def _ways(a: Term, b: Term, x: Term) -> Term:
     return expansion.where((a >= 16.0) & (b >= 16.0) & near, way)
 
 
-def _is_small(a: Term, z: Term) -> Term:
+def _is_small(a: Expression, z: Expression) -> Expression:
     """Whether the incomplete gamma function of `a` and `z` is below one half, roughly."""
     small = math.log(0.5) / (z.apply("minimum", 0.5) * 0.5).log()
     return a > (z + 0.25).where(z >= 0.5, small)
 
 
-def _fraction(a: Term, b: Term, x: Term, y: Term, difference: Term, count: Term) -> Term:
+def _fraction(
+    a: Expression,
+    b: Expression,
+    x: Expression,
+    y: Expression,
+    difference: Expression,
+    count: Expression,
+) -> Expression:
     """The denominator of the weight in the function. Source: DiDonato and Morris (1992), (9).
 
     Args:
@@ -326,7 +340,7 @@ def _fraction(a: Term, b: Term, x: Term, y: Term, difference: Term, count: Term)
     """
     total = a + b
 
-    def step(k: Term, t: Term, inverse: Term) -> Sequence[Term]:
+    def step(k: Expression, t: Expression, inverse: Expression) -> Sequence[Expression]:
         before = k - 1.0
         # Where k is 1 this is multiplied by zero, and need only be finite.
         next_inverse = 1.0 / (a + (k + k - 3.0).apply("maximum", 0.0))
@@ -341,7 +355,7 @@ def _fraction(a: Term, b: Term, x: Term, y: Term, difference: Term, count: Term)
     return result
 
 
-def _steps(a: Term, b: Term, y: Term, exact: bool) -> Term:
+def _steps(a: Expression, b: Expression, y: Expression, exact: bool) -> Expression:
     """How many steps of the fraction are needed, which was found by experiment."""
     least, root, most = (8.0, 7.0, 110.0) if exact else (5.0, 4.0, 37.0)
     smaller = a.apply("minimum", b).apply("minimum", 16.0)
@@ -349,14 +363,14 @@ def _steps(a: Term, b: Term, y: Term, exact: bool) -> Term:
     return slow + smaller + least
 
 
-def _complement(a: Term, b: Term, x: Term, exact: bool) -> Term:
+def _complement(a: Expression, b: Expression, x: Expression, exact: bool) -> Expression:
     """One minus the function, for small a and b x, without subtracting from one.
 
     (1 - f) - f a (1 - b) x (1 / (a + 1) + (2 - b) x / (2 (a + 2)) + ...), where f is x**a gamma(a +
     b) / (gamma(1 + a) gamma(b)). Source: DLMF 8.17.7 and 15.2.1.
     """
 
-    def step(k: Term, s: Term) -> Sequence[Term]:
+    def step(k: Expression, s: Expression) -> Sequence[Expression]:
         following = k + 1.0
         return (1.0 / (a + k) + (following - b) * x / following * s,)
 

@@ -16,11 +16,13 @@ import numpy as np
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import literal_like
+from dovetail._core.hlo.expressions import Expression, by_kind, repeat_downwards
 from dovetail._core.ops.elementwise import references
 from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
 from dovetail._core.ops.elementwise.exponential import expm1, log
 from dovetail._core.ops.elementwise.operands import operands
 from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.double_double import as_double_double
 from dovetail._core.ops.special.gamma_functions import digamma
 from dovetail._core.ops.special.gamma_weights import (
     STIRLING,
@@ -33,14 +35,12 @@ from dovetail._core.ops.special.gamma_weights import (
 )
 from dovetail._core.ops.special.interior_functions import InteriorFunction
 from dovetail._core.ops.special.normal_expansion import Expansion, gamma_series
-from dovetail._core.ops.special.pairs import paired
-from dovetail._core.ops.special.terms import Term, by_kind, repeat_downwards
 
 
 class GammaFunction(InteriorFunction, Binary):
     """A function of the shape `a` and the place `x` of a gamma distribution."""
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         a, x = operands
         return (a > 0.0) & (a < math.inf) & (x > 0.0) & (x < math.inf)
 
@@ -50,7 +50,7 @@ class Regularized(GammaFunction):
 
     upper: ClassVar[bool]
 
-    def formula(self, a: Term, x: Term, exact: bool) -> Term:
+    def formula(self, a: Expression, x: Expression, exact: bool) -> Expression:
         # The upper function of tiny a, which alone is computed there, is a multiple of a.
         bounded = a.apply("maximum", TINY)
         tail, is_upper = _tail(bounded, x, exact)
@@ -58,7 +58,7 @@ class Regularized(GammaFunction):
         wanted = is_upper if self.upper else ~is_upper
         return tail.where(wanted, 1.0 - tail)
 
-    def edges(self, a: Term, x: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, a: Expression, x: Expression) -> Sequence[tuple[Expression, Any]]:
         none, all_ = (1.0, 0.0) if self.upper else (0.0, 1.0)
         valid = (a >= 0.0) & (x >= 0.0)
         return (
@@ -100,7 +100,7 @@ class Igammac(Regularized):
 SERIES, FRACTION, COMPLEMENT, EXPANSION = range(4)
 
 
-def _ways(a: Term, x: Term) -> Term:
+def _ways(a: Expression, x: Expression) -> Expression:
     """Which way is gone for each element."""
     # The median is near x = a; for small a it is near 2 exp(-log(2) / a).
     small = math.log(0.5) / (x * 0.5).log()
@@ -111,7 +111,7 @@ def _ways(a: Term, x: Term) -> Term:
     return _number(a, EXPANSION).where(expansion, way)
 
 
-def _number(like: Term, value: int) -> Term:
+def _number(like: Expression, value: int) -> Expression:
     return like.convert(np.int32).constant(value)
 
 
@@ -119,7 +119,7 @@ def _number(like: Term, value: int) -> Term:
 LARGE: Final = 16.0
 
 
-def _steps(a: Term, x: Term, way: int, used: Term, exact: bool) -> Term:
+def _steps(a: Expression, x: Expression, way: int, used: Expression, exact: bool) -> Expression:
     """How many steps the elements of a mask need at most, which was found by experiment."""
     if way == SERIES:
         most, slope, least = (55.0, 1.75, 20.0) if exact else (29.0, 1.75, 10.5)
@@ -127,30 +127,30 @@ def _steps(a: Term, x: Term, way: int, used: Term, exact: bool) -> Term:
     else:
         most, slope, least = (18.0, 95.0, 8.0) if exact else (10.0, 35.0, 4.0)
         steps = slope / x + a + least
-    return a.constant(most).where(a >= LARGE, steps).where(used, 0.0).maximum()
+    return a.constant(most).where(a >= LARGE, steps).where(used, 0.0).largest()
 
 
-def _tail(a: Term, x: Term, exact: bool) -> tuple[Term, Term]:
+def _tail(a: Expression, x: Expression, exact: bool) -> tuple[Expression, Expression]:
     """The lower or upper function, the one that is not near one, and where it is the upper."""
-    kernel = gamma_kernel(a, paired(x, x) if exact else x)
+    kernel = gamma_kernel(a, as_double_double(x, x) if exact else x)
     weight = gamma_weight(a, x, kernel)
     ways = _ways(a, x)
 
-    def series() -> Term:
+    def series() -> Expression:
         """Source: DLMF 8.7.1."""
         step = lambda k, s: (s * (x / (a + k)) + 1.0,)  # noqa: E731
         count = _steps(a, x, SERIES, ways == SERIES, exact)
         (total,) = repeat_downwards(count, step, a.constant(1.0))
         return weight / a * total
 
-    def fraction() -> Term:
+    def fraction() -> Expression:
         """Source: DLMF 8.9.2, contracted."""
         step = lambda k, t: (_denominator(a, x, k) + k * (a - k) / t,)  # noqa: E731
         count = _steps(a, x, FRACTION, ways == FRACTION, exact)
         (total,) = repeat_downwards(count, step, a.constant(math.inf))
         return weight / total
 
-    def expansion() -> Term:
+    def expansion() -> Expression:
         """Source: Temme (1987)."""
         tail = NormalTail(scaled_excess(a, x), kernel, a, x >= a)
         correction = Expansion(a, tail.distance, gamma_series(exact)).total
@@ -162,11 +162,11 @@ def _tail(a: Term, x: Term, exact: bool) -> tuple[Term, Term]:
     return tail, upper
 
 
-def _denominator(a: Term, x: Term, k: Term) -> Term:
+def _denominator(a: Expression, x: Expression, k: Expression) -> Expression:
     return x - a + (k + k - 1.0)
 
 
-def _complement(a: Term, x: Term, exact: bool) -> Term:
+def _complement(a: Expression, x: Expression, exact: bool) -> Expression:
     """The upper function for small a and x, without subtracting from one.
 
     (1 - f) - f a (-x / (a + 1) + x**2 / (2 (a + 2)) - ...) with f = x**a / gamma(1 + a). Source:
@@ -179,7 +179,7 @@ def _complement(a: Term, x: Term, exact: bool) -> Term:
     return (factor + 1.0) * a * x * total - factor
 
 
-def _slope(a: Term, x: Term, exact: bool) -> Term:
+def _slope(a: Expression, x: Expression, exact: bool) -> Expression:
     """The derivative of log(x) in `a` where the lower function stays the same.
 
     It is that of the function, divided by the weight with a minus, without cancellation.
@@ -188,15 +188,15 @@ def _slope(a: Term, x: Term, exact: bool) -> Term:
     ways = (ways * 0).where(ways == COMPLEMENT, ways)
     inverse, zero = 1.0 / a, a.constant(0.0)
 
-    def drift(next_a: bool) -> Term:
+    def drift(next_a: bool) -> Expression:
         """log(x) - digamma(a), or less digamma(a + 1), for large a without cancellation."""
         far = (x * inverse).log() + log_minus_digamma(a)
         far = far - inverse if next_a else far
         near = x.log() - (a + 1.0 if next_a else a).call(digamma)
         return far.where(a >= float(STIRLING), near)
 
-    def series() -> Term:
-        def step(k: Term, s: Term, d: Term) -> Sequence[Term]:
+    def series() -> Expression:
+        def step(k: Expression, s: Expression, d: Expression) -> Sequence[Expression]:
             inverse = 1.0 / (a + k)
             ratio = x * inverse
             return s * ratio + 1.0, (d - s * inverse) * ratio
@@ -205,8 +205,8 @@ def _slope(a: Term, x: Term, exact: bool) -> Term:
         s, d = repeat_downwards(count, step, a.constant(1.0), a.constant(0.0))
         return -(s * drift(True) + d) * inverse
 
-    def fraction() -> Term:
-        def step(k: Term, t: Term, d: Term) -> Sequence[Term]:
+    def fraction() -> Expression:
+        def step(k: Expression, t: Expression, d: Expression) -> Sequence[Expression]:
             inverse = 1.0 / t
             ratio = k * inverse
             part = (a - k) * ratio
@@ -216,7 +216,7 @@ def _slope(a: Term, x: Term, exact: bool) -> Term:
         t, d = repeat_downwards(count, step, a.constant(math.inf), a.constant(0.0))
         return (drift(False) - d / t) / t
 
-    def expansion() -> Term:
+    def expansion() -> Expression:
         y = NormalTail(scaled_excess(a, x), zero, a, x >= a).distance
         parts = Expansion(a, y, gamma_series(exact))
         shift = (y * y + inverse) * parts.sum + y
@@ -231,12 +231,12 @@ class IgammaGradA(GammaFunction):
     name = "igamma_grad_a"
     numpy = references.wide(np.vectorize(special_references.igamma_grad_a, [float]))
 
-    def formula(self, a: Term, x: Term, exact: bool) -> Term:
+    def formula(self, a: Expression, x: Expression, exact: bool) -> Expression:
         a = a.apply("maximum", TINY)
-        kernel = gamma_kernel(a, paired(x, x) if exact else x)
+        kernel = gamma_kernel(a, as_double_double(x, x) if exact else x)
         return -gamma_weight(a, x, kernel) * _slope(a, x, exact)
 
-    def edges(self, a: Term, x: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, a: Expression, x: Expression) -> Sequence[tuple[Expression, Any]]:
         valid = (a > 0.0) & (x >= 0.0)
         ends = (x == 0.0) | (x == math.inf) | (a == math.inf)
         return (
@@ -257,10 +257,10 @@ class RandomGammaGrad(GammaFunction):
     name = "random_gamma_grad"
     numpy = references.wide(np.vectorize(special_references.random_gamma_grad, [float]))
 
-    def formula(self, a: Term, x: Term, exact: bool) -> Term:
+    def formula(self, a: Expression, x: Expression, exact: bool) -> Expression:
         return x * _slope(a, x, exact)
 
-    def edges(self, a: Term, x: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, a: Expression, x: Expression) -> Sequence[tuple[Expression, Any]]:
         return (((a > 0.0) & (x == 0.0), 0.0),)
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
@@ -279,14 +279,14 @@ class GammaDensity(GammaFunction):
     name = "gamma_density"
     numpy = references.wide(np.vectorize(special_references.gamma_density, [float]))
 
-    def formula(self, a: Term, x: Term, exact: bool) -> Term:
+    def formula(self, a: Expression, x: Expression, exact: bool) -> Expression:
         # x**a may underflow where x**(a - 1) does not; below 1 a - 1 is not exact.
         lower = (a >= 1.0) & (a < float(STIRLING))
-        kernel = gamma_kernel(a, paired(x, x) if exact else x)
+        kernel = gamma_kernel(a, as_double_double(x, x) if exact else x)
         weight = gamma_weight(a, x, kernel, (a - 1.0).where(lower, a))
         return weight / a.constant(1.0).where(lower, x)
 
-    def edges(self, a: Term, x: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, a: Expression, x: Expression) -> Sequence[tuple[Expression, Any]]:
         valid = (a >= 0.0) & (x >= 0.0)
         return (
             (valid & ((a == 0.0) | (a == math.inf) | (x == math.inf) | (x == 0.0)), 0.0),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.basis.elementwise import Elementwise
+from dovetail._core.hlo.expressions import Expression
 from dovetail._core.ir.avals import ShapedArray
-from dovetail._core.ops.special.terms import Term
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -26,15 +26,15 @@ class InteriorFunction(Elementwise):
 
     kinds = "f"
 
-    def inside(self, *operands: Term) -> Term:
+    def inside(self, *operands: Expression) -> Expression:
         """Where the formula holds."""
         self._missing("lower")
 
-    def formula(self, *operands: Term, exact: bool) -> Term:
+    def formula(self, *operands: Expression, exact: bool) -> Expression:
         """The function inside; `exact` if the result is float64 and not rounded further."""
         self._missing("lower")
 
-    def edges(self, *operands: Term) -> Sequence[tuple[Term, Any]]:
+    def edges(self, *operands: Expression) -> Sequence[tuple[Expression, Any]]:
         """Where other operands are, and the result there; the last one that applies counts.
 
         It is NaN where none does.
@@ -42,11 +42,11 @@ class InteriorFunction(Elementwise):
         self._missing("lower")
 
     def emit(self, context: Builder, *values: Any, out: ShapedArray, **params: Any) -> Any:
-        terms = [Term(context, v, out).convert(_DOUBLE) for v in values]
-        inside = self.inside(*terms)
-        safe = [t.where(inside, self.interior_point) for t in terms]
+        wide = [Expression(context, v, out).convert(_DOUBLE) for v in values]
+        inside = self.inside(*wide)
+        safe = [t.where(inside, self.interior_point) for t in wide]
         result = self.formula(*safe, exact=out.dtype == _DOUBLE).where(inside, math.nan)
-        for condition, value in self.edges(*terms):
+        for condition, value in self.edges(*wide):
             result = result.where(~condition, value)
         return result.convert(out.dtype).value
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.ops.special.terms import Term, repeat_downwards
+from dovetail._core.hlo.expressions import Expression, repeat_downwards
 
 NDArray = np.ndarray[Any, Any]
 
@@ -35,11 +35,11 @@ class Expansion:
 
     def __init__(
         self,
-        shape: Term,
-        y: Term,
+        shape: Expression,
+        y: Expression,
         series: NDArray,
-        variance: Term | None = None,
-        skewness: Term | None = None,
+        variance: Expression | None = None,
+        skewness: Expression | None = None,
     ) -> None:
         last = len(series) - 1
         inverse = 1.0 / shape
@@ -50,7 +50,7 @@ class Expansion:
             odd, *polynomial = entry
             return variance.polynomial(polynomial) * (odd * (skewness - 1.0) + 1.0)
 
-        def step(n: Term, entry: Any, *before: Term) -> Sequence[Term]:
+        def step(n: Expression, entry: Any, *before: Expression) -> Sequence[Expression]:
             total, b, above, change, d, d_above = before
             ratio = (n + 1.0) * inverse
             return (

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis.elementwise import (
     Elementwise,
     add_tangents,
     broadcast_shapes,
     convert_element_type,
-    dtype_kind,
     mul,
 )
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -214,7 +214,7 @@ def _listed(coeffs: Any) -> Sequence[Any]:
 def _coefficient(value: Any, argument: str, dtype: Any) -> Any:
     value = as_operand(value, "lax.polynomial", argument)
     aval = aval_of(value)
-    if _KINDS.find(dtype_kind(aval.dtype)) > _KINDS.find(dtype_kind(dtype)):
+    if _KINDS.find(dtypes.kind_of(aval.dtype)) > _KINDS.find(dtypes.kind_of(dtype)):
         raise TypeError(
             f"lax.polynomial: {argument} is of dtype {aval.dtype}, and the dtype of x, {dtype}, "
             "does not hold such numbers; convert either with lax.convert_element_type"

@@ -1,6 +1,6 @@
 """Formulas of the Hurwitz zeta function and of its product with the gamma function.
 
-They are formulas of float64 terms. With `exact` they hold to what float64 results need; for
+They are formulas of float64 expressions. With `exact` they hold to what float64 results need; for
 narrower results fewer terms are enough.
 """
 
@@ -12,16 +12,16 @@ from typing import Final
 
 import numpy as np
 
+from dovetail._core.hlo.expressions import Expression, by_kind, repeat_downwards
 from dovetail._core.ops.elementwise.exponential import log1p
 from dovetail._core.ops.special import special_references
+from dovetail._core.ops.special.double_double import DoubleDouble, two_sum
 from dovetail._core.ops.special.gamma_weights import (
     LOG2,
     excess,
     nearest_power,
     stirling_correction,
 )
-from dovetail._core.ops.special.pairs import Pair, sum_of
-from dovetail._core.ops.special.terms import Term, by_kind, repeat_downwards
 
 #: From here on the gamma function is computed by Stirling's series.
 _STIRLING: Final = 8
@@ -30,22 +30,22 @@ _STIRLING: Final = 8
 _HUGE: Final = 1e300
 
 #: The zeta function from s, q, and the exact `q` minus the given one.
-_Zeta = Callable[[Term, Term, Term], Term]
+_Zeta = Callable[[Expression, Expression, Expression], Expression]
 
 
-def hurwitz_zeta(s: Term, q: Term, exact: bool) -> Term:
+def hurwitz_zeta(s: Expression, q: Expression, exact: bool) -> Expression:
     """The Hurwitz zeta function for 1 < s; for q < 0 where s is an integer and q is not."""
 
-    def zeta(s: Term, q: Term, rest: Term) -> Term:
+    def zeta(s: Expression, q: Expression, rest: Expression) -> Expression:
         return _joined(s, q, rest, _half_power(s, q), s.constant(1.0), exact)
 
     return _reflected(zeta, s, q)
 
 
-def gamma_zeta(s: Term, q: Term, exact: bool) -> Term:
+def gamma_zeta(s: Expression, q: Expression, exact: bool) -> Expression:
     """The zeta function times gamma(s) for integers s >= 2, also where a factor overflows."""
 
-    def zeta(s: Term, q: Term, rest: Term) -> Term:
+    def zeta(s: Expression, q: Expression, rest: Expression) -> Expression:
         kinds = (s >= _STIRLING).convert(np.int32)
         large = lambda: _root_of_weight(s, q, exact)  # noqa: E731
         root = by_kind(kinds, [lambda: _half_power(s, q), large], s.constant(0.0))
@@ -59,7 +59,7 @@ def gamma_zeta(s: Term, q: Term, exact: bool) -> Term:
     return _reflected(zeta, s, q)
 
 
-def _reflected(zeta: _Zeta, s: Term, q: Term) -> Term:
+def _reflected(zeta: _Zeta, s: Expression, q: Expression) -> Expression:
     """A function like the zeta function, from what it is for q > 0.
 
     The sum over all integers k of ``(k + q) ** -s`` has a period of one in q: the terms before
@@ -67,16 +67,16 @@ def _reflected(zeta: _Zeta, s: Term, q: Term) -> Term:
     """
     negative = q < 0.0
     # The distances of a negative q from the integers around it; they sum up to one.
-    below = sum_of(q, -q.apply("floor"))
+    below = two_sum(q, -q.apply("floor"))
     above = q.apply("ceil") - q
 
-    def step(k: Term, *before: Term) -> Sequence[Term]:
+    def step(k: Expression, *before: Expression) -> Sequence[Expression]:
         """The bases are taken in turn, so that the program has one zeta function."""
         first = k == 1.0
         base = below.high.where(negative, q).where(first, above.where(k == 2.0, 1.0 - q))
-        return zeta(s, base.abs(), below.low.where(first & negative, 0.0)), *before[:-1]
+        return zeta(s, abs(base), below.low.where(first & negative, 0.0)), *before[:-1]
 
-    count = (s.constant(2.0).where(negative, 0.0)).maximum() + 1.0
+    count = (s.constant(2.0).where(negative, 0.0)).largest() + 1.0
     head, near, far = repeat_downwards(count, step, *[s.constant(0.0)] * 3, steps_in_a_turn=1)
     half = s * 0.5
     odd = half.apply("floor") < half
@@ -89,12 +89,12 @@ def _reflected(zeta: _Zeta, s: Term, q: Term) -> Term:
     return three.where(three == three, two).where(negative, head)
 
 
-def _half_power(s: Term, q: Term) -> Term:
+def _half_power(s: Expression, q: Expression) -> Expression:
     """``q ** (-s / 2)``: the power itself may vanish where the result does not."""
     return q.apply("power", s * -0.5)
 
 
-def _root_of_weight(s: Term, q: Term, exact: bool) -> Term:
+def _root_of_weight(s: Expression, q: Expression, exact: bool) -> Expression:
     """``(s / (e q)) ** (s / 2)`` for s >= 8."""
     # What is beyond these bounds is infinity or zero, and so it is at them.
     s = s.apply("minimum", 1e250)
@@ -103,13 +103,20 @@ def _root_of_weight(s: Term, q: Term, exact: bool) -> Term:
         return (s * 0.5 * ((s / q).log() - 1.0)).exp()
     exponent, power = nearest_power(q / s)
     scaled = q / power
-    place = Pair(scaled, s.constant(0.0))
-    shift = Pair(exponent * LOG2[0], exponent * LOG2[1]) * s
-    logarithm: Pair = (excess(s, place) - place - shift).scaled(s.constant(0.5))
+    place = DoubleDouble(scaled, s.constant(0.0))
+    shift = DoubleDouble(exponent * LOG2[0], exponent * LOG2[1]) * s
+    logarithm: DoubleDouble = (excess(s, place) - place - shift).scaled(s.constant(0.5))
     return logarithm.exp().where(logarithm.high < math.log(_HUGE), _HUGE)
 
 
-def _joined(s: Term, q: Term, rest: Term, root: Term, weight: Term, exact: bool) -> Term:
+def _joined(
+    s: Expression,
+    q: Expression,
+    rest: Expression,
+    root: Expression,
+    weight: Expression,
+    exact: bool,
+) -> Expression:
     """``zeta(s, q) * q**s * root**2 * weight``, without overflow in between.
 
     Euler-Maclaurin summation. The terms are divided by the first one, and no rounding error of
@@ -125,11 +132,11 @@ def _joined(s: Term, q: Term, rest: Term, root: Term, weight: Term, exact: bool)
     """
     count, orders = (8, 10) if exact else (4, 5)
     # If q is as large as s, no terms have to be summed before the expansion.
-    needed = (s - q + (count - 1.0)).apply("minimum", float(count)).maximum()
+    needed = (s - q + (count - 1.0)).apply("minimum", float(count)).largest()
     turns = (needed / 4.0).apply("ceil")
     step = lambda k, total: (total + (s * -(k / q).call(log1p)).exp(),)  # noqa: E731
     (total,) = repeat_downwards(turns * 4.0, step, s.constant(0.0))
-    number = (turns * 4.0 + 1.0).spread(s.aval)
+    number = (turns * 4.0 + 1.0).broadcast(s.aval.shape)
     z = q + number
     ratio = (s * -(number / q).call(log1p)).exp()
     # For small q the logarithm is large, and s near one.

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import (
-    add_tangents,
-    convert_element_type,
-    dtype_kind,
-    dtype_name,
-)
+from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
 from dovetail._core.basis.structural import batch_size, is_linear, move_dimension, reshape
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
 from dovetail._core.ops.elementwise.operands import real_dtype
@@ -101,7 +97,7 @@ def result_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[An
         TypeError: the dtypes of the operands differ, or sums of their products do not fit
             `preferred`.
     """
-    kind = dtype_kind(lhs.dtype)
+    kind = dtypes.kind_of(lhs.dtype)
     if lhs.dtype != rhs.dtype or not kind:
         raise TypeError(
             "conv_general_dilated: lhs and rhs must be numbers of one dtype, got "
@@ -110,7 +106,7 @@ def result_dtype(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> tuple[An
         )
     if preferred is None:
         return lhs.dtype, lhs.weak_type and rhs.weak_type
-    new = dtype_kind(preferred)
+    new = dtypes.kind_of(preferred)
     allowed = {"b": "biuf", "i": "if", "u": "iuf", "f": "f", "c": "c"}[kind]
     narrower = new == kind and preferred.itemsize < lhs.dtype.itemsize
     if not new or new not in allowed or narrower:
@@ -230,7 +226,7 @@ class ConvGeneralDilated(Primitive):
         out = self.abstract(
             make_aval(lhs.shape, lhs.dtype), make_aval(rhs.shape, rhs.dtype), **params
         )
-        wide = {"f": np.float64, "c": np.complex128}.get(dtype_kind(out.dtype), out.dtype)
+        wide = {"f": np.float64, "c": np.complex128}.get(dtypes.kind_of(out.dtype), out.dtype)
         numbers = params["dimension_numbers"]
         sizes = [out.shape[d] for d in numbers.out_spec]
         x = _padded(
@@ -392,7 +388,7 @@ class ConvGeneralDilated(Primitive):
         (a, b), (out,) = context.avals_in, context.avals_out
         if not (a.size and b.size and out.size):
             return context.constant(0, out)
-        kind, result_kind = dtype_kind(a.dtype), dtype_kind(out.dtype)
+        kind, result_kind = dtypes.kind_of(a.dtype), dtypes.kind_of(out.dtype)
         if kind == "c":
             return self._lower_complex(context, lhs, rhs, **params)
         if result_kind == "b":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from dovetail._core.base import pytree
+from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, batch_size, is_linear, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
@@ -209,7 +209,7 @@ class WindowReduction(Primitive):
         raise TypeError(f"{self.name} does not say how it combines two elements")
 
     def abstract(self, x: Any, **window: Any) -> Any:
-        kind = dtype_kind(x.dtype)
+        kind = dtypes.kind_of(x.dtype)
         if kind not in self.kinds or not kind:
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype_name(x.dtype)}; it takes "
@@ -222,7 +222,7 @@ class WindowReduction(Primitive):
     def reference(self, x: Any, **window: Any) -> Any:
         x, slides = np.asarray(x), Window(**window)
         identity = self.identity(x.dtype)
-        wide = np.float64 if dtype_kind(x.dtype) == "f" else x.dtype
+        wide = np.float64 if dtypes.kind_of(x.dtype) == "f" else x.dtype
         result = np.full(slides.count(x.shape), identity).astype(wide)
         for elements in slides.views(x, identity):
             result = type(self).numpy(result, elements.astype(wide))
@@ -288,7 +288,7 @@ class ReduceWindowSum(WindowReduction, Linear):
 
     def working_dtype(self, dtype: Any) -> Any:
         # Rounding every partial sum to 16 bits would lose what the elements have.
-        return FLOAT32 if dtype_kind(dtype) == "f" and dtype.itemsize < 4 else dtype
+        return FLOAT32 if dtypes.kind_of(dtype) == "f" and dtype.itemsize < 4 else dtype
 
 
 class WindowExtreme(WindowReduction):
@@ -299,7 +299,7 @@ class WindowExtreme(WindowReduction):
     direction: ClassVar[str]
 
     def combine(self, context: Builder, x: Any, y: Any, scalar: ShapedArray) -> Any:
-        if dtype_kind(scalar.dtype) == "c":
+        if dtypes.kind_of(scalar.dtype) == "c":
             return context.select(before(context, x, y, scalar, self.direction), x, y, scalar)
         return (context.max if self.direction == "GT" else context.min)(x, y, scalar)
 

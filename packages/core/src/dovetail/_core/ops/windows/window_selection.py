@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base import dtypes
 from dovetail._core.basis import structural
-from dovetail._core.basis.elementwise import dtype_kind, dtype_name
+from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import batch_size, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, make_aval, shape_of
@@ -66,12 +67,12 @@ def _stays(direction: str) -> Callable[[Any, Any], Any]:
 
     def stays(best: Any, later: Any) -> Any:
         sides = [(best, later)]
-        if dtype_kind(best.dtype) == "c":
+        if dtypes.kind_of(best.dtype) == "c":
             sides = [(best.real, later.real), (best.imag, later.imag)]
         result: Any = True
         for a, b in reversed(sides):
             result = np.where(a == b, result, a > b if direction == "GT" else a < b)
-        return result | np.isnan(best) if dtype_kind(best.dtype) in "fc" else result
+        return result | np.isnan(best) if dtypes.kind_of(best.dtype) in "fc" else result
 
     return stays
 
@@ -85,7 +86,7 @@ class Selecting(Primitive):
         """Raise for what cannot be ordered."""
         if select_prim not in (ge_p, le_p):
             raise TypeError(f"{self.name}: select_prim must be ge or le, got {select_prim}")
-        if not dtype_kind(operand.dtype):
+        if not dtypes.kind_of(operand.dtype):
             raise TypeError(
                 f"{self.name} cannot order values of dtype {dtype_name(operand.dtype)}; it takes "
                 f"{', '.join(KINDS.values())}"
@@ -235,7 +236,7 @@ class SelectAndScatterAdd(Selecting):
     def reference(self, source: Any, operand: Any, *, select_prim: Primitive, **steps: Any) -> Any:
         chosen = selected(operand, _window(steps), _stays(direction_of(select_prim)))
         source = np.asarray(source)
-        wide = np.float64 if dtype_kind(source.dtype) == "f" else source.dtype
+        wide = np.float64 if dtypes.kind_of(source.dtype) == "f" else source.dtype
         summed = np.zeros(np.size(operand) + 1, wide)
         np.add.at(summed, chosen, source.astype(wide))
         return summed[1:].reshape(np.shape(operand)).astype(source.dtype)
@@ -266,7 +267,7 @@ class SelectAndScatterAdd(Selecting):
     ) -> Any:
         (_, aval), (out,) = context.avals_in, context.avals_out
         wide = out
-        if dtype_kind(out.dtype) == "f" and out.dtype.itemsize < 4:
+        if dtypes.kind_of(out.dtype) == "f" and out.dtype.itemsize < 4:
             # Many windows may select one element; 16 bits would lose what they add.
             wide = out.update(dtype=FLOAT32)
         scalar = make_aval((), wide.dtype)

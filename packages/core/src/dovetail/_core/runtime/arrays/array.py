@@ -18,9 +18,9 @@ from dovetail._core.base import bindings, dtypes, source
 from dovetail._core.base.bindings import JaxRuntimeError, PyTreeDef, get_traceback
 from dovetail._core.base.errors import DeletedArrayError
 from dovetail._core.base.pytree import dispatch_registry
-from dovetail._core.ir.avals import ShapedArray, make_aval
+from dovetail._core.ir.avals import ShapedArray, make_aval, physical_aval
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.host import numpy_aval, physical_aval
+from dovetail._core.runtime.arrays.host import numpy_aval
 from dovetail._core.runtime.arrays.text import array_text, short_type
 from dovetail._core.runtime.devices import clients, sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer, load_array_methods
@@ -33,10 +33,10 @@ __all__ = [
     "KeyArray",
     "Retired",
     "Shard",
-    "read",
+    "array_from_buffer",
+    "read_array",
     "result_tree",
     "retire",
-    "wrap",
     "wrap_as",
 ]
 
@@ -299,7 +299,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     # --------------------------------------------------------------------------------- the host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        value = read(self)
+        value = read_array(self)
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
                 raise ValueError(
@@ -314,11 +314,11 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         Args:
             *args: Its index; nothing for the only element of an array of size 1.
         """
-        return read(self).item(*args)
+        return read_array(self).item(*args)
 
     def tolist(self) -> Any:
         """The value as nested lists of Python scalars."""
-        return read(self).tolist()
+        return read_array(self).tolist()
 
     def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
         """The elements as the machine's bytes.
@@ -326,7 +326,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         Args:
             order: "C" for row-major order, "F" for column-major order.
         """
-        return read(self).tobytes(order)
+        return read_array(self).tobytes(order)
 
     __bytes__ = tobytes
 
@@ -357,7 +357,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
                     else "to ask whether it is empty, use x.size == 0"
                 )
             )
-        return bool(read(self).item())
+        return bool(read_array(self).item())
 
     def __int__(self) -> int:
         return int(_scalar(self, "an int"))
@@ -375,7 +375,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
                 "only an integer array without dimensions can be used as a Python index, and this "
                 f"one is {short_type(aval)}"
             )
-        index: int = operator.index(read(self).item())
+        index: int = operator.index(read_array(self).item())
         return index
 
     # -------------------------------------------------------------------------------- protocols
@@ -417,7 +417,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        value = read(self)
+        value = read_array(self)
         return (_restore, (np.array(value), self.weak_type))
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -429,10 +429,10 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"<deleted Array of {short_type(self.aval)}>"
-        return array_text(read(self), self.aval)
+        return array_text(read_array(self), self.aval)
 
     def __str__(self) -> str:
-        return repr(self) if self.is_deleted() else str(read(self))
+        return repr(self) if self.is_deleted() else str(read_array(self))
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -441,7 +441,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             raise TypeError(
                 f"the format {spec!r} is for one number, and the array has shape {self.shape}"
             )
-        return format(read(self)[()], spec)
+        return format(read_array(self)[()], spec)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -495,12 +495,12 @@ class KeyArray(Array):
         self.__array__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore_keys, (np.array(read(self)), self._key_dtype))
+        return (_restore_keys, (np.array(read_array(self)), self._key_dtype))
 
     def __repr__(self) -> str:
         if self.is_deleted():
             return f"<deleted Array of {short_type(self.aval)}>"
-        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{read(self)}"
+        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{read_array(self)}"
 
     __str__ = __repr__
 
@@ -513,7 +513,7 @@ _new_array: Final[Callable[[], Array]] = type.__call__.__get__(Array)
 _new_key_array: Final[Callable[[], KeyArray]] = type.__call__.__get__(KeyArray)
 
 
-def wrap(buffer: Any) -> Array:
+def array_from_buffer(buffer: Any) -> Array:
     """An array around a buffer."""
     made = _new_array()
     made._buffer = buffer
@@ -534,7 +534,7 @@ def wrap_as(like: Array, buffer: Any) -> Array:
 
 def wrap_value(key_dtype: Any, buffer: Any) -> Array:
     """An array around a buffer: of random keys if there is a key dtype, else of numbers."""
-    return wrap(buffer) if key_dtype is None else _wrap_keys(buffer, key_dtype)
+    return array_from_buffer(buffer) if key_dtype is None else _wrap_keys(buffer, key_dtype)
 
 
 # The C++ jit takes arrays apart as nodes of its trees. Fields of a dataclass are what it reads
@@ -654,7 +654,7 @@ def _deleted_error(retired: Retired) -> DeletedArrayError:
     )
 
 
-def read(array: Array) -> np.ndarray[Any, Any]:
+def read_array(array: Array) -> np.ndarray[Any, Any]:
     """The value of an array as a read-only NumPy array (of keys: the numbers they are made of).
 
     Raises:
@@ -677,7 +677,7 @@ def _scalar(array: Array, target: str) -> Any:
             f"only an array without dimensions can become {target}, and this one has shape "
             f"{aval.shape}; for the only element of an array use x.item()"
         )
-    return read(array).item()
+    return read_array(array).item()
 
 
 def _rows(array: Array, aval: Any) -> Iterator[Array]:
@@ -687,7 +687,7 @@ def _rows(array: Array, aval: Any) -> Iterator[Array]:
     physical = physical_aval(aval)
     key_dtype = array._key_dtype
     put, wrapped = buffers.put, wrap_value
-    for row in read(array):
+    for row in read_array(array):
         yield wrapped(key_dtype, put(row, physical, place, committed))
 
 
@@ -696,7 +696,7 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
     canonical = dtypes.canonicalize_dtype(value.dtype)
     value = value if value.dtype == canonical else value.astype(canonical)
     aval = make_aval(value.shape, value.dtype, weak_type)
-    return wrap(buffers.put(value, aval, sharding.default_sharding()))
+    return array_from_buffer(buffers.put(value, aval, sharding.default_sharding()))
 
 
 def _restore_keys(value: np.ndarray[Any, Any], key_dtype: Any) -> KeyArray:
@@ -713,7 +713,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         The arrays; arrays of random keys appear as the numbers that they are made of.
     """
     return [
-        wrap(buffer)
+        array_from_buffer(buffer)
         for buffer in clients.live_buffers(platform)
         if not buffer.is_deleted() and isinstance(buffer.aval, ShapedArray)
     ]

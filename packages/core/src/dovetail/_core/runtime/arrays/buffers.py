@@ -204,7 +204,7 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
 def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
     """The value of a buffer whose dtype is narrower than a byte, by way of one that is not."""
     from dovetail._core.basis.elementwise import convert_element_type_p  # deferred: rare
-    from dovetail._core.runtime.arrays.array import wrap  # deferred: arrays are made of buffers
+    from dovetail._core.runtime.arrays.array import array_from_buffer  # deferred: cycle
     from dovetail._core.trace.state import evaluation_trace  # deferred: rare
 
     dtype = buffer.aval.dtype
@@ -212,7 +212,9 @@ def _read_converted(buffer: Buffer) -> np.ndarray[Any, Any]:
     if dtype.name.startswith("float"):
         wide = np.dtype(np.float32)
     params = {"new_dtype": wide, "weak_type": False, "sharding": None}
-    converted = evaluation_trace.process(convert_element_type_p, [wrap(buffer)], params)
+    converted = evaluation_trace.process(
+        convert_element_type_p, [array_from_buffer(buffer)], params
+    )
     return read(converted._buffer).astype(dtype)
 
 

@@ -17,7 +17,7 @@ from dovetail._core.base.bindings import JAXLIB_VERSION, _jax
 from dovetail._core.base.errors import BackendUnavailableError, TracerArrayConversionError
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, wrap, wrap_as
+from dovetail._core.runtime.arrays.array import Array, array_from_buffer, wrap_as
 from dovetail._core.runtime.arrays.host import checked_ndarray, numpy_aval
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.plugin_buffers import PluginBuffer
@@ -339,11 +339,11 @@ def _from_host(external: Any, target: Any, copy: bool | None) -> Array:
         place = target
     committed = target is not None or place is not default_sharding()
     if copy is not False:
-        return wrap(buffers.put(value, numpy_aval(value), place, committed))
+        return array_from_buffer(buffers.put(value, numpy_aval(value), place, committed))
     problem = _why_not_shared(view, value, place)
     if problem:
         raise BufferError(f"from_dlpack with copy=False: {problem}")
-    return wrap(buffers.put_shared(value, numpy_aval(value), place, committed))
+    return array_from_buffer(buffers.put_shared(value, numpy_aval(value), place, committed))
 
 
 def _host_sharding() -> SingleDeviceSharding:
@@ -394,4 +394,4 @@ def _from_accelerator(
         if copy is False:
             raise BufferError(f"the data is on {device!r}, and moving it needs a copy")
         buffer = buffers.move(buffer, target, True)
-    return wrap(buffer)
+    return array_from_buffer(buffer)

@@ -10,7 +10,7 @@ from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.ir.avals import ShapedArray, make_aval, numpy_refusal
 
-__all__ = ["checked_ndarray", "host_value", "numpy_aval", "physical_aval"]
+__all__ = ["checked_ndarray", "host_value", "numpy_aval"]
 
 _PYTHON_SCALARS: Final = (bool, int, float, complex)
 _canonicalize: Final = dtypes.canonicalize_dtype
@@ -110,12 +110,3 @@ def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
 def numpy_aval(array: np.ndarray[Any, Any]) -> ShapedArray:
     """The aval of an array that `checked_ndarray` gave."""
     return make_aval(array.shape, array.dtype)
-
-
-def physical_aval(aval: Any) -> Any:
-    """The aval of the numbers that hold a value: other than ``aval`` for extended dtypes only."""
-    dtype = aval.dtype
-    if isinstance(dtype, dtypes.ExtendedDType):
-        shape, numbers = dtype.physical(aval.shape)
-        return make_aval(tuple(shape), numbers)
-    return aval

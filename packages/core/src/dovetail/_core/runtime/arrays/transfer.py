@@ -12,7 +12,14 @@ from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.placement import device_put_p, set_placement
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, KeyArray, read, retire, wrap, wrap_as
+from dovetail._core.runtime.arrays.array import (
+    Array,
+    KeyArray,
+    array_from_buffer,
+    read_array,
+    retire,
+    wrap_as,
+)
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.sharding import as_sharding, default_sharding
@@ -47,7 +54,7 @@ def array_from_numpy(
     value = checked_ndarray(value)
     if sharding is None:
         sharding = default_sharding()
-    return wrap(_put(value, make_aval(value.shape, value.dtype), sharding, committed))
+    return array_from_buffer(_put(value, make_aval(value.shape, value.dtype), sharding, committed))
 
 
 def array_from_value(
@@ -63,7 +70,7 @@ def array_from_value(
     """
     host = np.asarray(host_value(value, aval), aval.dtype)
     place = default_sharding() if sharding is None else sharding
-    return wrap(_put(host, aval, place, committed))
+    return array_from_buffer(_put(host, aval, place, committed))
 
 
 # -----------------------------------------------------------------------------------------
@@ -102,7 +109,7 @@ def _placed(leaf: Any, sharding: Any, donate: bool, may_alias: bool | None, what
             leaf = checked_ndarray(leaf, what)
         aval = aval_of(leaf)
     place = default_sharding() if sharding is None else sharding
-    return wrap(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
+    return array_from_buffer(_put(host_value(leaf, aval, what), aval, place, sharding is not None))
 
 
 set_placement(lambda x, device, may_alias: _placed(x, device, False, may_alias, "the value"))
@@ -247,7 +254,7 @@ def device_get(x: Any) -> Any:
 
 def _on_host(leaf: Any) -> Any:
     if type(leaf) is Array:
-        return read(leaf)
+        return read_array(leaf)
     if isinstance(leaf, KeyArray):
         return leaf  # the host has no form for keys
     if isinstance(leaf, ArrayClass) or hasattr(leaf, "__dovetail_array__"):

@@ -24,7 +24,7 @@ __all__ = [
     "default_backend",
     "default_device",
     "default_platform",
-    "described",
+    "describe_device",
     "device_count",
     "devices",
     "is_compile_only",
@@ -225,7 +225,7 @@ def is_compile_only(owner: Device | Client) -> bool:
     return origin is not None and bool(origin.topology)
 
 
-def described(device: Device) -> str:
+def describe_device(device: Device) -> str:
     """A device for messages: those of different topologies and platforms can look alike."""
     origin = _origins.get(id(device.client))
     if origin is not None and origin.topology:
@@ -249,7 +249,7 @@ def check_runs(device: Device, what: str, advice: str = "") -> None:
     if is_compile_only(device):
         advice = advice or "use a device of this process, out of dovetail.devices()"
         raise BackendUnavailableError(
-            f"{described(device)} is only compiled for, so {what}; {advice}"
+            f"{describe_device(device)} is only compiled for, so {what}; {advice}"
         )
 
 

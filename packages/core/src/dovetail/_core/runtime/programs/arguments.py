@@ -12,7 +12,7 @@ from dovetail._core.base.errors import DeviceMismatchError
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap
+from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray, host_value, numpy_aval
 from dovetail._core.runtime.arrays.text import short_type
 from dovetail._core.runtime.arrays.tokens import Token
@@ -188,7 +188,7 @@ def _mismatch(
     names = [f"argument {n}" if describe is None else describe(n) for n in numbers]
     places = [_committed_place(leaves[n]) for n in numbers]
     devices = [place._device for place in places]
-    texts = list(map(clients.described, devices))
+    texts = list(map(clients.describe_device, devices))
     compiled_for = any(map(clients.is_compile_only, devices))
     if devices[0] is devices[1]:
         what = "different memories of one device"
@@ -220,7 +220,7 @@ def _mismatch(
 def from_foreign(buffer: Any) -> Array:
     """An array with the value of another framework's array, which is a bare buffer of jaxlib."""
     value = checked_ndarray(np.asarray(buffer), "the array of another framework")
-    return wrap(buffers.put(value, numpy_aval(value), default_sharding()))
+    return array_from_buffer(buffers.put(value, numpy_aval(value), default_sharding()))
 
 
 def literal_value(literal: Literal) -> Any:
@@ -231,5 +231,5 @@ def literal_value(literal: Literal) -> Any:
         if not unsigned and not isinstance(value, np.generic) and aval_of(value) is aval:
             return value
         array = np.asarray(value, aval.dtype)
-        return wrap(buffers.put(array, aval, default_sharding()))
+        return array_from_buffer(buffers.put(array, aval, default_sharding()))
     return np.asarray(value, aval.dtype)[()]

@@ -15,13 +15,13 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import BackendUnavailableError
+from dovetail._core.ir.avals import physical_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.callbacks.buffers import BufferCall
 from dovetail._core.ops.callbacks.calls import HostCall, set_host
 from dovetail._core.runtime.arrays import buffers
 from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap_as, wrap_value
 from dovetail._core.runtime.arrays.failures import keep
-from dovetail._core.runtime.arrays.host import physical_aval
 from dovetail._core.runtime.arrays.transfer import array_from_value
 from dovetail._core.runtime.devices import clients
 from dovetail._core.runtime.devices.sharding import SingleDeviceSharding

@@ -10,13 +10,12 @@ import numpy as np
 
 from dovetail._core.base import config, dtypes
 from dovetail._core.base.bindings import JaxRuntimeError
-from dovetail._core.ir.avals import AbstractToken, outer_aval, runtime_token
+from dovetail._core.ir.avals import AbstractToken, outer_aval, physical_aval, runtime_token
 from dovetail._core.ir.effects import host_effects
 from dovetail._core.ir.jaxpr import ordered_effects
 from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, KeyArray, wrap, wrap_value
+from dovetail._core.runtime.arrays.array import Array, KeyArray, array_from_buffer, wrap_value
 from dovetail._core.runtime.arrays.failures import original
-from dovetail._core.runtime.arrays.host import physical_aval
 from dovetail._core.runtime.arrays.tokens import Token
 from dovetail._core.runtime.programs import compilation, effects
 from dovetail._core.runtime.programs.arguments import argument_buffer
@@ -125,7 +124,7 @@ class LoadedProgram:
         else:
             results = self.executable.execute_sharded(arguments).consume_with_handlers(handlers)
         outs: list[Any] = [
-            wrap(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
+            array_from_buffer(buffer) if key_dtype is None else wrap_value(key_dtype, buffer)
             for buffer, key_dtype in zip(results, self._key_dtypes, strict=True)
         ]
         if config.debug_nans.value or config.debug_infs.value:
