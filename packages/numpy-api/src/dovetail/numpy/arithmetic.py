@@ -41,6 +41,16 @@ def add(x1: Any, x2: Any, /) -> Any:
     Returns:
         An array of the common shape and dtype. Integers wrap around on overflow.
 
+    Differs:
+        An integer of Python must fit the dtype of the array that it is combined with, as in
+        NumPy 2, where JAX lets it wrap around. An argument of a function under `jit` is an
+        array, whose conversions wrap around.
+
+        >>> jnp.ones(2, "uint8") + 300
+        Traceback (most recent call last):
+            ...
+        OverflowError: add: the Python integer 300 does not fit uint8, the dtype of ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.add(jnp.arange(3), 10))
@@ -133,6 +143,20 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
     Raises:
         TypeError: an operand is complex.
 
+    Differs:
+        An integer divided by zero is 0, as in NumPy. `dovetail.lax.div` is StableHLO's, which
+        gives -1.
+
+        >>> print(jnp.arange(3) // 0)
+        [0 0 0]
+
+        Infinity by a finite number is infinite, and a finite number by infinity is a zero with
+        the sign of the quotient, as in the array API standard (2025.12) where it differs from
+        NumPy.
+
+        >>> print(jnp.floor_divide(jnp.array([jnp.inf, -1.0]), jnp.array([2.0, jnp.inf])))
+        [inf -0.]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.floor_divide(jnp.arange(-3, 4), 2))
@@ -156,6 +180,13 @@ def remainder(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: an operand is complex.
+
+    Differs:
+        The rest of an integer divided by zero is 0, as in NumPy. `dovetail.lax.rem` gives the
+        dividend.
+
+        >>> print(jnp.arange(3) % 0, lax.rem(jnp.arange(3), 0))
+        [0 0 0] [0 1 2]
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -394,6 +425,12 @@ def sign(x: Any, /) -> Any:
     Returns:
         An array of the shape and dtype of `x`; nan for nan, 0 for zeros of either sign.
 
+    Differs:
+        The sign of a complex number with one infinite part is 1, -1, i or -i, as in NumPy.
+
+        >>> print(jnp.sign(jnp.array([complex(3, -np.inf)])))
+        [0.-1.j]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.sign(jnp.array([-3, 0, 5])))
@@ -505,6 +542,13 @@ def power(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: the base holds integers and the exponent is a negative Python integer.
+
+    Differs:
+        The derivatives of ``x ** y`` at (0, 0) are 0, not nan.
+
+        >>> dx, dy = dt.grad(jnp.power, argnums=(0, 1))(0.0, 0.0)
+        >>> print(dx, dy)
+        0.0 0.0
 
     Example:
         >>> import dovetail.numpy as jnp

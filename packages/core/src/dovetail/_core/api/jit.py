@@ -97,6 +97,15 @@ def jit(
         TypeError: `fun` is not callable, or an option has the wrong type.
         ValueError: an option names an argument that `fun` does not have.
 
+    Differs:
+        A program of more nested branches and loops than XLA's stack holds (128) is refused, and
+        so is an array of more than 2**56 bytes, at which XLA ends the process.
+
+        >>> dt.jit(lambda: jnp.zeros((2**28, 2**28))).lower()
+        Traceback (most recent call last):
+            ...
+        ValueError: an array f32[268435456,268435456] would take 2.9e+17 bytes ...
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

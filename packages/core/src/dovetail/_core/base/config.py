@@ -389,6 +389,14 @@ enable_x64 = Option(
     "Keep 64-bit types. When off, 64-bit integers, floats and complex numbers become 32-bit.",
     affects_tracing=True,
 )
+"""Differs:
+    Integers become the float of their own width wherever a function computes in floats, and
+    8 and 16 bits become float32, with or without this option.
+
+    >>> with dt.enable_x64(True):
+    ...     print(jnp.sin(jnp.ones(2, "int8")).dtype, jnp.sin(jnp.ones(2, "int64")).dtype)
+    float32 float64
+"""
 default_matmul_precision = Option(
     "default_matmul_precision",
     _Choice(*_PRECISIONS),
@@ -420,6 +428,16 @@ index_mode = Option(
     '"raise" is an IndexError, which a compiled program raises when it runs.',
     affects_tracing=True,
 )
+"""Differs:
+    JAX has no such option. An index that names no mode can be made to raise where it is out
+    of bounds: at once for arrays, when the program runs for traced positions.
+
+    >>> with dt.index_mode("raise"):
+    ...     jnp.arange(3)[7]
+    Traceback (most recent call last):
+        ...
+    IndexError: index 7 is out of bounds for axis 0 with size 3, and index_mode ...
+"""
 
 # Random numbers.
 default_prng_impl = Option(
@@ -493,6 +511,13 @@ cpu_retained_memory = Option(
     "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
     "system map and clear fresh pages for each; read when the CPU backend starts.",
 )
+"""Differs:
+    JAX has no such option. Without it glibc maps and clears fresh pages for every large
+    result, which makes an addition of 1e7 numbers take four times as long.
+
+    >>> print(dt.config.option("cpu_retained_memory").default)
+    1073741824
+"""
 cuda_visible_devices = Option(
     "cuda_visible_devices",
     _Text(),
@@ -511,6 +536,15 @@ optimization_level = Option(
     '"UNKNOWN" leaves it to them.',
     affects_tracing=True,
 )
+"""Differs:
+    The option is part of the keys of traces and of programs, so that programs of several
+    levels live side by side in a process.
+
+    >>> double = dt.jit(lambda x: 2 * x)
+    >>> with dt.optimization_level("O0"):
+    ...     print(double(3))
+    6
+"""
 
 # Finding mistakes.
 disable_jit = _DisableJit(
@@ -520,6 +554,14 @@ disable_jit = _DisableJit(
     "Run jit-compiled functions and control flow operation by operation, in Python.",
     affects_tracing=True,
 )
+"""Differs:
+    Checkpointed functions, too, run as Python; scans of no elements and batched conditions
+    work.
+
+    >>> with dt.disable_jit():
+    ...     print(dt.checkpoint(lambda x: type(x).__name__)(jnp.ones(2)))
+    Array
+"""
 debug_nans = Option(
     "debug_nans",
     BOOL,
@@ -527,6 +569,16 @@ debug_nans = Option(
     "Check every result for NaN, and name the operation that made the first one.",
     affects_tracing=True,
 )
+"""Differs:
+    The program is run again operation by operation, and the error names the first operation
+    that made a nan and its line. Programs with effects are not run twice.
+
+    >>> with dt.debug_nans():
+    ...     dt.jit(lambda x: jnp.log(x) + 1)(-1.0)
+    Traceback (most recent call last):
+        ...
+    FloatingPointError: invalid value (nan) encountered in log at <doctest ...
+"""
 debug_infs = Option(
     "debug_infs",
     BOOL,
@@ -548,6 +600,18 @@ check_tracer_leaks = Option(
     "Raise when a tracer outlives the transformation that made it.",
     affects_tracing=True,
 )
+"""Differs:
+    The error says where the tracer was made, and the shortest chain of references to it
+    from something that has a name in the user's code.
+
+    >>> kept = []
+    >>> try:
+    ...     with dt.check_tracer_leaks():
+    ...         dt.jit(kept.append)(1.0)
+    ... except dt.errors.UnexpectedTracerError as error:
+    ...     print("kept[0], where kept is a global" in str(error))
+    True
+"""
 enable_checks = Option(
     "enable_checks",
     BOOL,
@@ -573,12 +637,38 @@ explain_cache_misses = Option(
     False,
     "Log why a function had to be traced or a program compiled, and what to change.",
 )
+"""Differs:
+    Every trace and every compilation is explained, those of eager operations included: the
+    line, the time, the argument by its path, the static value or the option, and what to
+    change.
+
+    >>> import logging
+    >>> records = []
+    >>> handler = logging.Handler()
+    >>> handler.emit = lambda record: records.append(record.getMessage())
+    >>> logger = logging.getLogger("dovetail")
+    >>> logger.addHandler(handler)
+    >>> with dt.explain_cache_misses(True):
+    ...     _ = dt.jit(lambda vector: vector * 2)(jnp.ones(3))
+    >>> logger.removeHandler(handler)
+    >>> any("<lambda>" in record for record in records)
+    True
+"""
 no_tracing = Option(
     "no_tracing",
     BOOL,
     False,
     "Refuse to trace a jit-compiled function: every call must be one that was made before.",
 )
+"""Differs:
+    A trace is an error that gives the reason which `explain_cache_misses` gives.
+
+    >>> with dt.no_tracing(True):
+    ...     dt.jit(lambda x: x + 1)(1.0)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: <lambda>, called at ... would have to be traced, and ...
+"""
 captured_constants_warn_bytes = Option(
     "captured_constants_warn_bytes",
     _Int("a number of bytes, or -1 for no warning", minimum=-1),
@@ -599,6 +689,14 @@ enable_compilation_cache = Option(
     True,
     "Keep compiled programs on disk for later processes.",
 )
+"""Differs:
+    Programs are kept on disk unless this option is off. A damaged or foreign entry is
+    compiled again; a folder that others can write to is refused, because loading a program
+    runs its code.
+
+    >>> print(dt.config.option("enable_compilation_cache").default)
+    True
+"""
 compilation_cache_max_size = Option(
     "compilation_cache_max_size",
     _Int("a number of bytes, or -1 for no limit", minimum=-1),
@@ -656,6 +754,14 @@ def _canonical_name(name: str) -> str:
 
 class Options:
     """All options: read one as an attribute, set one with `update`.
+
+    Differs:
+        An option can be looked up with its help and its default, and options have no prefix;
+        `jax_` before a name is accepted.
+
+        >>> option = dt.config.option("jax_enable_x64")
+        >>> print(option.name, option.default)
+        enable_x64 False
 
     Example:
         >>> from dovetail._core.base.config import config
