@@ -137,18 +137,17 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
     Returns:
         An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or
-        inf. Where one operand is infinite the result is the quotient, which differs from NumPy, as
-        the array API standard demands: infinite, or zero with its sign.
+        inf.
 
     Raises:
         TypeError: an operand is complex.
 
     Differs:
-        An integer divided by zero is 0, as in NumPy. `dovetail.lax.div` is StableHLO's, which
-        gives -1.
+        An integer divided by zero is 0, and so is the rest, as in NumPy. `dovetail.lax.div` is
+        StableHLO's, which gives -1, and `dovetail.lax.rem` gives the dividend.
 
-        >>> print(jnp.arange(3) // 0)
-        [0 0 0]
+        >>> print(jnp.arange(3) // 0, jnp.arange(3) % 0, lax.rem(jnp.arange(3), 0))
+        [0 0 0] [0 0 0] [0 1 2]
 
         Infinity by a finite number is infinite, and a finite number by infinity is a zero with
         the sign of the quotient, as in the array API standard (2025.12) where it differs from
@@ -180,13 +179,6 @@ def remainder(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: an operand is complex.
-
-    Differs:
-        The rest of an integer divided by zero is 0, as in NumPy. `dovetail.lax.rem` gives the
-        dividend.
-
-        >>> print(jnp.arange(3) % 0, lax.rem(jnp.arange(3), 0))
-        [0 0 0] [0 1 2]
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -424,12 +416,6 @@ def sign(x: Any, /) -> Any:
 
     Returns:
         An array of the shape and dtype of `x`; nan for nan, 0 for zeros of either sign.
-
-    Differs:
-        The sign of a complex number with one infinite part is 1, -1, i or -i, as in NumPy.
-
-        >>> print(jnp.sign(jnp.array([complex(3, -np.inf)])))
-        [0.-1.j]
 
     Example:
         >>> import dovetail.numpy as jnp

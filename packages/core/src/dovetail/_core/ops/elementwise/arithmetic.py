@@ -529,6 +529,11 @@ def sign(x: Any) -> Any:
         TypeError: `x` is bool.
 
     Differs:
+        Where one part of a complex number is infinite the sign is 1, -1, i or -i, as in NumPy.
+
+        >>> print(lax.sign(jnp.array([complex(3, -np.inf)])))
+        [0.-1.j]
+
         The sign of complex numbers has a derivative.
 
         >>> z, t = dt.jvp(lax.sign, (4j,), (1.0 + 0j,))
