@@ -113,7 +113,7 @@ def jit(
         ... def selu(x, alpha=1.67, scale=1.05):
         ...     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
         >>> selu(jnp.arange(3.0))
-        Array([0.        , 1.05      , 2.1       ], dtype=float32)
+        Array([0.  , 1.05, 2.1 ], dtype=float32)
     """
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         if value is not UNSPECIFIED and value is not None:
