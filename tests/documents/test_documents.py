@@ -133,11 +133,21 @@ def test_the_walks_name_functions() -> None:
     assert len(re.findall(r"` \(`[^`]+\.py`\)|`\s+\(`", walks)) >= 20
 
 
+def _anchors(document: Path) -> set[str]:
+    """What links may name of a document: its headings, as they are shown on the web."""
+    headings = (line.lstrip("# ") for _, line in _prose(document) if line.startswith("#"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("document", _documents(), ids=_label)
 def test_links_lead_somewhere(document: Path) -> None:
     for _, line in _prose(document):
-        for link in re.findall(r"\]\(([^)#\s]+)", line):
-            assert re.match(r"https?:", link) or (document.parent / link).exists(), link
+        for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", line):
+            if re.match(r"https?:", link):
+                continue
+            target = document.parent / link if link else document
+            assert target.exists(), link
+            assert not anchor or anchor in _anchors(target), f"{link}#{anchor}"
 
 
 @pytest.mark.parametrize(
