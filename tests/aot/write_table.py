@@ -90,7 +90,7 @@ def main(paths: list[str]) -> None:
             "",
             slow(outcomes),
             "",
-            "The incomplete gamma and beta functions and `polygamma` are computed in float64, "
+            "The incomplete gamma and beta functions and `polygamma` are computed in float64,",
             "which TPUs emulate; of these one sample each is compiled there.",
         ]
     )

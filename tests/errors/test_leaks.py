@@ -80,6 +80,26 @@ def test_leaks_are_found(name: str) -> None:
         TRANSFORMATIONS[name](leaking)
 
 
+def test_results_of_functions_with_rules_are_found_with_their_place() -> None:
+    kept: list[Any] = []
+
+    @dt.custom_jvp
+    def same(x: Any) -> Any:
+        return x
+
+    same.defjvp(lambda primals, tangents: (primals[0] * 1, tangents[0]))
+
+    def leaking(x: Any) -> Any:
+        kept.append(same(x))
+        return x
+
+    with (
+        pytest.raises(dt.errors.UnexpectedTracerError, match=r"made at test_leaks\.py:\d+ \("),
+        dt.check_tracer_leaks(True),
+    ):
+        dt.jvp(leaking, (1.0,), (1.0,))
+
+
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_functions_that_keep_nothing_pass(name: str) -> None:
     weights = jnp.arange(2.0)

@@ -6,11 +6,17 @@ import doctest
 import importlib
 import pkgutil
 
+import numpy as np
 import pytest
 
+import dovetail as dt
 import dovetail.nn
 import dovetail.numpy
 import dovetail.random
+from dovetail import lax
+
+# What examples need not import.
+IMPORTS = {"dt": dt, "jnp": dovetail.numpy, "lax": lax, "np": np}
 
 MODULES = [
     module.name
@@ -30,7 +36,10 @@ def examples() -> list[doctest.DocTest]:
             function = getattr(value, "__wrapped__", value)
             if getattr(function, "__module__", None) == name and getattr(value, "__doc__", None):
                 found += finder.find(
-                    function, f"{name}.{attribute}", module=False, globs={"__name__": "__main__"}
+                    function,
+                    f"{name}.{attribute}",
+                    module=False,
+                    globs={**IMPORTS, "__name__": "__main__"},
                 )
     return [test for test in found if test.examples]
 
@@ -39,7 +48,7 @@ def examples() -> list[doctest.DocTest]:
     "example", examples(), ids=lambda test: test.name.removeprefix("dovetail.")
 )
 def test_example(example: doctest.DocTest) -> None:
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     output: list[str] = []
     result = runner.run(example, out=output.append)
     assert result.failed == 0, "".join(output)

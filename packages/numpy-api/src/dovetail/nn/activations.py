@@ -70,6 +70,14 @@ def relu(x: Any) -> Any:
     Returns:
         An array of the shape and dtype of `x`.
 
+    Differs:
+        Complex numbers have no order, and are refused, as by the other functions that need one.
+
+        >>> dt.nn.relu(1j)
+        Traceback (most recent call last):
+            ...
+        TypeError: relu is defined for real numbers only, got dtype complex64; take ...
+
     Example:
         >>> import dovetail.nn
         >>> import dovetail.numpy as jnp

@@ -195,6 +195,13 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     Returns:
         A float or complex array of the shape of `x`.
 
+    Differs:
+        Integers become floats before anything is computed, so that no difference of them
+        overflows.
+
+        >>> print(dt.nn.softmax(jnp.array([-128, 127], "int8")))
+        [0. 1.]
+
     Example:
         >>> import dovetail.nn
         >>> import dovetail.numpy as jnp

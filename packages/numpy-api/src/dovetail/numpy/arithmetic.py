@@ -41,6 +41,16 @@ def add(x1: Any, x2: Any, /) -> Any:
     Returns:
         An array of the common shape and dtype. Integers wrap around on overflow.
 
+    Differs:
+        An integer of Python must fit the dtype of the array that it is combined with, as in
+        NumPy 2, where JAX lets it wrap around. An argument of a function under `jit` is an
+        array, whose conversions wrap around.
+
+        >>> jnp.ones(2, "uint8") + 300
+        Traceback (most recent call last):
+            ...
+        OverflowError: add: the Python integer 300 does not fit uint8, the dtype of ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.add(jnp.arange(3), 10))
@@ -127,11 +137,24 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
     Returns:
         An array of the common shape and dtype. An integer divided by zero gives 0, a float nan or
-        inf. Where one operand is infinite the result is the quotient, which differs from NumPy, as
-        the array API standard demands: infinite, or zero with its sign.
+        inf.
 
     Raises:
         TypeError: an operand is complex.
+
+    Differs:
+        An integer divided by zero is 0, and so is the rest, as in NumPy. `dovetail.lax.div` is
+        StableHLO's, which gives -1, and `dovetail.lax.rem` gives the dividend.
+
+        >>> print(jnp.arange(3) // 0, jnp.arange(3) % 0, lax.rem(jnp.arange(3), 0))
+        [0 0 0] [0 0 0] [0 1 2]
+
+        Infinity by a finite number is infinite, and a finite number by infinity is a zero with
+        the sign of the quotient, as in the array API standard (2025.12) where it differs from
+        NumPy.
+
+        >>> print(jnp.floor_divide(jnp.array([jnp.inf, -1.0]), jnp.array([2.0, jnp.inf])))
+        [inf -0.]
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -505,6 +528,13 @@ def power(x1: Any, x2: Any, /) -> Any:
 
     Raises:
         TypeError: the base holds integers and the exponent is a negative Python integer.
+
+    Differs:
+        The derivatives of ``x ** y`` at (0, 0) are 0, not nan.
+
+        >>> dx, dy = dt.grad(jnp.power, argnums=(0, 1))(0.0, 0.0)
+        >>> print(dx, dy)
+        0.0 0.0
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -38,6 +38,13 @@ def bitwise_and(x1: Any, x2: Any, /) -> Any:
     Raises:
         TypeError: the operands are floats or complex numbers.
 
+    Differs:
+        An integer of Python that the default integer dtype does not hold, and the unsigned one
+        of its width does, is an operand of that dtype, weakly typed; JAX raises.
+
+        >>> print(jnp.arange(3, dtype="uint32") & 0xFFFFFFFF)
+        [0 1 2]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.bitwise_and(jnp.arange(4), 2))

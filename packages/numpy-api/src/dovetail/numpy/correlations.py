@@ -66,6 +66,13 @@ def cov(
         TypeError: `fweights` are not integers, or `dtype` is of another kind.
         ValueError: an array has more than two dimensions, or numbers of observations differ.
 
+    Differs:
+        Of floats of 16 bits it is computed in float32. With no more observations than `ddof` it
+        is infinite or nan, and negative weights make it nan.
+
+        >>> print(jnp.cov(jnp.ones(1)))
+        nan
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.cov(jnp.array([[0., 1., 2.], [2., 1., 0.]])))

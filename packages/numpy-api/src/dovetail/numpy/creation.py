@@ -81,6 +81,15 @@ def array(
         ValueError: nested sequences have rows of different lengths.
         OverflowError: a Python integer does not fit the dtype.
 
+    Differs:
+        Nothing is lost in silence: 64-bit integers that do not fit 32 bits, and integers of
+        Python out of range, raise.
+
+        >>> jnp.array([2**40])
+        Traceback (most recent call last):
+            ...
+        OverflowError: the Python integer 1099511627776 does not fit int32, the ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.array([[1, 2], [3, 4]])

@@ -54,6 +54,12 @@ def gradient(
         ValueError: there are fewer than ``edge_order + 1`` points, or the places do not fit.
         TypeError: the number of distances is another than that of dimensions.
 
+    Differs:
+        `edge_order` is supported.
+
+        >>> print(jnp.gradient(jnp.arange(4.0) ** 2, edge_order=2))
+        [0. 2. 4. 6.]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.gradient(jnp.array([1., 4., 9., 16.])))
@@ -216,6 +222,13 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     Raises:
         TypeError: `p` is complex.
         ValueError: `p` is a scalar.
+
+    Differs:
+        Turns are counted, so that errors do not add up, and integers get multiples of the
+        period.
+
+        >>> print(jnp.unwrap(jnp.array([0, 3, 6, 9, 2]), period=10))
+        [ 0  3  6  9 12]
 
     Example:
         >>> import dovetail.numpy as jnp

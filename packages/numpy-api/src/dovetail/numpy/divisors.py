@@ -30,6 +30,12 @@ def gcd(x1: Any, x2: Any) -> Any:
     Raises:
         TypeError: the operands are not integers.
 
+    Differs:
+        The most negative number is taken as well, where JAX never ends; so in `lcm`.
+
+        >>> print(jnp.gcd(jnp.array(-(2**31)), 6))
+        2
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.gcd(jnp.array([12, -18, 0]), 8))

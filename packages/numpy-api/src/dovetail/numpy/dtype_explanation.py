@@ -32,6 +32,12 @@ def explain_dtype(*operands: Any) -> str:
     Raises:
         ValueError: there is no operand.
 
+    Differs:
+        JAX has no such function.
+
+        >>> "float32" in str(jnp.explain_dtype(jnp.ones(2), 1))
+        True
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.explain_dtype(jnp.ones(3, "bfloat16"), 2.5))

@@ -211,6 +211,13 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
         A tuple of a float array of mantissas and a 32-bit integer array of exponents. Zeros,
         infinities and nan are their own mantissas, with the exponent 0.
 
+    Differs:
+        On the CPU compiled arithmetic takes subnormal numbers of 32 and 64 bits for zeros.
+        `frexp`, `nextafter`, `signbit` and `copysign` do not.
+
+        >>> print(*jnp.frexp(np.float32(1e-40)))
+        0.54444885 -132
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> mantissa, exponent = jnp.frexp(jnp.array([3., -0.5]))

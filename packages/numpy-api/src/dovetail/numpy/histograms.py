@@ -86,6 +86,14 @@ def histogram(
         ValueError: the number of bins is not positive, the range is none, or the weights have
             another shape.
 
+    Differs:
+        Elements are counted in integers, and counts are float32 also for floats of 16 bits;
+        each edge is rounded once.
+
+        >>> counts, _ = jnp.histogram(jnp.zeros(3000, "bfloat16"), bins=2)
+        >>> print(counts, counts.dtype)
+        [   0. 3000.] float32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> counts, edges = jnp.histogram(jnp.array([1., 2., 2., 7.]), bins=3)

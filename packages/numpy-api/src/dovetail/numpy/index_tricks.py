@@ -243,6 +243,12 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         TypeError: it holds neither integers nor booleans.
         ConcretizationTypeError: it holds booleans and is traced.
 
+    Differs:
+        Masks are taken.
+
+        >>> print(*jnp.ix_(np.array([True, False, True])))
+        [0 2]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.arange(12).reshape(3, 4)

@@ -216,6 +216,17 @@ def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> Non
         TracerArrayConversionError: an array is traced.
         ValueError: a name is given twice.
 
+    Differs:
+        Dtypes that NumPy lacks (int4, float8 and so on) are named in the file, so that `load`
+        restores them.
+
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> jnp.savez(file, x=jnp.ones(2, "float8_e4m3fn"))
+        >>> _ = file.seek(0)
+        >>> print(jnp.load(file)["x"].dtype)
+        float8_e4m3fn
+
     Example:
         >>> import io
         >>> import dovetail.numpy as jnp
@@ -257,6 +268,17 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
     Raises:
         OverflowError: a 64-bit integer in the file does not fit 32 bits, and ``enable_x64`` is off.
         TypeError: the file holds something else than numbers.
+
+    Differs:
+        The arrays of a file of `savez` have the dtypes that `savez` was given, bfloat16, int4
+        and the floats of 8 bits included.
+
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> jnp.savez(file, x=jnp.ones(2, "bfloat16"), y=jnp.ones(2, "int4"))
+        >>> _ = file.seek(0)
+        >>> print({name: str(array.dtype) for name, array in jnp.load(file).items()})
+        {'x': 'bfloat16', 'y': 'int4'}
 
     Example:
         >>> import io

@@ -38,6 +38,13 @@ def equal(x1: Any, x2: Any, /) -> Any:
     Returns:
         A boolean array of the common shape.
 
+    Differs:
+        Comparisons with integers of Python are by value, whether or not the dtype of the array
+        holds them.
+
+        >>> print(jnp.ones(2, "uint8") == 300, jnp.ones(2, "uint8") < 300)
+        [False False] [ True  True]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.equal(jnp.arange(3), 1))
@@ -78,6 +85,13 @@ def less(x1: Any, x2: Any, /) -> Any:
 
     Returns:
         A boolean array of the common shape.
+
+    Differs:
+        Complex numbers with a nan have no order: a comparison with one is false, as in NumPy.
+
+        >>> z = jnp.array([complex(0, np.nan)])
+        >>> print(z < 1, z >= 1)
+        [False] [False]
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -154,6 +154,12 @@ def bincount(
     Raises:
         ConcretizationTypeError: `x` is traced and `length` is not given.
 
+    Differs:
+        Weights are added in the dtype of their `sum`.
+
+        >>> print(jnp.bincount(np.array([0, 0]), weights=jnp.ones(2, "int8")).dtype)
+        int32
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.bincount(jnp.array([1, 3, 1])))

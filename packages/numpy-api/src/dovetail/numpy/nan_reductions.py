@@ -140,6 +140,13 @@ def nanmax(
         initial: number that takes part too, in the dtype of `a`.
         where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
 
+    Differs:
+        Complex numbers with a nan in either part are left out, as in NumPy; so in `nanmin`,
+        `nanargmax` and `nanargmin`.
+
+        >>> print(jnp.nanmax(jnp.array([complex(5, np.nan), 2j])))
+        2j
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.nanmax(jnp.array([1., jnp.nan, 2.])))

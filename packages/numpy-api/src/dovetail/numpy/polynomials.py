@@ -244,6 +244,13 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         ValueError: an argument is not a vector, or `v` is empty.
         ConcretizationTypeError: an argument is traced, and zeros are to be left out.
 
+    Differs:
+        Of a remainder that vanishes one zero is left, as in NumPy.
+
+        >>> x, y = jnp.array([1.0, 3.0, 2.0]), jnp.array([1.0, 1.0])
+        >>> print(jnp.polydiv(x, y, trim_leading_zeros=True)[1])
+        [0.]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> quotient, remainder = jnp.polydiv(jnp.array([1, 2, 3]), jnp.array([1, 1]))
@@ -434,6 +441,12 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Raises:
         ValueError: `p` is not a vector.
         ConcretizationTypeError: `p` is traced, and zeros are to be left out.
+
+    Differs:
+        Zeros come last, as in NumPy.
+
+        >>> print(jnp.roots(jnp.array([1.0, -3.0, 0.0])))
+        [3.+0.j 0.+0.j]
 
     Example:
         >>> import dovetail.numpy as jnp

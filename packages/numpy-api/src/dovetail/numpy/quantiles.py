@@ -166,6 +166,14 @@ def quantile(
         "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
         "weibull", "linear", "median_unbiased" and "normal_unbiased".
 
+    Differs:
+        All methods of NumPy are there. Places among elements that are whole but for the
+        rounding of the share count as whole, so that float32 chooses what float64 would.
+        Elements of no weight are never chosen.
+
+        >>> print(jnp.quantile(jnp.arange(11.0), 0.7, method="inverted_cdf"))
+        7.0
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.quantile(jnp.arange(5.), jnp.array([0.1, 0.5])))

@@ -155,6 +155,24 @@ def sum(
     Raises:
         ValueError: a dimension is out of bounds or is named twice.
 
+    Differs:
+        A dimension that is not there is NumPy's `AxisError`, a ValueError and an IndexError. An
+        axis may be a list or an array.
+
+        >>> jnp.sum(jnp.ones((2, 3)), axis=2)
+        Traceback (most recent call last):
+            ...
+        numpy.exceptions.AxisError: sum: axis 2 is out of bounds for an array of ...
+        >>> print(jnp.sum(jnp.ones((2, 3)), axis=[0, 1]))
+        6.0
+
+        Numbers of 16 bits are added in float32 and rounded once by the lowering of
+        `reduce_sum`, so that a jaxpr shows one operation where JAX shows two conversions more.
+        So in products, means, running sums and recurrences.
+
+        >>> print([e.primitive.name for e in dt.make_jaxpr(jnp.sum)(jnp.ones(3, "bfloat16")).eqns])
+        ['reduce_sum']
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.array([[1., 2.], [3., 4.]])
@@ -283,6 +301,13 @@ def max(
 
     Raises:
         ValueError: there are no elements and no `initial`.
+
+    Differs:
+        The largest and the smallest of complex numbers are nan where a part of one is nan, as
+        in NumPy.
+
+        >>> print(jnp.isnan(jnp.max(jnp.array([complex(-1, np.nan), 2j]))))
+        True
 
     Example:
         >>> import dovetail.numpy as jnp

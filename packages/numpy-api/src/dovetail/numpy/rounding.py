@@ -192,6 +192,12 @@ def modf(x: Any, /, out: None = None) -> Any:
     Returns:
         A tuple of two float arrays of the shape of `x`: fractions and integer parts.
 
+    Differs:
+        A part that is zero has the sign of the number, as in NumPy.
+
+        >>> print(*jnp.modf(-0.5), *jnp.modf(-2.0))
+        -0.5 -0.0 -0.0 -2.0
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> fraction, whole = jnp.modf(jnp.array([1.5, -2.25]))

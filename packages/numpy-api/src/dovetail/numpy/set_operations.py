@@ -330,6 +330,14 @@ def unique(
         ValueError: the axis is out of bounds, `size` is negative, or nothing is there to fill up
             with.
 
+    Differs:
+        No `size` is needed in a traced function for values that are known there, and gradients
+        pass. Of equal elements the first is returned.
+
+        >>> known = np.array([3, 1, 3])
+        >>> print(dt.jit(lambda x: x * jnp.unique(known))(2))
+        [2 6]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.array([3, 1, 3, 2])
@@ -609,6 +617,15 @@ def setdiff1d(
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
+
+    Differs:
+        The promise `assume_unique` is believed here, where it keeps the order, and by no other
+        function of sets.
+
+        >>> print(jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1]), assume_unique=True))
+        [3 2]
+        >>> print(jnp.intersect1d(jnp.array([1, 1, 2]), jnp.array([1]), assume_unique=True))
+        [1]
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -62,6 +62,12 @@ def sort(
     Returns:
         An array of the shape of `a`, or a vector.
 
+    Differs:
+        Complex numbers with a nan come last, as in NumPy.
+
+        >>> print(jnp.sort(jnp.array([complex(-1, np.nan), 2, 1])))
+        [ 1. +0.j  2. +0.j -1.+nanj]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.sort(jnp.array([3, 1, 2])), jnp.sort(jnp.array([3, 1, 2]), descending=True))
@@ -199,6 +205,12 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
     Raises:
         ValueError: there is no such place or dimension.
+
+    Differs:
+        The result is sorted as a whole.
+
+        >>> print(jnp.partition(jnp.array([3, 1, 2, 0]), 1))
+        [0 1 2 3]
 
     Example:
         >>> import dovetail.numpy as jnp

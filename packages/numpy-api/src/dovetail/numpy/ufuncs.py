@@ -45,6 +45,12 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         nargs: number of arguments that calls take.
         identity: the identity, or None.
 
+    Differs:
+        `reduceat` counts negative indices from the end.
+
+        >>> print(jnp.add.reduceat(jnp.arange(4), jnp.array([0, -1])))
+        [3 3]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> jnp.add, jnp.add.nin, jnp.add.identity

@@ -299,6 +299,15 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         NotImplementedError: `inplace` is not False.
         ValueError: the shape has no diagonal, or `val` is empty.
 
+    Differs:
+        `wrap` is supported.
+
+        >>> print(jnp.fill_diagonal(jnp.zeros((4, 2), int), 1, wrap=True, inplace=False))
+        [[1 0]
+         [0 1]
+         [0 0]
+         [1 0]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fill_diagonal(jnp.zeros((2, 3)), jnp.array([5, 6]), inplace=False))
@@ -467,6 +476,12 @@ def delete(
         ValueError: there are not as many booleans as positions.
         TypeError: the positions are neither integers nor booleans.
         ConcretizationTypeError: the result would have a size that is not known while tracing.
+
+    Differs:
+        One traced position is taken.
+
+        >>> print(dt.jit(lambda i: jnp.delete(jnp.arange(4), i))(1))
+        [0 2 3]
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -85,6 +85,14 @@ def vectorize(
         ValueError: `excluded` holds a negative number, or `signature` is none; when called: shapes
             do not broadcast, or are not those of the signature.
 
+    Differs:
+        Arguments are mapped by name too, and results are held to the sizes in the signature,
+        numbers included.
+
+        >>> scale = jnp.vectorize(lambda x, by: x * by)
+        >>> print(scale(jnp.arange(3), by=2))
+        [0 2 4]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> clamp = jnp.vectorize(lambda x, y: jnp.where(x > y, x - y, x + y))
@@ -255,6 +263,14 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     Raises:
         ValueError: the number of functions is neither that of conditions nor one more.
+
+    Differs:
+        Functions that are not chosen for an element have no part in its derivative.
+
+        >>> def f(x):
+        ...     return jnp.piecewise(x, [x > 0], [jnp.sqrt, lambda x: x])
+        >>> print(dt.grad(f)(-1.0))
+        1.0
 
     Example:
         >>> import dovetail.numpy as jnp

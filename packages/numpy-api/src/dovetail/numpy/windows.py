@@ -208,6 +208,12 @@ def i0(x: Any) -> Any:
     Raises:
         TypeError: `x` is complex.
 
+    Differs:
+        It is infinite at infinity.
+
+        >>> print(jnp.i0(jnp.inf))
+        inf
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.i0(jnp.array([0., 1.])).round(3))

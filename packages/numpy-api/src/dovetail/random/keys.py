@@ -101,6 +101,14 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
         ValueError: there is no generator of that name.
         OverflowError: `seed` has more than 64 bits.
 
+    Differs:
+        Keys of ``rbg`` and ``unsafe_rbg`` give under `vmap` what each gives alone.
+
+        >>> keys = dt.random.split(dt.random.key(0, impl="rbg"), 2)
+        >>> together = dt.vmap(dt.random.bits)(keys)
+        >>> print(together[1] == dt.random.bits(keys[1]))
+        True
+
     Example:
         >>> from dovetail import random
         >>> random.key(0)

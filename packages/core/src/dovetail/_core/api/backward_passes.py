@@ -498,6 +498,18 @@ def vjp(
         ValueError: the bools have not the structure of the arguments, or one reference is passed
             twice.
 
+    Differs:
+        One reference for two arguments, or one that is used from outside as well, is refused.
+        What `with_refs` returns can be passed to compiled functions, ``GradValue()`` and
+        ``DontWant()`` may stand for a whole argument there, and references to integers need no
+        entry. Values that are put into `args_res` are checked.
+
+        >>> r = dt.new_ref(1.0)
+        >>> dt.vjp(lambda a, b: a[...] * b[...], r, r)
+        Traceback (most recent call last):
+            ...
+        ValueError: vjp of <lambda> was passed the mutable reference Ref{f32[]} made ...
+
     Example:
         >>> import dovetail as dt
         >>> y, f_vjp = dt.vjp(lambda a, b: a * b, 3.0, 4.0)

@@ -60,6 +60,17 @@ def checkify(
     Raises:
         TypeError: `f` is not callable, or `errors` is no set of categories.
 
+    Differs:
+        Divisions by zero in ``%``, indices that are static and functions with rules of their
+        own are looked at too, also where the function is differentiated itself, and so are
+        checks in batched loops. The first error in time is reported; JAX reports one of the
+        first kind that was traced.
+
+        >>> from dovetail.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda x: x % 0, errors=checkify.div_checks)(jnp.array(3))
+        >>> "division by zero" in error.get()
+        True
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -110,6 +121,16 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         TypeError: `pred` is no scalar bool, or a value is no array of numbers.
         ValueError: the message is no format string, or has a field without a value.
         JaxRuntimeError: the condition does not hold, and the check is not under `checkify`.
+
+    Differs:
+        Values of messages may be numbers of Python; the fields of a message are checked; lines
+        are named as ``(`check` failed at train.py:8 (f))``.
+
+        >>> from dovetail.experimental import checkify
+        >>> checkify.check(True, "{x} is negative", y=1)
+        Traceback (most recent call last):
+            ...
+        ValueError: check: the message '{x} is negative' has the field {x}, and no ...
 
     Example:
         >>> from dovetail.experimental import checkify

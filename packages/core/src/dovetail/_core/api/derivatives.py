@@ -279,6 +279,15 @@ def linearize(
         TypeError: `in_nzs` holds something other than bools.
         ValueError: `in_nzs` has not the structure of the arguments.
 
+    Differs:
+        The linear function refuses numbers as tangents of integers.
+
+        >>> _, f_jvp = dt.linearize(lambda n: n * 2.0, 3)
+        >>> f_jvp(1.0)
+        Traceback (most recent call last):
+            ...
+        ValueError: tangent number 0 of a linearized function must be float0[], the ...
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -573,6 +582,15 @@ def linear_transpose(
     Raises:
         TypeError: arguments and results are not all floating-point numbers, or all integers, or
             `fun` uses an operation that cannot be transposed.
+
+    Differs:
+        A function that is not linear is an error that names the operation, also where an
+        integer, a predicate or a position depends on the argument.
+
+        >>> dt.linear_transpose(lambda x: x * x, 1.0)(1.0)
+        Traceback (most recent call last):
+            ...
+        TypeError: a product of two values that both depend on a tangent cannot be ...
 
     Example:
         >>> import dovetail as dt

@@ -220,6 +220,15 @@ def make_jaxpr(
         `ClosedJaxpr`. Of mutable references it knows the values: those of references from outside
         are constants, and the last values of all that are written to are results after the others.
 
+    Differs:
+        A jaxpr has no references: it shows their values as arguments, and those that are
+        written as results.
+
+        >>> def count(r):
+        ...     r[...] = r[...] + 1
+        >>> print(dt.make_jaxpr(count)(dt.new_ref(0)))
+        { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

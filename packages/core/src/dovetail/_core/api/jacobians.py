@@ -43,6 +43,12 @@ def jacfwd(
         argument with leaves of shape ``result.shape + argument.shape``; where the result holds
         integers they are integer zeros.
 
+    Differs:
+        Auxiliary data is passed through as it is, arrays or not, in this mode too.
+
+        >>> print(dt.jacfwd(lambda x: (x * x, "text"), has_aux=True)(3.0))
+        (Array(6., dtype=float32, weak_type=True), 'text')
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

@@ -59,6 +59,17 @@ def jet(
             `fun` calls a function that has no derivative in forward mode (`custom_vjp`).
         ValueError: the sequences have different lengths, or a term has another shape.
 
+    Differs:
+        Arguments may be trees, and every primitive with a jvp rule is passed, loops and
+        `custom_jvp` included. Terms of another dtype or shape (but scalars) are refused.
+        Results that are integers have float0 terms, as under `jvp`.
+
+        >>> from dovetail.experimental.jet import jet
+        >>> f = lambda d: lax.fori_loop(0, 2, lambda i, x: x * x, d["x"])
+        >>> y, terms = jet(f, ({"x": 1.0},), ({"x": [1.0, 0.0]},))
+        >>> print(y, *terms)
+        1.0 4.0 12.0
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> from dovetail.experimental.jet import jet

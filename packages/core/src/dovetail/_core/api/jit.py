@@ -97,6 +97,15 @@ def jit(
         TypeError: `fun` is not callable, or an option has the wrong type.
         ValueError: an option names an argument that `fun` does not have.
 
+    Differs:
+        A program of more nested branches and loops than XLA's stack holds (128) is refused, and
+        so is an array of more than 2**56 bytes, at which XLA ends the process.
+
+        >>> dt.jit(lambda: jnp.zeros((2**28, 2**28))).lower()
+        Traceback (most recent call last):
+            ...
+        ValueError: an array f32[268435456,268435456] would take 2.9e+17 bytes ...
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp
@@ -104,7 +113,7 @@ def jit(
         ... def selu(x, alpha=1.67, scale=1.05):
         ...     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
         >>> selu(jnp.arange(3.0))
-        Array([0.        , 1.05      , 2.1       ], dtype=float32)
+        Array([0.  , 1.05, 2.1 ], dtype=float32)
     """
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         if value is not UNSPECIFIED and value is not None:

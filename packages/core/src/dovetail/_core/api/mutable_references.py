@@ -53,6 +53,18 @@ def new_ref(
         TypeError: `init_val` is no array.
         ValueError: another memory or kind is asked for.
 
+    Differs:
+        A write that would round or cut its value is an error. Under `vmap` a reference from
+        outside can be read, not written. Where a compiled function fails, the references that
+        it uses keep their values. A backward rule cannot write to a reference that went through
+        a `jit` inside of the gradient.
+
+        >>> r = dt.new_ref(jnp.zeros(2, int))
+        >>> r[0] = 1.5
+        Traceback (most recent call last):
+            ...
+        TypeError: the mutable reference Ref{i32[2]} made at ...
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

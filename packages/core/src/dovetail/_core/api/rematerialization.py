@@ -114,6 +114,16 @@ def checkpoint(
         TypeError: `fun` cannot be called, or an option has the wrong type.
         ValueError: an option names an argument that `fun` does not have.
 
+    Differs:
+        A checkpointed function that is differentiated remains a call for the values, so that
+        second derivatives compute again what the policy does not keep; JAX writes it out, and
+        keeps everything.
+
+        >>> f = dt.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+        >>> names = [e.primitive.name for e in dt.make_jaxpr(dt.grad(f))(1.0).eqns]
+        >>> "sin" in names, "remat2" in names
+        (False, True)
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

@@ -15,6 +15,16 @@ from typing import Any, ParamSpec, TypeVar
 
 from dovetail._core.base import bindings
 from dovetail._core.base.errors import close_matches
+from dovetail._core.base.option_kinds import (
+    Bool,
+    Choice,
+    DeviceName,
+    Float,
+    Int,
+    Kind,
+    Platforms,
+    Text,
+)
 
 __all__ = ["Option", "Options", "config", "trace_key", "trace_state"]
 
@@ -65,146 +75,6 @@ class OptionScope(typing.Generic[T]):
 
     def __repr__(self) -> str:
         return f"{self._option.name}({self._value!r})"
-
-
-class Kind(typing.Generic[T]):
-    """What values an option takes, in Python and in the environment."""
-
-    description: str = ""
-
-    def parse(self, text: str) -> T:
-        """The value that ``text`` from the environment stands for; ValueError if none."""
-        raise ValueError(text)
-
-    def check(self, value: Any) -> T:
-        """The value as it is stored; TypeError or ValueError if it is not allowed."""
-        raise TypeError(value)
-
-
-class _Bool(Kind[bool]):
-    description = "True or False (in the environment: 1, true, yes, on, 0, false, no, off)"
-
-    def parse(self, text: str) -> bool:
-        lowered = text.strip().lower()
-        if lowered in ("1", "true", "t", "yes", "y", "on"):
-            return True
-        if lowered in ("0", "false", "f", "no", "n", "off", ""):
-            return False
-        raise ValueError(text)
-
-    def check(self, value: Any) -> bool:
-        if isinstance(value, bool):
-            return value
-        if type(value).__name__ in ("bool_", "bool") or (type(value) is int and value in (0, 1)):
-            return bool(value)
-        raise TypeError(value)
-
-
-class _Int(Kind[int]):
-    def __init__(
-        self,
-        description: str = "an integer",
-        minimum: int | None = None,
-        refused: int | None = None,
-    ) -> None:
-        self.description = description
-        self.minimum = minimum
-        self.refused = refused
-
-    def parse(self, text: str) -> int:
-        return self.check(int(text.strip().replace("_", "")))
-
-    def check(self, value: Any) -> int:
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise TypeError(value)
-        number = int(value.__index__())
-        if (self.minimum is not None and number < self.minimum) or number == self.refused:
-            raise ValueError(value)
-        return number
-
-
-class _Float(Kind[float]):
-    description = "a number that is not negative"
-
-    def parse(self, text: str) -> float:
-        return self.check(float(text))
-
-    def check(self, value: Any) -> float:
-        if isinstance(value, bool) or not (
-            hasattr(value, "__float__") or hasattr(value, "__index__")
-        ):
-            raise TypeError(value)
-        if isinstance(value, str) or not float(value) >= 0:
-            raise ValueError(value)
-        return float(value)
-
-
-class _Choice(Kind[Any]):
-    def __init__(self, *choices: str | None) -> None:
-        self.choices = choices
-        self.description = "one of " + ", ".join(repr(choice) for choice in choices)
-
-    def parse(self, text: str) -> Any:
-        if None in self.choices and text.strip().lower() in ("", "none"):
-            return None
-        return self.check(text.strip())
-
-    def check(self, value: Any) -> Any:
-        if value is None or isinstance(value, str):
-            if value in self.choices:
-                return value
-            raise ValueError(value)
-        raise TypeError(value)
-
-
-class _Text(Kind[str | None]):
-    description = "a string or None"
-
-    def parse(self, text: str) -> str | None:
-        return text or None
-
-    def check(self, value: Any) -> str | None:
-        if value is None:
-            return None
-        if isinstance(value, str | os.PathLike):
-            return os.fspath(value)
-        raise TypeError(value)
-
-
-class _Platforms(_Text):
-    description = (
-        'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
-    )
-
-    def check(self, value: Any) -> str | None:
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise TypeError(value)
-        names = [name.strip() for name in value.split(",")]
-        if value.strip() and not all(names):
-            raise ValueError(value)
-        return ",".join(names) or None
-
-    def parse(self, text: str) -> str | None:
-        return self.check(text)
-
-
-class _DeviceOption(Kind[Any]):
-    description = (
-        'a device (from dovetail.devices()), the name of a platform such as "cpu", or None'
-    )
-
-    def parse(self, text: str) -> Any:
-        return text.strip() or None
-
-    def check(self, value: Any) -> Any:
-        if value is None or isinstance(value, str):
-            return value
-        if any(hasattr(value, name) for name in ("device_kind", "device_set", "device_list")):
-            hash(value)  # it becomes part of the keys of caches
-            return value
-        raise TypeError(value)
 
 
 if typing.TYPE_CHECKING:
@@ -269,7 +139,7 @@ class Option(_Cell[T]):
             return self.kind.check(value)
         except (TypeError, ValueError) as error:
             close = ""
-            if isinstance(value, str) and isinstance(self.kind, _Choice):
+            if isinstance(value, str) and isinstance(self.kind, Choice):
                 names = [choice for choice in self.kind.choices if choice is not None]
                 matches = close_matches(value, names, 1)
                 close = f" Did you mean {matches[0]!r}?" if matches else ""
@@ -304,7 +174,7 @@ class Option(_Cell[T]):
             (True, False)
         """
         if new_value is _MISSING:
-            if not isinstance(self.kind, _Bool):
+            if not isinstance(self.kind, Bool):
                 raise TypeError(
                     f"{self.name}() needs a value: {self.kind.description}. "
                     f"Write for example: with dovetail.{self.name}({self.default!r}): ..."
@@ -352,7 +222,7 @@ def _from_environment(variables: tuple[str, ...], kind: Kind[T], default: T) -> 
     return default
 
 
-BOOL = _Bool()
+BOOL = Bool()
 
 _PRECISIONS = (
     None,
@@ -389,9 +259,17 @@ enable_x64 = Option(
     "Keep 64-bit types. When off, 64-bit integers, floats and complex numbers become 32-bit.",
     affects_tracing=True,
 )
+"""Differs:
+    Integers become the float of their own width wherever a function computes in floats, and
+    8 and 16 bits become float32, with or without this option.
+
+    >>> with dt.enable_x64(True):
+    ...     print(jnp.sin(jnp.ones(2, "int8")).dtype, jnp.sin(jnp.ones(2, "int64")).dtype)
+    float32 float64
+"""
 default_matmul_precision = Option(
     "default_matmul_precision",
-    _Choice(*_PRECISIONS),
+    Choice(*_PRECISIONS),
     None,
     "Precision of matrix multiplications and convolutions that name none: an accuracy or an "
     "algorithm.",
@@ -399,32 +277,42 @@ default_matmul_precision = Option(
 )
 numpy_dtype_promotion = Option(
     "numpy_dtype_promotion",
-    _Choice("standard", "strict"),
+    Choice("standard", "strict"),
     "standard",
     'How arguments of different dtypes combine; "strict" allows only Python scalars with arrays.',
     affects_tracing=True,
 )
 numpy_rank_promotion = Option(
     "numpy_rank_promotion",
-    _Choice("allow", "warn", "raise"),
+    Choice("allow", "warn", "raise"),
     "allow",
     "What to do when arguments of different ranks are broadcast without saying so.",
     affects_tracing=True,
 )
 index_mode = Option(
     "index_mode",
-    _Choice("allow", "raise"),
+    Choice("allow", "raise"),
     "allow",
     "What to do about positions out of bounds in indices that name no mode: by default they are "
     "moved into bounds where elements are read, and left out where elements are written; "
     '"raise" is an IndexError, which a compiled program raises when it runs.',
     affects_tracing=True,
 )
+"""Differs:
+    JAX has no such option. An index that names no mode can be made to raise where it is out
+    of bounds: at once for arrays, when the program runs for traced positions.
+
+    >>> with dt.index_mode("raise"):
+    ...     jnp.arange(3)[7]
+    Traceback (most recent call last):
+        ...
+    IndexError: index 7 is out of bounds for axis 0 with size 3, and index_mode ...
+"""
 
 # Random numbers.
 default_prng_impl = Option(
     "default_prng_impl",
-    _Choice("threefry2x32", "rbg", "unsafe_rbg"),
+    Choice("threefry2x32", "rbg", "unsafe_rbg"),
     "threefry2x32",
     "The generator behind random.key and random.PRNGKey where none is named.",
     affects_tracing=True,
@@ -446,13 +334,13 @@ threefry_gpu_kernel_lowering = Option(
 )
 legacy_prng_key = Option(
     "legacy_prng_key",
-    _Choice("allow", "warn", "error"),
+    Choice("allow", "warn", "error"),
     "allow",
     "What to do when a raw uint32 array is used as a random key.",
 )
 random_seed_offset = Option(
     "random_seed_offset",
-    _Int(),
+    Int(),
     0,
     "A number added to every seed given to random.key and random.PRNGKey.",
     affects_tracing=True,
@@ -461,7 +349,7 @@ random_seed_offset = Option(
 # Where programs run.
 platforms = Option(
     "platforms",
-    _Platforms(),
+    Platforms(),
     None,
     "The platforms that may be used, most wanted first; None lets every installed backend take "
     "part.",
@@ -469,14 +357,14 @@ platforms = Option(
 )
 default_device = Option(
     "default_device",
-    _DeviceOption(),
+    DeviceName(),
     None,
     "Where data that is committed to no device is placed.",
     affects_tracing=True,
 )
 num_cpu_devices = Option(
     "num_cpu_devices",
-    _Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1, refused=0),
+    Int("a number of devices, or -1 to leave it to XLA_FLAGS", minimum=-1, refused=0),
     -1,
     "How many devices the CPU appears as; read when the CPU backend starts.",
 )
@@ -488,14 +376,21 @@ cpu_asynchronous_dispatch = Option(
 )
 cpu_retained_memory = Option(
     "cpu_retained_memory",
-    _Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
+    Int("a number of bytes, or 0 to leave the C library's allocator as it is", minimum=0),
     1 << 30,
     "How much freed memory the process keeps for later arrays on the CPU, rather than have the "
     "system map and clear fresh pages for each; read when the CPU backend starts.",
 )
+"""Differs:
+    JAX has no such option. Without it glibc maps and clears fresh pages for every large
+    result, which makes an addition of 1e7 numbers take four times as long.
+
+    >>> print(dt.config.option("cpu_retained_memory").default)
+    1073741824
+"""
 cuda_visible_devices = Option(
     "cuda_visible_devices",
-    _Text(),
+    Text(),
     "all",
     'The GPUs that this process uses, such as "0,2", counted among those that CUDA_VISIBLE_DEVICES '
     "leaves; read when the CUDA backend starts.",
@@ -505,12 +400,21 @@ cuda_visible_devices = Option(
 # How programs are compiled.
 optimization_level = Option(
     "optimization_level",
-    _Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
+    Choice("UNKNOWN", "O0", "O1", "O2", "O3"),
     "UNKNOWN",
     'How much time compilers spend on making programs fast: "O0" for little, as tests want it; '
     '"UNKNOWN" leaves it to them.',
     affects_tracing=True,
 )
+"""Differs:
+    The option is part of the keys of traces and of programs, so that programs of several
+    levels live side by side in a process.
+
+    >>> double = dt.jit(lambda x: 2 * x)
+    >>> with dt.optimization_level("O0"):
+    ...     print(double(3))
+    6
+"""
 
 # Finding mistakes.
 disable_jit = _DisableJit(
@@ -520,6 +424,14 @@ disable_jit = _DisableJit(
     "Run jit-compiled functions and control flow operation by operation, in Python.",
     affects_tracing=True,
 )
+"""Differs:
+    Checkpointed functions, too, run as Python; scans of no elements and batched conditions
+    work.
+
+    >>> with dt.disable_jit():
+    ...     print(dt.checkpoint(lambda x: type(x).__name__)(jnp.ones(2)))
+    Array
+"""
 debug_nans = Option(
     "debug_nans",
     BOOL,
@@ -527,6 +439,16 @@ debug_nans = Option(
     "Check every result for NaN, and name the operation that made the first one.",
     affects_tracing=True,
 )
+"""Differs:
+    The program is run again operation by operation, and the error names the first operation
+    that made a nan and its line. Programs with effects are not run twice.
+
+    >>> with dt.debug_nans():
+    ...     dt.jit(lambda x: jnp.log(x) + 1)(-1.0)
+    Traceback (most recent call last):
+        ...
+    FloatingPointError: invalid value (nan) encountered in log at <doctest ...
+"""
 debug_infs = Option(
     "debug_infs",
     BOOL,
@@ -548,6 +470,18 @@ check_tracer_leaks = Option(
     "Raise when a tracer outlives the transformation that made it.",
     affects_tracing=True,
 )
+"""Differs:
+    The error says where the tracer was made, and the shortest chain of references to it
+    from something that has a name in the user's code.
+
+    >>> kept = []
+    >>> try:
+    ...     with dt.check_tracer_leaks():
+    ...         dt.jit(kept.append)(1.0)
+    ... except dt.errors.UnexpectedTracerError as error:
+    ...     print("kept[0], where kept is a global" in str(error))
+    True
+"""
 enable_checks = Option(
     "enable_checks",
     BOOL,
@@ -573,15 +507,41 @@ explain_cache_misses = Option(
     False,
     "Log why a function had to be traced or a program compiled, and what to change.",
 )
+"""Differs:
+    Every trace and every compilation is explained, those of eager operations included: the
+    line, the time, the argument by its path, the static value or the option, and what to
+    change.
+
+    >>> import logging
+    >>> records = []
+    >>> handler = logging.Handler()
+    >>> handler.emit = lambda record: records.append(record.getMessage())
+    >>> logger = logging.getLogger("dovetail")
+    >>> logger.addHandler(handler)
+    >>> with dt.explain_cache_misses(True):
+    ...     _ = dt.jit(lambda vector: vector * 2)(jnp.ones(3))
+    >>> logger.removeHandler(handler)
+    >>> any("<lambda>" in record for record in records)
+    True
+"""
 no_tracing = Option(
     "no_tracing",
     BOOL,
     False,
     "Refuse to trace a jit-compiled function: every call must be one that was made before.",
 )
+"""Differs:
+    A trace is an error that gives the reason which `explain_cache_misses` gives.
+
+    >>> with dt.no_tracing(True):
+    ...     dt.jit(lambda x: x + 1)(1.0)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: <lambda>, called at ... would have to be traced, and ...
+"""
 captured_constants_warn_bytes = Option(
     "captured_constants_warn_bytes",
-    _Int("a number of bytes, or -1 for no warning", minimum=-1),
+    Int("a number of bytes, or -1 for no warning", minimum=-1),
     2_000_000_000,
     "Warn when a compiled function has captured at least this many bytes of constants.",
 )
@@ -589,7 +549,7 @@ captured_constants_warn_bytes = Option(
 # Compiled programs on disk.
 compilation_cache_dir = Option(
     "compilation_cache_dir",
-    _Text(),
+    Text(),
     None,
     "The folder for compiled programs that later processes use; in the user's cache if None.",
 )
@@ -599,15 +559,23 @@ enable_compilation_cache = Option(
     True,
     "Keep compiled programs on disk for later processes.",
 )
+"""Differs:
+    Programs are kept on disk unless this option is off. A damaged or foreign entry is
+    compiled again; a folder that others can write to is refused, because loading a program
+    runs its code.
+
+    >>> print(dt.config.option("enable_compilation_cache").default)
+    True
+"""
 compilation_cache_max_size = Option(
     "compilation_cache_max_size",
-    _Int("a number of bytes, or -1 for no limit", minimum=-1),
+    Int("a number of bytes, or -1 for no limit", minimum=-1),
     1 << 30,
     "The size above which the least recently used programs are removed from the cache on disk.",
 )
 persistent_cache_min_compile_time_secs = Option(
     "persistent_cache_min_compile_time_secs",
-    _Float(),
+    Float(),
     0.0,
     "Programs that compile in less than this many seconds are not written to disk.",
 )
@@ -656,6 +624,14 @@ def _canonical_name(name: str) -> str:
 
 class Options:
     """All options: read one as an attribute, set one with `update`.
+
+    Differs:
+        An option can be looked up with its help and its default, and options have no prefix;
+        `jax_` before a name is accepted.
+
+        >>> option = dt.config.option("jax_enable_x64")
+        >>> print(option.name, option.default)
+        enable_x64 False
 
     Example:
         >>> from dovetail._core.base.config import config

@@ -1,0 +1,4 @@
+"""Families of primitives, and those primitives that transformations themselves need.
+
+Imports the layers up to `trace`.
+"""

@@ -77,7 +77,7 @@ def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """A scalar constant of that dtype.
 
     Example:
-        >>> literal(2, np.dtype("float32"))
+        >>> make_literal(2, np.dtype("float32"))
         2.0:f32[]
     """
     if weak_type:

@@ -1,0 +1,4 @@
+"""The intermediate language: avals, jaxprs, their checker, printer and walkers.
+
+Imports `base`.
+"""

@@ -132,9 +132,9 @@ def _remembering(kind: Any) -> Any:
     ) -> Any:
         return note(self, kind.process(self, primitive, args, params))
 
-    def process_live(self: Trace, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
+    def process_custom_rule(self: Trace, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         results: list[Any] = note(self, kind.process_custom_rule(self, call, args))
         return results
 
-    body = {"__slots__": (), "process": process, "process_live": process_live}
+    body = {"__slots__": (), "process": process, "process_custom_rule": process_custom_rule}
     return type(kind.__name__, (kind,), body)

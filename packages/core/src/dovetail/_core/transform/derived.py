@@ -206,7 +206,7 @@ def evaluate(
         >>> import numpy as np
         >>> from dovetail.extend import evaluate
         >>> evaluate(dt.make_jaxpr(lambda x: 2 * x)(1.0), [np.float32(3)], platform="toy")
-        [np.float32(6.0)]
+        [array(6., dtype=float32)]
     """
     evaluation = _Evaluation(compute, platform, enable_x64.value, np.geterr())
     token = _evaluation.set(evaluation)

@@ -64,6 +64,14 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     Raises:
         ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
 
+    Differs:
+        Transforms of no points are refused.
+
+        >>> jnp.fft.fft(jnp.ones(0))
+        Traceback (most recent call last):
+            ...
+        ValueError: fft.fft needs a signal of one point at least along each ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fft.fft(jnp.array([1., 0., 0., 0.])))
@@ -313,6 +321,14 @@ def rfftn(
         ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
             of bounds or named twice, or `norm` is another.
 
+    Differs:
+        A transform along no dimensions is refused.
+
+        >>> jnp.fft.rfftn(jnp.ones((2, 2)), axes=())
+        Traceback (most recent call last):
+            ...
+        ValueError: fft.rfftn needs at least one dimension to transform along
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.fft.rfftn(jnp.eye(2)))
@@ -517,6 +533,14 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     Raises:
         TypeError: `n` is no integer, `d` no real number, or `dtype` not of floating point.
         ValueError: `n` is not positive, or `d` is no scalar.
+
+    Differs:
+        Frequencies of no points, or of a dtype that is not floating point, are refused.
+
+        >>> jnp.fft.fftfreq(0)
+        Traceback (most recent call last):
+            ...
+        ValueError: fft.fftfreq: n must be positive, got 0
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -61,6 +61,23 @@ def at(x: Any) -> IndexUpdateHelper:
     Returns:
         An object to index.
 
+    Differs:
+        ``x.at[i].divide(y)`` and ``x.at[i].power(y)`` have the dtype of ``x / y`` and
+        ``x ** y``; the other updates keep that of `x`.
+
+        >>> print(jnp.arange(1, 3).at[0].divide(2))
+        [0.5 2. ]
+
+        A position that does not fit 32 bits is out of bounds like any other, and never cut to
+        32 bits. A mode is checked also where the index needs none.
+
+        >>> print(jnp.zeros(2).at[2**32].set(1.0))
+        [0. 0.]
+        >>> jnp.zeros(2).at[:].set(1.0, mode="typo")
+        Traceback (most recent call last):
+            ...
+        ValueError: unknown mode 'typo' for indices out of bounds: it must be one of ...
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> x = jnp.zeros(4)

@@ -145,6 +145,14 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     Raises:
         ValueError: the matrices are not square.
 
+    Differs:
+        With `upper` and without `symmetrize_input` the upper triangle is read.
+
+        >>> a = jnp.array([[4.0, 2.0], [jnp.nan, 5.0]])
+        >>> print(jnp.linalg.cholesky(a, upper=True, symmetrize_input=False))
+        [[2. 1.]
+         [0. 2.]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]])))

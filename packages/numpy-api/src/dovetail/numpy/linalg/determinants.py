@@ -65,6 +65,15 @@ def det(a: Any) -> Any:
     Raises:
         ValueError: the matrices are not square.
 
+    Differs:
+        The first and second derivatives are right for every singular matrix; JAX's are zero
+        where a pivot other than the last vanishes. Floats of 16 bits are factored in float32
+        here and in the other functions of this module, and results are rounded.
+
+        >>> print(dt.grad(jnp.linalg.det)(jnp.array([[0.0, 0.0], [0.0, 1.0]])))
+        [[1. 0.]
+         [0. 0.]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.linalg.det(jnp.array([[1., 2.], [3., 4.]])))

@@ -208,6 +208,12 @@ def cond(x: Any, p: Any = None) -> Any:
         ValueError: `x` holds no matrices, or empty ones, or ones that are not square, or there is
             no such norm.
 
+    Differs:
+        It is infinite for a matrix of zeros, as in NumPy.
+
+        >>> print(jnp.linalg.cond(jnp.zeros((2, 2))))
+        inf
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.linalg.cond(jnp.array([[1., 0.], [0., 4.]])))

@@ -339,6 +339,13 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     Raises:
         ValueError: both `rtol` and `rcond` are given, or Hermitian matrices are not square.
 
+    Differs:
+        It has a derivative also where singular values are equal; so has `lstsq`.
+
+        >>> print(dt.grad(lambda a: jnp.linalg.pinv(a).sum())(jnp.eye(2)))
+        [[-1. -1.]
+         [-1. -1.]]
+
     Example:
         >>> import dovetail.numpy as jnp
         >>> print(jnp.linalg.pinv(jnp.array([[2., 0.], [0., 0.], [0., 4.]])))
@@ -421,6 +428,14 @@ def lstsq(
     Raises:
         ValueError: the shapes are others.
         ConcretizationTypeError: `numpy_resid` under `jit`.
+
+    Differs:
+        A singular value that equals the cut-off counts as zero.
+
+        >>> a = jnp.diag(jnp.array([1.0, 0.5]))
+        >>> _, _, rank, _ = jnp.linalg.lstsq(a, jnp.ones(2), rcond=0.5)
+        >>> print(rank)
+        1
 
     Example:
         >>> import dovetail.numpy as jnp

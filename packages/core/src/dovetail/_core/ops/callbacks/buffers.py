@@ -165,6 +165,15 @@ def buffer_callback(
 
     What the Python function raises is raised where the results are first needed.
 
+    Differs:
+        Called eagerly it is a program too. It works on the CPU and on NVIDIA GPUs.
+
+        >>> from dovetail.experimental.buffer_callback import buffer_callback
+        >>> def fill(context, out):
+        ...     np.asarray(out)[...] = 7
+        >>> print(buffer_callback(fill, dt.ShapeDtypeStruct((2,), np.float32))())
+        [7. 7.]
+
     Example:
         >>> import numpy as np
         >>> import dovetail as dt

@@ -313,6 +313,14 @@ def print(
         IndexError: a place has no argument.
         KeyError: a named place has no argument.
 
+    Differs:
+        Under `vmap` it is a loop in the program, not a copy for each element. Ordered printing
+        under a mapped predicate is refused.
+
+        >>> show = dt.jit(dt.vmap(lambda x: dt.debug.print("{}", x)))
+        >>> show.lower(jnp.arange(100)).as_text().count("custom_call")
+        1
+
     Example:
         >>> import dovetail as dt
         >>> @dt.jit

@@ -65,6 +65,16 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], object]) -> 
     Raises:
         TypeError: `callback` is no function, or a leaf is no array.
 
+    Differs:
+        The callback is called when the program is compiled for a device, once for each
+        compilation, and nothing of it is left in the program; JAX calls it when the program is
+        lowered.
+
+        >>> look = dt.jit(lambda x: dt.debug.inspect_array_sharding(x, callback=print))
+        >>> "print" in look.lower(1.0).compile().as_text()
+        SingleDeviceSharding(CpuDevice(id=0))
+        False
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

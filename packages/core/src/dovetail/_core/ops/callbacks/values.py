@@ -255,6 +255,18 @@ def pure_callback(
 
     What the function raises is raised where the result is first needed.
 
+    Differs:
+        A callback that raises raises that exception, not another one with its text. Scalars of
+        Python are taken as results of any width.
+
+        >>> def fail(x):
+        ...     raise KeyError("no such row")
+        >>> try:
+        ...     dt.jit(lambda x: dt.pure_callback(fail, x, x))(1.0)
+        ... except KeyError as error:
+        ...     print(error)
+        'no such row'
+
     Example:
         >>> import numpy as np
         >>> import dovetail as dt

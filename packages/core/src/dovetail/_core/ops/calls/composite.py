@@ -175,6 +175,13 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     Reference: https://openxla.org/stablehlo/spec#composite
 
+    Differs:
+        It can be differentiated and batched, as its decomposition can.
+
+        >>> square = lax.composite(lambda x: x * x, name="my.square")
+        >>> print(dt.grad(square)(3.0))
+        6.0
+
     Example:
         >>> from dovetail import lax
         >>> scaled = lax.composite(lambda x, *, factor: x * factor, "example.scaled")

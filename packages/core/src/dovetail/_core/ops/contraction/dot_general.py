@@ -453,6 +453,15 @@ def dot_general(
         TypeError: sizes of paired dimensions differ, or an argument is of the wrong kind.
         ValueError: `precision` is none.
 
+    Differs:
+        Algorithms (``precision="BF16_BF16_F32"`` and others) are for floats: integers and
+        complex numbers are multiplied as ever, where JAX cuts them. Each backend's compiler
+        decides which it has; XLA:CPU takes all, and is at least as exact.
+
+        >>> z = jnp.array([1 + 2**-12 + 0j])
+        >>> print(lax.dot(z, jnp.ones(1, z.dtype), precision="BF16_BF16_F32") == z[0])
+        True
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

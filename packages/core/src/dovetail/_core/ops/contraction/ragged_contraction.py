@@ -486,6 +486,15 @@ def ragged_dot(
         ValueError: `precision` is none.
         NotImplementedError: `group_offset` is not None.
 
+    Differs:
+        It is a loop over tiles of rows, not a product with every group: what a group holds, nan
+        included, never reaches another. Negative sizes count as zero.
+
+        >>> groups = jnp.array([[[jnp.nan]], [[2.0]]])
+        >>> print(lax.ragged_dot(jnp.ones((2, 1)), groups, jnp.array([1, 1])))
+        [[nan]
+         [ 2.]]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -202,6 +202,15 @@ def scaled_dot(
     Raises:
         TypeError: shapes or dtypes do not go together.
 
+    Differs:
+        It multiplies by its scales in float32 where an operand or a scale has more than 8 bits
+        and is no bfloat16.
+
+        >>> x, y, scale = jnp.ones((1, 2)), jnp.ones((2, 1)), jnp.full((1, 1), 1 + 2**-12)
+        >>> out = lax.scaled_dot(x, y, lhs_scale=scale, preferred_element_type="float32")
+        >>> print(out[0, 0] == 2 + 2**-11)
+        True
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -517,6 +517,13 @@ def cond(
     Raises:
         TypeError: `pred` is no scalar number, or the functions return different types.
 
+    Differs:
+        A number of Python that a branch returns takes the dtype of what the other branch
+        returns.
+
+        >>> print(lax.cond(True, lambda x: 0, lambda x: x, jnp.ones(2, "bfloat16")[0]).dtype)
+        bfloat16
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))

@@ -73,6 +73,20 @@ def scan(
         TypeError: `f` returns no pair, or carries on something else than it was given.
         ValueError: sizes along axis 0 differ from each other or from `length`, or there is none.
 
+    Differs:
+        A weakly typed first value of what is carried is converted before the loop, so that what
+        is stacked of it has the final dtype too.
+
+        >>> final, stacked = lax.scan(lambda c, x: (c + x, c), 0.0, jnp.ones(2, "bfloat16"))
+        >>> print(final.dtype, stacked.dtype)
+        bfloat16 bfloat16
+
+        The result is a tuple also where the function returns another pair, such as a list.
+        ``unroll=0``, and ``batch_size=0`` of `map`, are refused.
+
+        >>> type(lax.scan(lambda c, x: [c, x], 0, jnp.ones(2)))
+        <class 'tuple'>
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
@@ -243,6 +257,19 @@ def fori_loop(
         TypeError: a bound is no scalar integer, both have different dtypes, or `body_fun` returns
             something else than it was given.
         ValueError: `unroll` is given for bounds that are not known.
+
+    Differs:
+        A loop that is called eagerly traces its body at every call, and finds what was compiled
+        by the content of the body. JAX finds it by the identity of the function, and goes on
+        with old values of globals, closures and attributes that have changed since.
+
+        >>> step = {"size": 1}
+        >>> def body(i, total):
+        ...     return total + step["size"]
+        >>> first = lax.fori_loop(0, 3, body, 0)
+        >>> step["size"] = 10
+        >>> print(first, lax.fori_loop(0, 3, body, 0))
+        3 30
 
     Example:
         >>> from dovetail import lax

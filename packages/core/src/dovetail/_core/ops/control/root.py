@@ -214,6 +214,14 @@ def custom_root(
     Raises:
         TypeError: one of the functions does not return a tree like `initial_guess`.
 
+    Differs:
+        It is a primitive of its own, `custom_root`, which says what the solution is; JAX makes
+        a `custom_jvp_call` of it.
+
+        >>> find = lambda a: lax.custom_root(lambda x: x - a, 0.0, lambda f, x: a, lambda g, y: y)
+        >>> print([e.primitive.name for e in dt.make_jaxpr(find)(2.0).eqns])
+        ['custom_root']
+
     Example:
         >>> import dovetail as dt
         >>> from dovetail import lax

@@ -51,6 +51,15 @@ def custom_gradient(
         TypeError: when called: `fun` returns no such pair, or the backward pass returns something
             else.
 
+    Differs:
+        The function takes keyword arguments.
+
+        >>> @dt.custom_gradient
+        ... def scaled(x, by):
+        ...     return x * by, lambda ct: (ct * by, None)
+        >>> print(dt.grad(lambda x: scaled(x, by=2.0))(1.0))
+        2.0
+
     Example:
         >>> import dovetail as dt
         >>> @dt.custom_gradient

@@ -420,6 +420,26 @@ class custom_vjp(HasMemory, Generic[R]):
     Raises:
         ValueError: there is no such parameter.
 
+    Differs:
+        Cotangents that a backward rule returns are converted to the dtypes of the arguments.
+        Where their kind does not allow that, and where shapes or structures differ (for staged
+        rules those of the primal results too), the error names the argument, the rule and its
+        line.
+
+        >>> @dt.custom_vjp
+        ... def double(x):
+        ...     return 2 * x
+        >>> double.defvjp(lambda x: (2 * x, None), lambda _, ct: (ct.astype("float16") * 2,))
+        >>> print(dt.grad(double)(1.0).dtype)
+        float32
+
+        `optimize_remat` and `symbolic_zeros` of one function are refused together.
+
+        >>> dt.custom_vjp(len).defvjp(len, len, symbolic_zeros=True, optimize_remat=True)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: defvjp: symbolic_zeros and optimize_remat cannot be ...
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

@@ -460,6 +460,15 @@ class custom_vmap(HasMemory, Generic[P, R]):
         AttributeError: when called: no rule was given with `def_vmap`.
         TypeError: when called: a keyword argument belongs to no position.
 
+    Differs:
+        It has gradients also where it is not batched, which JAX refuses.
+
+        >>> from dovetail.custom_batching import custom_vmap
+        >>> square = custom_vmap(lambda x: x * x)
+        >>> _ = square.def_vmap(lambda size, batched, x: (x * x, batched[0]))
+        >>> print(dt.grad(square)(3.0))
+        6.0
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

@@ -244,6 +244,14 @@ def linear_call(
     Raises:
         TypeError: `fun_transpose` returns something else, or `residual_args` is differentiated.
 
+    Differs:
+        It works under `vmap`.
+
+        >>> from dovetail.custom_derivatives import linear_call
+        >>> halve = lambda x: linear_call(lambda r, x: x / r, lambda r, ct: ct / r, 2.0, x)
+        >>> print(dt.vmap(halve)(jnp.arange(3.0)))
+        [0.  0.5 1. ]
+
     Example:
         >>> import dovetail as dt
         >>> from dovetail.custom_derivatives import linear_call

@@ -341,6 +341,18 @@ def add(x: Any, y: Any) -> Any:
     Raises:
         TypeError: dtypes differ, shapes do not go together, or the dtype is bool.
 
+    Differs:
+        A scalar of Python and any other weakly typed scalar takes the dtype of the other
+        operand where promotion allows it, here and in all functions of this module. Arrays of
+        different dtypes are refused.
+
+        >>> print(lax.add(jnp.ones(2), 2))
+        [3. 3.]
+        >>> lax.add(jnp.ones(2), jnp.ones(2, int))
+        Traceback (most recent call last):
+            ...
+        TypeError: lax.add requires arguments of equal dtypes, got float32, int32; ...
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.add(1.5, 2.0))
@@ -509,6 +521,18 @@ def sign(x: Any) -> Any:
 
     Raises:
         TypeError: `x` is bool.
+
+    Differs:
+        Where one part of a complex number is infinite the sign is 1, -1, i or -i, as in NumPy.
+
+        >>> print(lax.sign(jnp.array([complex(3, -np.inf)])))
+        [0.-1.j]
+
+        The sign of complex numbers has a derivative.
+
+        >>> z, t = dt.jvp(lax.sign, (4j,), (1.0 + 0j,))
+        >>> print(t)
+        (0.25+0j)
 
     Example:
         >>> from dovetail import lax

@@ -310,6 +310,13 @@ def stop_gradient(x: T) -> T:
     Returns:
         A tree like `x`; its derivative in `x` is zero.
 
+    Differs:
+        Integers, booleans and leaves that are no arrays are returned as they are, and nothing
+        is bound for them.
+
+        >>> lax.stop_gradient({"name": "relu", "size": 3})
+        {'name': 'relu', 'size': 3}
+
     Example:
         >>> import dovetail
         >>> from dovetail import lax

@@ -434,6 +434,15 @@ def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
     Raises:
         TypeError: `x` is bool or of an integer dtype.
 
+    Differs:
+        Near zeros of its real part the function of a complex number has an error of a few units
+        of the terms that cancel, and is otherwise exact to a few units in the last place of
+        each part.
+
+        >>> z = complex(1e-4, 3e-4)
+        >>> bool(abs(complex(lax.expm1(z)) - np.expm1(z)) < 1e-10)
+        True
+
     Example:
         >>> from dovetail import lax
         >>> round(float(lax.expm1(1e-10)) * 1e10, 6)
@@ -519,6 +528,12 @@ def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
 
     Raises:
         TypeError: `x` is bool or of an integer dtype.
+
+    Differs:
+        It is 0 or 1 where the real part is infinite, and symmetric about the real axis.
+
+        >>> print(lax.logistic(jnp.array([complex(np.inf, 1), complex(-np.inf, 1)])))
+        [1.+0.j 0.+0.j]
 
     Example:
         >>> from dovetail import lax

@@ -236,6 +236,17 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     Raises:
         TypeError: dtypes differ, or shapes do not go together.
 
+    Differs:
+        Where `x` equals a bound, the derivative is that of the bound.
+
+        >>> print(*dt.grad(lax.clamp, argnums=(0, 1, 2))(1.0, 1.0, 2.0))
+        1.0 0.0 0.0
+
+        Complex numbers are ordered as by `max`: by real parts, then by imaginary parts.
+
+        >>> print(lax.clamp(1 + 1j, jnp.array([1 + 0j, 1 + 2j, 3]), 2 + 0j))
+        [1.+1.j 1.+2.j 2.+0.j]
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.clamp(0.0, 1.5, 1.0))

@@ -197,6 +197,13 @@ def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
     Raises:
         TypeError: `x` is bool or of an integer dtype.
 
+    Differs:
+        Functions of floats of 8 bits and fewer are computed in float32, and rounded once.
+
+        >>> x = jnp.array(0.3, "float8_e4m3fn")
+        >>> print(lax.tanh(x) == lax.tanh(x.astype("float32")).astype(x.dtype))
+        True
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.tanh(0.0))

@@ -387,6 +387,14 @@ def square(x: Any) -> Any:
     Raises:
         TypeError: `x` is bool.
 
+    Differs:
+        The square of ``a + bi`` is ``(a - b)(a + b) + 2iab``, which loses nothing where a and b
+        are near each other.
+
+        >>> z = complex(1 + 2**-12, 1)
+        >>> print(complex(lax.square(z)).real == 2**-11 + 2**-24)
+        True
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.square(1.5))
@@ -448,6 +456,13 @@ def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
 
     Raises:
         TypeError: `x` is bool or of an integer dtype.
+
+    Differs:
+        It is 0 at every infinity of the complex plane, and symmetric about the real axis.
+
+        >>> infinities = jnp.array([complex(np.inf, np.nan), complex(-np.inf, 1)])
+        >>> print(lax.rsqrt(infinities) == 0)
+        [ True  True]
 
     Example:
         >>> from dovetail import lax

@@ -317,6 +317,14 @@ def acos(x: Any) -> Any:
     Raises:
         TypeError: `x` is bool or of an integer dtype.
 
+    Differs:
+        Functions of complex numbers are exact to a few units in the last place in each part. On
+        the axes, on both sides of their cuts (also at -0.0) and at infinity they have the
+        values of C99, annex G.
+
+        >>> print(lax.acos(jnp.array([complex(2, 0.0), complex(2, -0.0)])))
+        [0.-1.316958j 0.+1.316958j]
+
     Example:
         >>> from dovetail import lax
         >>> float(lax.acos(1.0))

@@ -699,6 +699,14 @@ def gather(
 
     Reference: https://openxla.org/stablehlo/spec#gather
 
+    Differs:
+        Positions out of bounds are filled where a `fill_value` is given and no mode.
+
+        >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+        >>> positions = jnp.array([[1], [9]])
+        >>> print(lax.gather(jnp.arange(3), positions, numbers, (1,), fill_value=-1))
+        [ 1 -1]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

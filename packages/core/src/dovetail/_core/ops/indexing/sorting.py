@@ -380,6 +380,12 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tu
         TypeError: the dtype is of another kind, or `k` is no integer.
         ValueError: there is no such axis, or it has less than `k` elements.
 
+    Differs:
+        NaN of either sign counts as the largest.
+
+        >>> print(*lax.top_k(jnp.array([1.0, -np.nan, 2.0]), 2))
+        [2. 1.] [2 0]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

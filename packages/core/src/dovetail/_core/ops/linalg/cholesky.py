@@ -224,6 +224,14 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
         TypeError: `x` is no stack of matrices, or its dtype is another.
         ValueError: the matrices are not square.
 
+    Differs:
+        Without `symmetrize_input` the derivative is that of what is read, the lower triangle.
+
+        >>> a = jnp.array([[4.0, 2.0], [2.0, 5.0]])
+        >>> f = lambda a: lax.linalg.cholesky(a, symmetrize_input=False).sum()
+        >>> print(dt.grad(f)(a)[0, 1])
+        0.0
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
@@ -258,6 +266,12 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
         TypeError: the dtypes differ or are not floating point; or the numbers of dimensions or the
             batch dimensions do not go together.
         ValueError: the sizes do not go together.
+
+    Differs:
+        There are zeros below the diagonal of the result.
+
+        >>> print(lax.linalg.cholesky_update(jnp.eye(2), jnp.array([1.0, 0.0]))[1, 0])
+        0.0
 
     Example:
         >>> import numpy as np

@@ -399,6 +399,14 @@ def eigh(
         ValueError: the matrices are not square, or there are no such eigenvalues.
         NotImplementedError: the platform does not have the implementation asked for.
 
+    Differs:
+        Without `symmetrize_input` the derivative is that of what is read, the lower triangle.
+        `subset_by_index` works on every platform.
+
+        >>> v, w = lax.linalg.eigh(jnp.diag(jnp.arange(3.0)), subset_by_index=(0, 2))
+        >>> print(w)
+        [0. 1.]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

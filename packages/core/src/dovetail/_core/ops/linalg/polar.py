@@ -294,6 +294,13 @@ def qdwh(
             matrix, or an argument is of another type.
         ValueError: there are fewer rows than columns, or an argument is out of range.
 
+    Differs:
+        It takes batches, and has a derivative of its own in both modes.
+
+        >>> u, h, _, _ = lax.linalg.qdwh(jnp.ones((3, 1, 1)))
+        >>> print(u.shape, h.shape)
+        (3, 1, 1) (3, 1, 1)
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

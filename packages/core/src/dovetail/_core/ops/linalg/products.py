@@ -123,6 +123,13 @@ def symmetric_product(
             batch dimensions do not go together; or `alpha` or `beta` is no number.
         ValueError: the sizes do not go together.
 
+    Differs:
+        `c` is not read where beta is 0.
+
+        >>> c = jnp.full((1, 1), jnp.nan)
+        >>> print(lax.linalg.symmetric_product(jnp.ones((1, 2)), c, beta=0.0))
+        [[2.]]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

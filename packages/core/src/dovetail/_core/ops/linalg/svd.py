@@ -363,6 +363,15 @@ def svd(
         ValueError: there are no such singular values.
         NotImplementedError: the platform does not have the algorithm asked for.
 
+    Differs:
+        With `full_matrices` it has a derivative: vectors that are added turn only against the
+        others.
+
+        >>> f = lambda a: lax.linalg.svd(a, full_matrices=True)[1].sum()
+        >>> print(dt.grad(f)(jnp.array([[2.0], [0.0]])))
+        [[1.]
+         [0.]]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -125,7 +125,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     Example:
         >>> import numpy as np
         >>> from dovetail._core.ops.random.threefry import threefry_2x32
-        >>> threefry_2x32(np.zeros(2, np.uint32), np.arange(2, dtype=np.uint32)).tolist()
+        >>> threefry_2x32(np.zeros(2, np.uint32), np.zeros(2, np.uint32)).tolist()
         [1797259609, 2579123966]
     """
     key1, key2 = keypair if isinstance(keypair, (tuple, list)) else _words(keypair)

@@ -48,6 +48,12 @@ def associative_scan(fn: Callable[[T, T], T], elems: T, reverse: bool = False, a
         TypeError: `fn` is no function, or returns something else than arrays like its arguments.
         ValueError: there is no such axis, no array, or sizes along the axis differ.
 
+    Differs:
+        It is one program also when called eagerly.
+
+        >>> print(lax.associative_scan(jnp.add, jnp.arange(4)))
+        [0 1 3 6]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

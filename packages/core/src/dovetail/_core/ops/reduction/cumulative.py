@@ -458,6 +458,14 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         TypeError: the dtype is bool or no number.
         ValueError: there is no such axis.
 
+    Differs:
+        The derivative divides by nothing, and is exact where elements are zero. It is made of
+        the primitive `linear_recurrence`, ``y[i] = a[i] * y[i - 1] + b[i]``, which JAX does not
+        have.
+
+        >>> print(dt.grad(lambda x: lax.cumprod(x).sum())(jnp.array([2.0, 0.0, 3.0])))
+        [1. 8. 0.]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
@@ -481,6 +489,13 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Raises:
         TypeError: the dtype is of another kind.
         ValueError: there is no such axis.
+
+    Differs:
+        Complex numbers are ordered as by `max`: nan in a part counts as the largest.
+
+        >>> z = jnp.array([1, complex(0, np.nan), 2])
+        >>> print(jnp.isnan(lax.cummax(z)))
+        [False  True  True]
 
     Example:
         >>> import numpy as np

@@ -257,6 +257,14 @@ def reduce(
             than scalars of the dtypes it is given, or it uses traced values from outside.
         ValueError: a dimension is out of bounds or named twice.
 
+    Differs:
+        The derivative starts from the initial value, as the result does.
+
+        >>> import operator
+        >>> product = lambda init: lax.reduce(jnp.array([2.0, 3.0]), init, operator.mul, (0,))
+        >>> print(dt.grad(product)(5.0))
+        6.0
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -151,6 +151,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
         OverflowError: `dtype` is too narrow for `fill_value`.
         ValueError: `fill_value` is NaN and `dtype` has none.
 
+    Differs:
+        A value that the dtype cannot hold is refused.
+
+        >>> lax.full((2,), 300, "uint8")
+        Traceback (most recent call last):
+            ...
+        OverflowError: lax.full: dtype uint8 cannot hold the fill_value 300
+
     Example:
         >>> from dovetail import lax
         >>> lax.full((2,), 7.0).tolist()

@@ -298,6 +298,12 @@ def polygamma(m: Any, x: Any) -> Any:
     Raises:
         TypeError: dtypes differ or are not floating point, or shapes do not go together.
 
+    Differs:
+        It is infinite at every pole, where JAX has nan for some.
+
+        >>> print(lax.polygamma(jnp.array([1.0, 3.0]), jnp.array([0.0, -2.0])))
+        [inf inf]
+
     Example:
         >>> from dovetail import lax
         >>> round(float(lax.polygamma(1.0, 1.0)), 4)
@@ -321,6 +327,12 @@ def zeta(x: Any, q: Any) -> Any:
 
     Raises:
         TypeError: dtypes differ or are not floating point, or shapes do not go together.
+
+    Differs:
+        It is infinite at every pole, and exact also for large and negative arguments.
+
+        >>> print(lax.zeta(jnp.array([3.0, 3.0]), jnp.array([0.0, -2.0])))
+        [inf inf]
 
     Example:
         >>> from dovetail import lax

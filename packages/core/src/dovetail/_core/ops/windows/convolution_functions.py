@@ -299,6 +299,16 @@ def conv_transpose(
         ValueError: sizes or numbers of spatial dimensions do not go together, or `padding` is
             another string.
 
+    Differs:
+        ``"same"`` and ``"valid"`` mean the same in any case, where JAX takes lower case for
+        something else; ``"SAME_LOWER"`` is refused. An unknown padding is a ValueError, a badly
+        formed one a TypeError.
+
+        >>> x, k = jnp.ones((1, 3, 1)), jnp.ones((2, 1, 1))
+        >>> a, b = (lax.conv_transpose(x, k, (2,), p) for p in ("same", "SAME"))
+        >>> print(a.shape == b.shape)
+        True
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax
@@ -372,6 +382,13 @@ def conv_general_dilated_patches(
     Raises:
         TypeError: ranks do not go together, or an argument is of the wrong kind.
         ValueError: numbers of spatial dimensions do not go together.
+
+    Differs:
+        Elements are copied, so that nan and infinities stay in their places.
+
+        >>> x = jnp.array([[[1.0, jnp.inf, 2.0]]])
+        >>> print(lax.conv_general_dilated_patches(x, (1,), (1,), "valid"))
+        [[[ 1. inf  2.]]]
 
     Example:
         >>> import numpy as np

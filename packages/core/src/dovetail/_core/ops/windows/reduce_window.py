@@ -416,6 +416,16 @@ def reduce_window(
             or one is not positive.
         ValueError: `padding` has another name, or not a pair for each dimension.
 
+    Differs:
+        The derivative of an extreme goes to the first nan of a window that has one, as the
+        result does, and never to padding. Windows that are dilated, and functions other than
+        sums and extremes, have derivatives too.
+
+        >>> x = jnp.array([1.0, jnp.nan, 2.0])
+        >>> f = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3,), (1,), "valid").sum()
+        >>> print(dt.grad(f)(x))
+        [0. 1. 0.]
+
     Example:
         >>> import numpy as np
         >>> from dovetail import lax

@@ -93,6 +93,15 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
 
     Arrays are made by functions: `dovetail.numpy.array`, `dovetail.device_put`. Inside a
     transformed function tracers stand for arrays, and ``isinstance(tracer, Array)`` is True.
+
+    Differs:
+        Arrays under a transformation have the other attributes of arrays, too: `nbytes`,
+        `byteswap`, `choose` and so on; `x.flat` can be read.
+
+        >>> print(dt.jit(lambda x: x.nbytes)(jnp.ones(3)))
+        12
+        >>> print(jnp.arange(4).reshape(2, 2).flat[3])
+        3
     """
 
     # The buffer is unset once the memory is gone, and the class becomes one with __getattr__, so

@@ -262,6 +262,16 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
         BufferError: If its dtype or device is not supported, or ``copy=False`` and sharing is
             impossible.
 
+    Differs:
+        The array is copied unless `copy` is False, since the owner of the memory may write to
+        it.
+
+        >>> host = np.zeros(3, np.float32)
+        >>> x = dt.dlpack.from_dlpack(host)
+        >>> host[:] = 1
+        >>> print(x)
+        [0. 0. 0.]
+
     Example:
         >>> import numpy as np
         >>> from dovetail.dlpack import from_dlpack

@@ -50,6 +50,7 @@ class Fallback:
         >>> fallback = Fallback("acme", "cpu")
         >>> import warnings
         >>> with warnings.catch_warnings(record=True) as said:
+        ...     warnings.simplefilter("always")
         ...     fallback(lax.neg_p, [np.float32(1)], {})
         array(-1., dtype=float32)
         >>> fallback.counts

@@ -265,6 +265,16 @@ def devices(backend: str | Client | None = None) -> list[Device]:
     Raises:
         BackendUnavailableError: If the platform is not installed, or cannot run here.
 
+    Differs:
+        A platform that is asked for by name and cannot be used is an error with the reason,
+        never another device.
+
+        >>> try:
+        ...     dt.devices("tpv")
+        ... except RuntimeError as error:
+        ...     print("tpv" in str(error))
+        True
+
     Example:
         >>> import dovetail
         >>> dovetail.devices()[0].platform

@@ -73,6 +73,17 @@ def get_topology_desc(
         ValueError: there is no hardware of that name.
         TypeError: an argument has the wrong type, or there is no such option.
 
+    Differs:
+        Hardware that is not there is described by a backend's hook, without a client of that
+        platform. A backend that has no such hook is an error that says so.
+
+        >>> from dovetail.experimental import topologies
+        >>> try:
+        ...     topologies.get_topology_desc("anything", "cpu")
+        ... except RuntimeError as error:
+        ...     print("compiles nothing ahead of time" in str(error))
+        True
+
     Example:
         >>> import dovetail as dt
         >>> import dovetail.numpy as jnp

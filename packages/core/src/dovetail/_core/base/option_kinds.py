@@ -1,0 +1,165 @@
+"""Kinds of values that options take, in Python and in the environment."""
+
+from __future__ import annotations
+
+import os
+import typing
+from typing import Any, TypeVar
+
+__all__ = ["Bool", "Choice", "DeviceName", "Float", "Int", "Kind", "Platforms", "Text"]
+
+T = TypeVar("T")
+
+
+class Kind(typing.Generic[T]):
+    """What values an option takes, in Python and in the environment."""
+
+    description: str = ""
+
+    def parse(self, text: str) -> T:
+        """The value that ``text`` from the environment stands for; ValueError if none."""
+        raise ValueError(text)
+
+    def check(self, value: Any) -> T:
+        """The value as it is stored; TypeError or ValueError if it is not allowed."""
+        raise TypeError(value)
+
+
+class Bool(Kind[bool]):
+    """True or false."""
+
+    description = "True or False (in the environment: 1, true, yes, on, 0, false, no, off)"
+
+    def parse(self, text: str) -> bool:
+        lowered = text.strip().lower()
+        if lowered in ("1", "true", "t", "yes", "y", "on"):
+            return True
+        if lowered in ("0", "false", "f", "no", "n", "off", ""):
+            return False
+        raise ValueError(text)
+
+    def check(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        if type(value).__name__ in ("bool_", "bool") or (type(value) is int and value in (0, 1)):
+            return bool(value)
+        raise TypeError(value)
+
+
+class Int(Kind[int]):
+    """An integer in a range."""
+
+    def __init__(
+        self,
+        description: str = "an integer",
+        minimum: int | None = None,
+        refused: int | None = None,
+    ) -> None:
+        self.description = description
+        self.minimum = minimum
+        self.refused = refused
+
+    def parse(self, text: str) -> int:
+        return self.check(int(text.strip().replace("_", "")))
+
+    def check(self, value: Any) -> int:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(value)
+        number = int(value.__index__())
+        if (self.minimum is not None and number < self.minimum) or number == self.refused:
+            raise ValueError(value)
+        return number
+
+
+class Float(Kind[float]):
+    """A number that is not negative."""
+
+    description = "a number that is not negative"
+
+    def parse(self, text: str) -> float:
+        return self.check(float(text))
+
+    def check(self, value: Any) -> float:
+        if isinstance(value, bool) or not (
+            hasattr(value, "__float__") or hasattr(value, "__index__")
+        ):
+            raise TypeError(value)
+        if isinstance(value, str) or not float(value) >= 0:
+            raise ValueError(value)
+        return float(value)
+
+
+class Choice(Kind[Any]):
+    """One of some strings, or None."""
+
+    def __init__(self, *choices: str | None) -> None:
+        self.choices = choices
+        self.description = "one of " + ", ".join(repr(choice) for choice in choices)
+
+    def parse(self, text: str) -> Any:
+        if None in self.choices and text.strip().lower() in ("", "none"):
+            return None
+        return self.check(text.strip())
+
+    def check(self, value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            if value in self.choices:
+                return value
+            raise ValueError(value)
+        raise TypeError(value)
+
+
+class Text(Kind[str | None]):
+    """A string or None."""
+
+    description = "a string or None"
+
+    def parse(self, text: str) -> str | None:
+        return text or None
+
+    def check(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if isinstance(value, str | os.PathLike):
+            return os.fspath(value)
+        raise TypeError(value)
+
+
+class Platforms(Text):
+    """A list of platforms, as a string."""
+
+    description = (
+        'a comma-separated list of platforms, most wanted first, such as "cuda,cpu", or None'
+    )
+
+    def check(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise TypeError(value)
+        names = [name.strip() for name in value.split(",")]
+        if value.strip() and not all(names):
+            raise ValueError(value)
+        return ",".join(names) or None
+
+    def parse(self, text: str) -> str | None:
+        return self.check(text)
+
+
+class DeviceName(Kind[Any]):
+    """A device, or the name of a platform."""
+
+    description = (
+        'a device (from dovetail.devices()), the name of a platform such as "cpu", or None'
+    )
+
+    def parse(self, text: str) -> Any:
+        return text.strip() or None
+
+    def check(self, value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        if any(hasattr(value, name) for name in ("device_kind", "device_set", "device_list")):
+            hash(value)  # it becomes part of the keys of caches
+            return value
+        raise TypeError(value)
