@@ -10,4 +10,56 @@ from __future__ import annotations
 
 from dovetail._lazy_names import lazy_names
 
-__getattr__, __dir__ = lazy_names(__name__)
+# Module to the names that are in it. Type checkers read `__init__.pyi`; a test compares the two.
+_MODULES = {
+    "dovetail._core.base.errors": "BackendUnavailableError MissingRuleError",
+    "dovetail._core.ir.avals": "ShapedArray",
+    "dovetail._core.ir.jaxpr": "ClosedJaxpr Jaxpr JaxprEqn Literal Var",
+    "dovetail._core.plugins.failures": "PluginFailure",
+    "dovetail._core.plugins.hookspecs": (
+        "ArrayMethods BackendInfo CompileRequest LoweringTable PLUGIN_API hookimpl"
+    ),
+    "dovetail._core.plugins.manager": "manager",
+    "dovetail._core.plugins.protocols": "Buffer Client Device Executable",
+    "dovetail._core.runtime.calls.fallback": "Fallback",
+    "dovetail._core.api.explanation": "explain",
+    "dovetail._core.transform.derived": "evaluate",
+}
+_ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
+# A primitive that is made of functions, not of a class; and those of modules not imported so far.
+_ENTRIES["Primitive"] = ("dovetail._core.trace.primitive", "RuntimePrimitive")
+_ENTRIES["AnyPrimitive"] = ("dovetail._core.trace.primitive", "Primitive")
+_ENTRIES["primitives"] = ("dovetail._core.api.explanation", "all_primitives")
+
+_SUBMODULES = (
+    "arguments",
+    "arrays",
+    "avals",
+    "checks",
+    "contractions",
+    "dtypes",
+    "eager",
+    "indexing",
+    "lowering",
+    "matrices",
+    "pjrt",
+    "random_keys",
+    "unchecked",
+)
+
+__all__ = sorted((*_ENTRIES, *_SUBMODULES))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"dovetail.extend.{name}")
+    entry = _ENTRIES.get(name)
+    if entry is None:
+        raise AttributeError(f"module 'dovetail.extend' has no attribute {name!r}")
+    module, attribute = entry
+    value = globals()[name] = getattr(import_module(module), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
