@@ -16,8 +16,8 @@ from dovetail._core.ops.linalg.eigen_matrices import zeros_of as zeros_of
 from dovetail._core.ops.linalg.matrices import adjoint as adjoint
 from dovetail._core.ops.linalg.matrices import identity as identity
 from dovetail._core.ops.linalg.matrices import on_diagonal as on_diagonal
-from dovetail._core.ops.linalg.matrices import part as submatrices
-from dovetail._core.ops.linalg.matrices import product as matrix_products
+from dovetail._core.ops.linalg.matrices import part as part
+from dovetail._core.ops.linalg.matrices import product as product
 from dovetail._core.ops.linalg.matrices import rows_in_order as rows_in_order
 from dovetail._core.ops.linalg.matrices import transposed as transposed
 from dovetail._core.ops.linalg.matrices import where as where
@@ -32,13 +32,13 @@ __all__ = [
     "diagonal",
     "geqrf_p",
     "identity",
-    "matrix_products",
     "on_diagonal",
+    "part",
+    "product",
     "real_part_dtype",
     "rows_in_order",
     "scaled_columns",
     "solve_triangular",
-    "submatrices",
     "transposed",
     "where",
     "zeros_of",

@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

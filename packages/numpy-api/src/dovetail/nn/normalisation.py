@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.structural import reduce_sum_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction.reductions import reduce_max_p
-from dovetail._core.ops.shape.creation import iota_p
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, reduce_max_p, reduce_sum_p
 from dovetail.numpy.arguments import (
     Axis,
     array_like,

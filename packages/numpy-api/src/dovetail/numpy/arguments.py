@@ -10,19 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes, source
-from dovetail._core.base.config import numpy_rank_promotion
-from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError
-from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import broadcast_in_dim
-from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import wrap
-from dovetail._core.runtime.arrays.host import checked_ndarray
-from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail import numpy_rank_promotion
+from dovetail.errors import ConcretizationTypeError, NonArrayArgumentError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal, checked_operand, warn_user
+from dovetail.extend.arrays import array_from_buffer, checked_ndarray, default_sharding, put_buffer
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of, make_aval
+from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type
 
 Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None
@@ -78,7 +72,7 @@ def array_like(x: Any, function: str, argument: str = "x") -> Any:
     """
     if isinstance(x, ArrayClass):
         return x
-    return as_operand(x, function, argument)
+    return checked_operand(x, function, argument)
 
 
 def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Any]:
@@ -138,7 +132,7 @@ def value(x: Any) -> Any:
 def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
     """A NumPy array of a canonical dtype as an array on the default device."""
     aval = make_aval(x.shape, x.dtype, weak)
-    return wrap(buffers.put(x, aval, default_sharding()))
+    return array_from_buffer(put_buffer(x, aval, default_sharding()))
 
 
 def fits(number: Any, dtype: Any) -> bool:
@@ -308,7 +302,7 @@ def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
     )
     if mode == "raise":
         raise ValueError(text)
-    source.warn(text)
+    warn_user(text)
 
 
 def inexact_dtype(dtype: Any) -> Any:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.trace.tracer import Tracer
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.arguments import (
     array_like,
     convert,

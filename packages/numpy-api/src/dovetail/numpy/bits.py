@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import slice_dimension
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import array_like, inexact_dtype, literal, value
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.contraction.dot_general import dot_general_p, dot_precision
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.extend.contractions import dot_precision
+from dovetail.lax import dot_general_p
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import broadcast_result, convert, literal, promoted, require_kind
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.selection import pick, spread

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
+from dovetail.extend import dtypes
 from dovetail.numpy.arguments import (
     float_pair,
     inexact,

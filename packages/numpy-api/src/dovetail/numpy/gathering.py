@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import index_mode
-from dovetail._core.ir.avals import aval_of
+from dovetail import index_mode, lax
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.joining import concatenate_p, split_p, stack_p, unstack_p
-from dovetail._core.ops.shape.reshaping import tile_p
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.trace.tracer import Tracer
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
+from dovetail.lax import concatenate_p, split_p, stack_p, tile_p, unstack_p
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

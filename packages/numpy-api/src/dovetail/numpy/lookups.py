@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.tracer import Tracer
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.structural import reduce_sum_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction.reductions import reduce_prod_p
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.lax import reduce_prod_p, reduce_sum_p
 from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance

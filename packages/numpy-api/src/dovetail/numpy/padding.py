@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import pad_p, slice_dimension
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail.extend import dtypes
+from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.unchecked import slice_dimension
+from dovetail.lax import pad_p
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

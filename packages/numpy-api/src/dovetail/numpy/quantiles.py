@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import (
     Axis,
     array_like,

@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.creation import iota_p
-from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.trace.tracer import Tracer
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.lax import iota_p
 from dovetail.numpy.arguments import (
     array_like,
     broadcast_result,
@@ -100,7 +99,7 @@ def arange(
     length = _length(first, last, difference)
     if length and dtypes.kind_of(target) in ("i", "u"):
         _check_ends(target, _plain(first), _plain(first) + (length - 1) * _plain(difference))
-    if length <= SMALL and state.trace is evaluation_trace:
+    if length <= SMALL and trace_state.trace is evaluation_trace:
         with np.errstate(over="ignore"):
             values = np.arange(length) * difference + first
         return on_device(host_array(values.astype(target)), device)

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.structural import broadcast_in_dim, reduce_sum_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction.reductions import (
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type
+from dovetail.lax import (
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
     reduce_or_p,
     reduce_prod_p,
+    reduce_sum_p,
 )
 from dovetail.numpy.arguments import (
     Axis,

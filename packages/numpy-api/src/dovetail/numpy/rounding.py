@@ -6,7 +6,7 @@ import builtins
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
+from dovetail.extend import dtypes
 from dovetail.numpy.arguments import (
     array_like,
     inexact,

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.indexing.sorting import sort_p
-from dovetail._core.trace.state import evaluation_trace, use_trace
-from dovetail._core.trace.tracer import Tracer
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, use_trace
+from dovetail.lax import sort_p
 from dovetail.numpy.arguments import (
     array_like,
     canonical_axis,

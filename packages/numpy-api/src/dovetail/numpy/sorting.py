@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.indexing.sorting import sort_p
-from dovetail._core.ops.shape.creation import iota_p
-from dovetail._core.ops.shape.reshaping import rev_p
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, rev_p, sort_p
 from dovetail.numpy.arguments import (
     array_like,
     array_sequence,

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail.extend import dtypes
+from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.numpy import complex_numbers, creation, shapes
 from dovetail.numpy.arguments import no_out
 

@@ -7,19 +7,20 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base.config import enable_x64
-from dovetail._core.basis.elementwise import convert_element_type, dtype_kind, mul_p
-from dovetail._core.basis.operands import make_literal
-from dovetail._core.basis.structural import broadcast_in_dim
-from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise.arithmetic import add_p
-from dovetail._core.ops.elementwise.comparison import lt_p
-from dovetail._core.ops.elementwise.extrema import min_p
-from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing.gather import GatherDimensionNumbers
-from dovetail._core.ops.shape.creation import iota_like
-from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail import enable_x64
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal, scalar_literal
+from dovetail.extend.avals import aval_of, make_aval, shape_of
+from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type, iota_like
+from dovetail.lax import (
+    GatherDimensionNumbers,
+    add_p,
+    concatenate_p,
+    lt_p,
+    min_p,
+    mul_p,
+    select_n_p,
+)
 from dovetail.numpy.indexing.parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped
 
 Shape = tuple[int, ...]
@@ -222,15 +223,15 @@ def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
 def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
     """Traced positions in a signed dtype, negative ones counted from the end."""
     given = aval_of(value).dtype
-    if dtype_kind(given) == "u":
+    if dtypes.kind_of(given) == "u":
         if given.itemsize >= dtype.itemsize:
-            value = min_p.bind(value, make_literal(np.iinfo(dtype).max, given))
+            value = min_p.bind(value, scalar_literal(np.iinfo(dtype).max, given))
         return in_dtype(value, dtype)
     value = in_dtype(value, dtype)
     if wrapped:
         return value
-    negative = lt_p.bind(value, make_literal(0, dtype))
-    return select_n_p.bind(negative, value, add_p.bind(value, make_literal(size, dtype)))
+    negative = lt_p.bind(value, scalar_literal(0, dtype))
+    return select_n_p.bind(negative, value, add_p.bind(value, scalar_literal(size, dtype)))
 
 
 def in_dtype(value: Any, dtype: Any) -> Any:
@@ -242,12 +243,12 @@ def _spaced(span: Span, dtype: Any) -> Any:
     """The positions of a span as an array."""
     places = iota_like(dtype, (span.size,), 0)
     if span.step != 1:
-        places = mul_p.bind(places, make_literal(span.step, dtype))
+        places = mul_p.bind(places, scalar_literal(span.step, dtype))
     if type(span.start) is int:
-        return add_p.bind(places, make_literal(span.start, dtype)) if span.start else places
+        return add_p.bind(places, scalar_literal(span.start, dtype)) if span.start else places
     return add_p.bind(places, in_dtype(span.start, dtype))
 
 
 def typed_start(start: Any, dtype: Any) -> Any:
     """The first position of a slice as a scalar of a dtype."""
-    return make_literal(start, dtype) if type(start) is int else in_dtype(start, dtype)
+    return scalar_literal(start, dtype) if type(start) is int else in_dtype(start, dtype)

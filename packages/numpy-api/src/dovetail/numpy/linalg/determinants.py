@@ -6,31 +6,27 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.api.derivatives import jvp
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.custom.custom_jvp import custom_jvp
-from dovetail._core.ops.linalg.eigen_matrices import (
-    column,
+from dovetail import custom_jvp, jvp, lax
+from dovetail.extend import dtypes
+from dovetail.extend.avals import aval_of
+from dovetail.extend.matrices import (
+    adjoint,
+    as_columns,
+    as_rows,
     columns,
     diagonal,
-    row,
-    scaled_columns,
-    zeros_of,
-)
-from dovetail._core.ops.linalg.matrices import (
-    adjoint,
+    geqrf_p,
     identity,
     on_diagonal,
     part,
     product,
     rows_in_order,
+    scaled_columns,
+    solve_triangular,
     transposed,
     where,
+    zeros_of,
 )
-from dovetail._core.ops.linalg.qr import geqrf_p
-from dovetail._core.ops.linalg.triangular import solve_triangular
 from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.linalg.decompositions import matrix_operand, rounded
@@ -170,7 +166,10 @@ def _adjugate(x: Any) -> Any:
     dtype = aval_of(x).dtype
     before, after = size - 1, slice(size - 1, size)
     q, r, order = lax.linalg.qr(x, pivoting=True)
-    square, corner = part(r, rows=before, columns=before), part(r, rows=after, columns=after)
+    square, corner = (
+        part(r, rows=before, columns=before),
+        part(r, rows=after, columns=after),
+    )
     eye = spread(identity(before, before, dtype), aval_of(square).shape)
     pivots = diagonal(square)
     vanishing = convert(lax.eq(pivots, zeros_of(pivots)), dtype)
@@ -207,7 +206,8 @@ def _changed_adjugate(x: Any, change: Any) -> Any:
     inner = product(product(adjoint(u), change), adjoint(vh))
     products = convert(_products_without_two(s), aval_of(inner).dtype)
     own = lax.reduce_sum(
-        lax.mul(products, spread(row(diagonal(inner)), aval_of(x).shape)), (aval_of(x).ndim - 1,)
+        lax.mul(products, spread(as_rows(diagonal(inner)), aval_of(x).shape)),
+        (aval_of(x).ndim - 1,),
     )
     eye = spread(identity(size, size, aval_of(x).dtype), aval_of(x).shape)
     found = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
@@ -249,7 +249,7 @@ def _products_without_two(s: Any) -> Any:
     )
 
     def pairs(x: Any, y: Any, combine: Any) -> Any:
-        return combine(spread(column(x), shape), spread(row(y), shape))
+        return combine(spread(as_columns(x), shape), spread(as_rows(y), shape))
 
     def there(place: int) -> Any:
         found = spread(lax.eq(places, literal(place, places.dtype)), aval_of(s).shape)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.linalg.matrices import identity
+from dovetail.extend.avals import aval_of
+from dovetail.extend.matrices import identity
 from dovetail.numpy.arguments import array_like, array_sequence, integer, same_dtype, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.contraction import matmul

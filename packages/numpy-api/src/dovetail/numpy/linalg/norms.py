@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.ir.avals import aval_of
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
