@@ -22,8 +22,8 @@ from dovetail.numpy.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.exponentials import logaddexp
-from dovetail.numpy.selection import pick
 
 
 def _real(function: str, x: Any) -> Any:

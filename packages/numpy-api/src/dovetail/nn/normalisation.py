@@ -27,9 +27,9 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import count_of, kept, strong
 from dovetail.numpy.reductions import mean as mean_of
-from dovetail.numpy.selection import as_mask, pick
 from dovetail.numpy.shapes import expand_dims, operand
 
 Shape = tuple[int, ...]

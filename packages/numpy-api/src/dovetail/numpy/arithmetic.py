@@ -23,8 +23,8 @@ from dovetail.numpy.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.numpy.selection import pick
-from dovetail.numpy.ufuncs import universal
+from dovetail.numpy.conditions import pick
+from dovetail.numpy.ufuncs import refuse_places, universal
 
 _NUMBERS = "integers, floating point and complex numbers"
 

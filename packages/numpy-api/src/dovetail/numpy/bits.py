@@ -17,7 +17,7 @@ from dovetail.numpy.arguments import (
     require_kind,
 )
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.numpy.selection import truth
+from dovetail.numpy.conditions import truth
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.numpy.ufuncs import universal
 

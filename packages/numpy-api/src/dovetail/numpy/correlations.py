@@ -21,10 +21,10 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
 from dovetail.numpy.matrices import diagonal
 from dovetail.numpy.reductions import computed_in, strong
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 #: Kinds of dtypes, each of which has no place for all numbers of the next.

@@ -29,6 +29,7 @@ from dovetail.numpy.arguments import (
     host_array,
     literal,
     no_sharding,
+    requested_dtype,
     shape_of_argument,
 )
 
@@ -441,13 +442,20 @@ def fromfunction(
          [10 11 12]]
     """
     from dovetail import vmap  # deferred: the layer of transformations
-    from dovetail.numpy.ranges import arange  # deferred: it imports this module
 
     sizes = canonical_shape("fromfunction", shape)
     mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for i in reversed(range(len(sizes))):
         mapped = vmap(mapped, in_axes=tuple(0 if d == i else None for d in range(len(sizes))))
-    return mapped(*(arange(n, dtype=dtype) for n in sizes))
+    target = requested_dtype("fromfunction", dtype) or dtypes.default_dtype("i")
+    return mapped(*(_indices(n, target) for n in sizes))
+
+
+def _indices(size: int, dtype: Any) -> Any:
+    """The indices of a dimension, in a dtype that has to hold them."""
+    if size and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_fits(size - 1, dtype, "fromfunction")
+    return convert(lax.iota(dtypes.default_dtype("i"), size), dtype)
 
 
 # ------------------------------------------------------------------------ one repeated value

@@ -21,8 +21,8 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.joining import concatenate
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 

@@ -24,9 +24,9 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.cumulative import diff
 from dovetail.numpy.joining import concatenate
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.shapes import operand, reshaped
 
 

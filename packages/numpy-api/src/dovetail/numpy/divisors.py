@@ -9,7 +9,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.arguments import broadcast_result, convert, literal, promoted, require_kind
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.selection import pick, spread
+from dovetail.numpy.conditions import pick, spread
 
 #: Steps in one pass over the arrays: fewer read them more often, more go on for longer than needed.
 _STEPS: Final = 4

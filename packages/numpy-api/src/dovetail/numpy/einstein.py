@@ -22,8 +22,8 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import permuted, reshaped
 
 Steps = tuple[tuple[tuple[int, ...], str], ...]

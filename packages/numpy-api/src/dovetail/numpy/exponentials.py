@@ -15,8 +15,8 @@ from dovetail.numpy.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.selection import pick
-from dovetail.numpy.ufuncs import universal
+from dovetail.numpy.conditions import pick
+from dovetail.numpy.ufuncs import refuse_places, universal
 
 
 @compiled

@@ -21,8 +21,8 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import max, min
-from dovetail.numpy.selection import pick
 
 
 @compiled_with("axis", "keepdims")

@@ -20,7 +20,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.selection import pick
+from dovetail.numpy.conditions import pick
 
 
 def _bits(x: Any) -> Any:

@@ -20,9 +20,9 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.searching import searchsorted
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 

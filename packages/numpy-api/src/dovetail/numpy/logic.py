@@ -21,9 +21,9 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import asarray
-from dovetail.numpy.selection import pick, truth
-from dovetail.numpy.ufuncs import universal
+from dovetail.numpy.ufuncs import refuse_places, universal
 
 
 @compiled

@@ -29,10 +29,10 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.reductions import sum_dtype
 from dovetail.numpy.searching import searchsorted
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 #: The methods of `isin`, and those of `searchsorted` that they stand for.

@@ -20,8 +20,8 @@ from dovetail.numpy.arguments import (
     shape_of_argument,
 )
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, permuted, reshaped
 
 _INT32 = np.dtype("int32")

@@ -21,10 +21,10 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.correlations import convolve
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.matrices import vander
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.shapes import operand, reshaped
 
 #: Degrees up to which Horner's rule is written out.

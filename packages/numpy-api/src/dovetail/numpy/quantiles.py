@@ -22,9 +22,9 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take, take_along_axis
 from dovetail.numpy.reductions import computed_in, strong
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import reshaped
 
 #: How methods place a share q among n sorted elements, counted from 0: at ``n * q + a + b * q``.

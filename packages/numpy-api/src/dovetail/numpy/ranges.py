@@ -24,14 +24,15 @@ from dovetail.numpy.arguments import (
     integer,
     literal,
     no_sharding,
+    promoted_pair,
     requested_dtype,
     value,
     with_rank,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.joining import stack
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
 
 #: What `start` and `stop` are called in messages.
@@ -298,8 +299,6 @@ def logspace(
 def _logspace(
     start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
-    from dovetail.numpy.arithmetic import power  # deferred: rarely used
-
     first, last = inexact_pair("logspace", start, stop, _ENDS)
     of_base = operand(base, "logspace", "base")
     shapes = [aval_of(v).shape for v in (first, last, of_base)]
@@ -310,7 +309,8 @@ def _logspace(
     exponents = _linspace(first, last, num, endpoint, None, 0, False)
     ones = (1,) * (rank + 1 - exponents.ndim)
     exponents = reshaped(exponents, (num, *ones, *exponents.shape[1:]))
-    result = power(convert(of_base, exponents.dtype), exponents)
+    bases = convert(of_base, exponents.dtype)
+    result = lax.pow(*promoted_pair("logspace", bases, exponents))
     result = moveaxis(result, 0, place) if place else result
     return result if dtype is None else convert(result, dtype)
 

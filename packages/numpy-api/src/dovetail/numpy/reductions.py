@@ -34,7 +34,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.selection import as_mask, pick, truth
+from dovetail.numpy.conditions import as_mask, pick, truth
 
 Shape = tuple[int, ...]
 

@@ -18,8 +18,8 @@ from dovetail.numpy.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.float_parts import signbit
-from dovetail.numpy.selection import pick
 
 
 @compiled

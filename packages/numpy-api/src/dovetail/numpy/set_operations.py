@@ -28,11 +28,11 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
 from dovetail.numpy.reductions import strong
 from dovetail.numpy.searching import nonzero
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import moveaxis, reshaped
 
 

@@ -29,7 +29,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import plain
-from dovetail.numpy.selection import as_mask, pick, spread, truth
+from dovetail.numpy.conditions import as_mask, pick, spread, truth
 
 Function = Callable[..., Any]
 

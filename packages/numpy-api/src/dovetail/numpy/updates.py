@@ -22,10 +22,10 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread, truth
 from dovetail.numpy.gathering import take
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.searching import nonzero
-from dovetail.numpy.selection import pick, spread, truth
 from dovetail.numpy.shapes import broadcast_to, moveaxis, operand, reshaped
 
 

@@ -20,8 +20,8 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import spread, truth
 from dovetail.numpy.creation import asarray
-from dovetail.numpy.selection import spread, truth
 from dovetail.numpy.shapes import expand_dims, reshaped
 from dovetail.tree_util import tree_leaves, tree_map
 

@@ -19,7 +19,7 @@ from dovetail.numpy.arguments import (
     value,
 )
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.numpy.selection import pick
+from dovetail.numpy.conditions import pick
 
 
 def _size(function: str, M: Any) -> int:

@@ -18,8 +18,8 @@ from dovetail.extend.matrices import (
 )
 from dovetail.numpy.arguments import array_like, convert, inexact, integer, literal, value
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import strong
-from dovetail.numpy.selection import pick
 from dovetail.numpy.sorting import argsort
 
 _FLOAT32 = np.dtype("float32")

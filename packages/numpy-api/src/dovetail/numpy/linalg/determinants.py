@@ -29,9 +29,9 @@ from dovetail.extend.matrices import (
 )
 from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import matrix_operand, rounded
 from dovetail.numpy.linalg.solvers import inverse
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.sorting import argsort
 
 

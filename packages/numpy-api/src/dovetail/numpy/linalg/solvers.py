@@ -32,8 +32,8 @@ from dovetail.numpy.arguments import (
     same_dtype,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, matrix_operand, rounded
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.numpy.sorting import argsort
 
