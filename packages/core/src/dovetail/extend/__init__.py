@@ -28,7 +28,6 @@ _MODULES = {
 _ENTRIES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 # A primitive that is made of functions, not of a class; and those of modules not imported so far.
 _ENTRIES["Primitive"] = ("dovetail._core.trace.primitive", "RuntimePrimitive")
-_ENTRIES["AnyPrimitive"] = ("dovetail._core.trace.primitive", "Primitive")
 _ENTRIES["primitives"] = ("dovetail._core.api.explanation", "all_primitives")
 
 _SUBMODULES = (

@@ -26,7 +26,6 @@ from dovetail._core.plugins.protocols import Client as Client
 from dovetail._core.plugins.protocols import Device as Device
 from dovetail._core.plugins.protocols import Executable as Executable
 from dovetail._core.runtime.calls.fallback import Fallback as Fallback
-from dovetail._core.trace.primitive import Primitive as AnyPrimitive
 from dovetail._core.trace.primitive import RuntimePrimitive as Primitive
 from dovetail._core.transform.derived import evaluate as evaluate
 from dovetail.extend import arguments as arguments

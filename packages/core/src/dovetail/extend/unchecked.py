@@ -2,6 +2,7 @@
 
 They bind a primitive, without looking for mistakes; where the result would be the operand, they
 return it. Shapes are tuples of `int`, dimensions count from zero, dtypes are NumPy's.
+`AnyPrimitive` is the class of all primitives, for annotations.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dovetail._core.basis.elementwise import broadcast_scalar as broadcast_scala
 from dovetail._core.basis.elementwise import convert_element_type as convert_element_type
 from dovetail._core.basis.elementwise import mul as mul
 from dovetail._core.basis.elementwise import neg as neg
+from dovetail._core.basis.operands import literal as scalar_literal
 from dovetail._core.basis.structural import broadcast_in_dim as broadcast_in_dim
 from dovetail._core.basis.structural import full as full
 from dovetail._core.basis.structural import instantiate as instantiate
@@ -21,8 +23,10 @@ from dovetail._core.ops.shape.reshaping import reverse as reverse
 from dovetail._core.ops.shape.reshaping import squeeze_dimensions as squeeze_dimensions
 from dovetail._core.ops.shape.slicing import slice_dimension as slice_dimension
 from dovetail._core.ops.shape.slicing import static_slice as static_slice
+from dovetail._core.trace.primitive import Primitive as AnyPrimitive
 
 __all__ = [
+    "AnyPrimitive",
     "add_dimensions",
     "broadcast_in_dim",
     "broadcast_scalar",
@@ -35,6 +39,7 @@ __all__ = [
     "neg",
     "reshape",
     "reverse",
+    "scalar_literal",
     "slice_dimension",
     "squeeze_dimensions",
     "static_slice",

@@ -10,8 +10,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     inexact,
@@ -21,6 +20,7 @@ from dovetail.numpy.arguments import (
     value,
     weak_of,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.exponentials import logaddexp

@@ -9,9 +9,7 @@ import numpy as np
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, reduce_max_p, reduce_sum_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     broadcast_result,
@@ -26,6 +24,8 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, reduce_max_p, reduce_sum_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import count_of, kept, strong

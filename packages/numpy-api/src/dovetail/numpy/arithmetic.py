@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     convert,
     inexact,
@@ -22,6 +21,7 @@ from dovetail.numpy.arguments import (
     value,
     weak_of,
 )
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.ufuncs import refuse_places, universal

@@ -6,9 +6,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.extend.unchecked import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     integer,
@@ -16,6 +14,8 @@ from dovetail.numpy.arguments import (
     promoted_pair,
     require_kind,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.conditions import truth
 from dovetail.numpy.shapes import operand, reshaped

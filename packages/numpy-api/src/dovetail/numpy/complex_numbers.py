@@ -6,8 +6,8 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import array_like, inexact_dtype, literal, value
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import array_like, inexact_dtype, literal, value
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 
 

@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal
+from dovetail.extend.arguments import Literal, array_like, broadcast_result, literal
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import array_like, broadcast_result, literal
 
 _BOOL: Final = np.dtype(bool)
 

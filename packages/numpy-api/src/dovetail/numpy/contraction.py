@@ -7,10 +7,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.extend.contractions import dot_precision
-from dovetail.lax import dot_general_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axes,
@@ -25,6 +22,9 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.contractions import dot_precision
+from dovetail.lax import dot_general_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import moveaxis, permuted, reshaped
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     convert,
     inexact_dtype,
@@ -20,6 +19,7 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted

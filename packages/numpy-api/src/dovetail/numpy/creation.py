@@ -10,7 +10,17 @@ import numpy as np
 from dovetail import enable_x64, lax
 from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal
+from dovetail.extend.arguments import (
+    Literal,
+    array_like,
+    canonical_shape,
+    convert,
+    host_array,
+    literal,
+    no_sharding,
+    requested_dtype,
+    shape_of_argument,
+)
 from dovetail.extend.arrays import (
     Array,
     array_from_buffer,
@@ -22,16 +32,6 @@ from dovetail.extend.arrays import (
 from dovetail.extend.avals import ArrayClass, aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
 from dovetail.lax import broadcast_in_dim_p
-from dovetail.numpy.arguments import (
-    array_like,
-    canonical_shape,
-    convert,
-    host_array,
-    literal,
-    no_sharding,
-    requested_dtype,
-    shape_of_argument,
-)
 
 Shape = tuple[int, ...]
 

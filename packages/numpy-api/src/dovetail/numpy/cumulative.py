@@ -6,9 +6,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.extend.unchecked import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
@@ -20,6 +18,8 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.joining import concatenate

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from dovetail import lax
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import broadcast_result, convert, literal, promoted, require_kind
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import broadcast_result, convert, literal, promoted, require_kind
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick, spread
 

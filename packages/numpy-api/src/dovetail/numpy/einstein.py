@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail.extend.avals import aval_of
-from dovetail.extend.eager import lru_cache
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     convert,
     integer,
@@ -21,6 +19,8 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.eager import lru_cache
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted

@@ -7,7 +7,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     float_pair,
     inexact,
     inexact_pair,

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, sort_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     canonical_axis,
@@ -20,6 +18,8 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, sort_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import max, min

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     convert,
     float_pair,
@@ -19,6 +18,7 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from dovetail import index_mode, lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
@@ -17,6 +16,7 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.indexing.reading import get

@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     integer,
     require_callable,
     require_kind,
     same_dtype,
 )
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.creation import array, ones
 from dovetail.numpy.joining import concatenate, stack
 from dovetail.numpy.ranges import arange, linspace, meshgrid

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.unchecked import slice_dimension
-from dovetail.lax import concatenate_p, split_p, stack_p, tile_p, unstack_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     canonical_axis,
@@ -26,6 +23,9 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
+from dovetail.lax import concatenate_p, split_p, stack_p, tile_p, unstack_p
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.gathering import take
 from dovetail.numpy.shapes import (

@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail.extend import AnyPrimitive, dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     broadcast_ranks,
     broadcast_result,
@@ -20,6 +19,8 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import asarray

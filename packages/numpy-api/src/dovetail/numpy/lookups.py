@@ -10,8 +10,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     canonical_shape,
@@ -28,6 +27,7 @@ from dovetail.numpy.arguments import (
     shape_of_argument,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.eager import evaluation_trace, trace_state
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     canonical_axes,
     convert,
     host_array,
@@ -19,6 +17,8 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     shape_of_argument,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device

@@ -7,9 +7,9 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import Axis, array_like, literal, no_out, value
 from dovetail.extend.avals import aval_of
 from dovetail.lax import reduce_prod_p, reduce_sum_p
-from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance

@@ -9,8 +9,8 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import array_like, convert, host_array, integer, literal, value
 from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.arguments import array_like, convert, host_array, integer, literal, value
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.shapes import reshaped

@@ -9,9 +9,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.unchecked import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     convert,
     inexact,
     inexact_dtype,
@@ -20,6 +18,8 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.correlations import convolve

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     canonical_axes,
@@ -21,6 +20,7 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take, take_along_axis

@@ -9,10 +9,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.eager import evaluation_trace, trace_state
-from dovetail.lax import iota_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
@@ -29,6 +26,9 @@ from dovetail.numpy.arguments import (
     value,
     with_rank,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.lax import iota_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device

@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type
-from dovetail.lax import (
-    reduce_and_p,
-    reduce_max_p,
-    reduce_min_p,
-    reduce_or_p,
-    reduce_prod_p,
-    reduce_sum_p,
-)
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     broadcast_result,
@@ -32,6 +22,16 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     require_kind,
     value,
+)
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type
+from dovetail.lax import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_sum_p,
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick, truth

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
@@ -17,6 +16,7 @@ from dovetail.numpy.arguments import (
     no_out,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take

@@ -9,8 +9,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import ArrayClass, Tracer, aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     broadcast_ranks,
@@ -23,6 +22,7 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of
 from dovetail.numpy.arithmetic import remainder
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import as_condition, pick, spread

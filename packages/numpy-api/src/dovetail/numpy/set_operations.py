@@ -14,10 +14,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.eager import evaluation_trace, use_trace
-from dovetail.lax import sort_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
@@ -27,6 +24,9 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, use_trace
+from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
-from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     broadcast_result,
     canonical_axes,
@@ -26,6 +23,9 @@ from dovetail.numpy.arguments import (
     shape_of_argument,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
+from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
 from dovetail.numpy.compiled import compiled_with
 
 Shape = tuple[int, ...]

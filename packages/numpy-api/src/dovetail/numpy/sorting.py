@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.lax import iota_p, rev_p, sort_p
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     canonical_axis,
@@ -19,6 +17,8 @@ from dovetail.numpy.arguments import (
     literal,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, rev_p, sort_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import reshaped
 

@@ -12,11 +12,8 @@ from typing import Any, Final
 import numpy as np
 from dovetail import ShapeDtypeStruct, eval_shape, lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal
-from dovetail.extend.avals import ArrayClass, aval_of, shape_of
-from dovetail.extend.indexing import canonical_fill
-from dovetail.numpy import cumulative, gathering, reductions, shapes
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     broadcast_result,
     canonical_axes,
@@ -28,6 +25,9 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import ArrayClass, aval_of, shape_of
+from dovetail.extend.indexing import canonical_fill
+from dovetail.numpy import cumulative, gathering, reductions, shapes
 from dovetail.numpy.compiled import plain
 from dovetail.numpy.conditions import as_mask, pick, spread, truth
 

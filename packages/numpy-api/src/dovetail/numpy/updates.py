@@ -10,9 +10,7 @@ import numpy as np
 from dovetail import lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
-from dovetail.extend.avals import Tracer, aval_of
-from dovetail.extend.unchecked import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     canonical_axes,
     canonical_axis,
@@ -21,6 +19,8 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread, truth
 from dovetail.numpy.gathering import take

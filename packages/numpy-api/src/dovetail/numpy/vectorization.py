@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax, vmap
-from dovetail.extend.avals import ArrayClass, aval_of, shape_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
@@ -19,6 +18,7 @@ from dovetail.numpy.arguments import (
     require_callable,
     value,
 )
+from dovetail.extend.avals import ArrayClass, aval_of, shape_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import spread, truth
 from dovetail.numpy.creation import asarray

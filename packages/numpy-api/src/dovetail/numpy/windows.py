@@ -8,8 +8,7 @@ from typing import Any
 
 from dovetail import lax
 from dovetail.extend import dtypes
-from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     convert,
     inexact,
@@ -18,6 +17,7 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.conditions import pick
 

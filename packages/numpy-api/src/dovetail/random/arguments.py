@@ -9,10 +9,9 @@ import numpy as np
 from dovetail import default_prng_impl, legacy_prng_key
 from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes, random_keys
-from dovetail.extend.arguments import Literal, scalar_literal, warn_user
+from dovetail.extend.arguments import Literal, canonical_shape, warn_user
 from dovetail.extend.avals import ArrayClass
-from dovetail.extend.unchecked import convert_element_type
-from dovetail.numpy.arguments import canonical_shape
+from dovetail.extend.unchecked import convert_element_type, scalar_literal
 
 Shape = tuple[int, ...]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal, checked_operand, scalar_literal
+from dovetail.extend.arguments import Literal, array_like, broadcast_result
 from dovetail.extend.avals import aval_of
 from dovetail.extend.random_keys import erf_inv_fast_p
-from dovetail.extend.unchecked import convert_element_type, mul, neg
+from dovetail.extend.unchecked import convert_element_type, mul, neg, scalar_literal
 from dovetail.lax import (
     abs_p,
     add_p,
@@ -29,7 +29,6 @@ from dovetail.lax import (
     sub_p,
     tan_p,
 )
-from dovetail.numpy.arguments import broadcast_result
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
@@ -363,7 +362,7 @@ def truncated_normal(
     bounds = {"lower": lower, "upper": upper}
     avals = []
     for name, x in bounds.items():
-        avals.append(aval_of(checked_operand(x, "random.truncated_normal", name)))
+        avals.append(aval_of(array_like(x, "random.truncated_normal", name)))
         if dtypes.kind_of(avals[-1].dtype) not in ("b", "i", "u", "f"):
             raise TypeError(
                 f"random.truncated_normal: {name} must be a real number, got {avals[-1].dtype}"
@@ -379,7 +378,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Any, dtype: Any) 
     root = scalar_literal(math.sqrt(2), dtype)
     errors, limits = [], []
     for name, x, inward in (("lower", lower, math.inf), ("upper", upper, -math.inf)):
-        value = checked_operand(x, "random.truncated_normal", name)
+        value = array_like(x, "random.truncated_normal", name)
         bound = spread("truncated_normal", name, converted(value, dtype), shape)
         errors.append(erf_p.bind(div_p.bind(bound, root)))
         still = bound if type(bound) is Literal else stop_gradient(bound)

@@ -10,17 +10,17 @@ import numpy as np
 
 from dovetail import lax
 from dovetail.extend import dtypes, random_keys
-from dovetail.extend.arguments import Literal, checked_operand, scalar_literal
+from dovetail.extend.arguments import Literal, array_like, with_rank
 from dovetail.extend.avals import aval_of
 from dovetail.extend.unchecked import (
     broadcast_in_dim,
     convert_element_type,
     mul,
+    scalar_literal,
     slice_dimension,
     squeeze_dimensions,
 )
 from dovetail.lax import add_p, bitcast_convert_type_p, max_p, min_p, rem_p, select_n_p, sub_p
-from dovetail.numpy.arguments import with_rank
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
@@ -190,7 +190,7 @@ def uniform(
 
 
 def _bound(argument: str, x: Any) -> Any:
-    aval = aval_of(checked_operand(x, "random.uniform", argument))
+    aval = aval_of(array_like(x, "random.uniform", argument))
     if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
         raise TypeError(f"random.uniform: {argument} must be a real number, got {aval.dtype}")
     return x
@@ -204,7 +204,7 @@ def _unit(key: Any, shape: Any, dtype: Any) -> Any:
 @compiled_with("shape", "dtype")
 def _uniform(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
     low, high = (
-        spread("uniform", name, converted(checked_operand(x, "random.uniform", name), dtype), shape)
+        spread("uniform", name, converted(array_like(x, "random.uniform", name), dtype), shape)
         for name, x in (("minval", minval), ("maxval", maxval))
     )
     return between(typed(key), shape, dtype, low, high)
@@ -264,7 +264,7 @@ def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
     if type(x) is int and -(2**31) <= x < 2**31:
         return x, False
     if not isinstance(x, (bool, int, np.integer, np.bool_)):
-        value = checked_operand(x, "random.randint", argument)
+        value = array_like(x, "random.randint", argument)
         if dtypes.kind_of(value.dtype) not in ("b", "i", "u", "f"):
             raise TypeError(f"random.randint: {argument} must be an integer, got {value.dtype}")
         if type(value) is not Literal or not math.isfinite(value.val):
@@ -311,7 +311,7 @@ def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
 def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: Any) -> Any:
     bounds, integers = [], dtypes.default_dtype("i")
     for name, x in (("minval", minval), ("maxval", maxval)):
-        value = spread("randint", name, checked_operand(x, "random.randint", name), shape)
+        value = spread("randint", name, array_like(x, "random.randint", name), shape)
         kind = dtypes.kind_of(aval_of(value).dtype)
         bounds.append(value if kind in ("i", "u") else converted(value, integers))
     (low, _), (high, above) = (
@@ -393,7 +393,7 @@ def bernoulli(
     """
     key = single_key("bernoulli", key)
     no_sharding("bernoulli", out_sharding)
-    value = checked_operand(p, "random.bernoulli", "p")
+    value = array_like(p, "random.bernoulli", "p")
     if dtypes.kind_of(value.dtype) != "f":
         raise TypeError(
             f"random.bernoulli: p must be of a float dtype, got {value.dtype}; write p={p}.0"
@@ -408,7 +408,7 @@ def bernoulli(
 
 @compiled_with("shape", "mode")
 def _bernoulli(key: Any, p: Any, shape: Any, mode: Any) -> Any:
-    p = checked_operand(p, "random.bernoulli", "p")
+    p = array_like(p, "random.bernoulli", "p")
     dtype = aval_of(p).dtype
     p = spread("bernoulli", "p", converted(p, dtype), shape)
     key = typed(key)

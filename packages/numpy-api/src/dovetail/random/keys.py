@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dovetail.extend import dtypes, random_keys
-from dovetail.extend.arguments import checked_operand, scalar_literal
+from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.random_keys import random_seed_offset
+from dovetail.extend.unchecked import scalar_literal
 from dovetail.lax import add_p
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.random.arguments import (
@@ -52,7 +53,7 @@ def _seed(function: str, seed: Any) -> Any:
         # The lowest bits count, so that a seed gives one key wherever 64 bits are off.
         value = np.asarray(seed).astype(dtypes.canonicalize_dtype(seed.dtype))
     else:
-        value = checked_operand(seed, f"random.{function}", "seed")
+        value = array_like(seed, f"random.{function}", "seed")
     aval = aval_of(value)
     if isinstance(aval.dtype, random_keys.KeyDType):
         raise TypeError(
@@ -74,7 +75,7 @@ def _seed(function: str, seed: Any) -> Any:
 
 @compiled_with("impl")
 def _key_of_seed(seed: Any, impl: Any) -> Any:
-    return random_keys.seed(checked_operand(seed, "random.key", "seed"), impl)
+    return random_keys.seed(array_like(seed, "random.key", "seed"), impl)
 
 
 @compiled_with("impl")
@@ -323,7 +324,7 @@ def _folded_number(data: Any) -> Any:
                 "or fold twice"
             )
         return int(data) if data < 2**31 else np.uint32(data)
-    value = checked_operand(data, "random.fold_in", "data")
+    value = array_like(data, "random.fold_in", "data")
     aval = aval_of(value)
     if aval.shape:
         raise TypeError(
@@ -339,5 +340,5 @@ def _folded_number(data: Any) -> Any:
 
 @compiled
 def _fold_in(key: Any, data: Any) -> Any:
-    number = converted(checked_operand(data, "random.fold_in", "data"), _UINT32)
+    number = converted(array_like(data, "random.fold_in", "data"), _UINT32)
     return like(key, random_keys.fold_in(typed(key), number))

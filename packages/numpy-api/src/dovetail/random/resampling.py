@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.extend import dtypes, random_keys
-from dovetail.extend.arguments import checked_operand, scalar_literal
+from dovetail.extend.arguments import array_like, canonical_axis, inexact, integer, value, with_rank
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.unchecked import (
     convert_element_type,
@@ -16,10 +16,10 @@ from dovetail.extend.unchecked import (
     move_dimension,
     mul,
     reshape,
+    scalar_literal,
     slice_dimension,
 )
 from dovetail.lax import add_p, argmax, cumsum, log_p, reduce_precision, sort_p, sub_p, top_k
-from dovetail.numpy.arguments import canonical_axis, inexact, integer, value, with_rank
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.gathering import take
 from dovetail.numpy.searching import searchsorted
@@ -41,7 +41,7 @@ def _array(function: str, argument: str, x: Any) -> Any:
             f"random.{function} takes an array as {argument}, got {type(x).__name__}; write "
             f"dovetail.numpy.asarray({argument}) first"
         )
-    return checked_operand(x, f"random.{function}", argument)
+    return array_like(x, f"random.{function}", argument)
 
 
 # ------------------------------------------------------------------------------------- permutation
@@ -105,9 +105,7 @@ def permuted_numbers(key: Any, size: int) -> Any:
 
 @compiled_with("axis", "independent")
 def _permutation(key: Any, x: Any, axis: Any, independent: Any) -> Any:
-    return permuted(
-        typed(key), value(checked_operand(x, "random.permutation", "x")), axis, independent
-    )
+    return permuted(typed(key), value(array_like(x, "random.permutation", "x")), axis, independent)
 
 
 def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
@@ -215,7 +213,7 @@ def categorical(
 
 @compiled_with("axis", "shape", "replace", "mode")
 def _categorical(key: Any, logits: Any, axis: Any, shape: Any, replace: Any, mode: Any) -> Any:
-    key, logits = typed(key), checked_operand(logits, "random.categorical", "logits")
+    key, logits = typed(key), array_like(logits, "random.categorical", "logits")
     aval = aval_of(logits)
     extra = len(shape) - (aval.ndim - 1)
     prefix, batch = shape[:extra], shape[extra:]
@@ -323,7 +321,7 @@ def _choice(
     key = typed(key)
     draws = math.prod(shape)
     if a is not None:
-        a = value(checked_operand(a, "random.choice", "a"))
+        a = value(array_like(a, "random.choice", "a"))
     if not draws:
         positions = iota_like(dtypes.default_dtype("i"), (0,), 0)
     elif p is None and replace:

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from dovetail.extend import AnyPrimitive, dtypes
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import fits, literal
 from dovetail.extend.avals import ArrayClass
+from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.lax import (
     add_p,
     and_p,
@@ -31,7 +33,6 @@ from dovetail.lax import (
     xor_p,
 )
 from dovetail.numpy import arithmetic, bits, logic
-from dovetail.numpy.arguments import fits, literal
 from dovetail.numpy.compiled import plain
 
 _KINDS: Final = "biufc"

@@ -11,10 +11,11 @@ from typing import Any, Final, NoReturn
 import numpy as np
 from dovetail import enable_x64, lax
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import scalar_literal, user_line
+from dovetail.extend.arguments import user_line
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.checks import require
 from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.extend.unchecked import scalar_literal
 from dovetail.numpy.indexing.parsing import INT32, INT64, Along, At, Index, Shape
 from dovetail.numpy.indexing.plan import normalized
 

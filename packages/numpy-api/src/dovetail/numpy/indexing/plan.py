@@ -9,9 +9,14 @@ from typing import Any, Final
 import numpy as np
 from dovetail import enable_x64
 from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal, scalar_literal
+from dovetail.extend.arguments import Literal
 from dovetail.extend.avals import aval_of, make_aval, shape_of
-from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type, iota_like
+from dovetail.extend.unchecked import (
+    broadcast_in_dim,
+    convert_element_type,
+    iota_like,
+    scalar_literal,
+)
 from dovetail.lax import (
     GatherDimensionNumbers,
     add_p,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail.extend import AnyPrimitive, dtypes
-from dovetail.extend.arguments import Literal, checked_operand, warn_user
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal, array_like, convert, fits, warn_user
 from dovetail.extend.avals import ArrayClass, Tracer, aval_of, shape_of
 from dovetail.extend.dtypes import dtype_name
 from dovetail.extend.eager import compile_eager, lru_cache
 from dovetail.extend.indexing import ScatterFamily, bind_scatter, scatter_numbers
 from dovetail.extend.unchecked import (
+    AnyPrimitive,
     add_dimensions,
     broadcast_in_dim,
     broadcast_scalar,
@@ -36,8 +37,6 @@ from dovetail.lax import (
     select_n_p,
     sub_p,
 )
-from dovetail.numpy.arguments import convert, fits
-from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.indexing.plan import Plan
 from dovetail.numpy.indexing.reading import check, is_eager
@@ -71,7 +70,7 @@ def _checked_values(values: Any, method: str) -> Any:
         return values
     if isinstance(values, (list, tuple)):
         values = stacked(values) if holds_arrays(values) else np.asarray(values)
-    checked = checked_operand(values, f"x.at[...].{method}", "values")
+    checked = array_like(values, f"x.at[...].{method}", "values")
     return checked.val if type(checked) is Literal else checked
 
 
@@ -147,7 +146,7 @@ def put(
 def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     """Array and values in their common dtype."""
     aval = aval_of(x)
-    values = checked_operand(values, f"x.at[...].{method}", "values")
+    values = array_like(values, f"x.at[...].{method}", "values")
     given = aval_of(values)
     if given.dtype == aval.dtype:
         return x, values

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail import lax
+from dovetail.extend.arguments import array_like, convert, inexact, integer, literal, value
 from dovetail.extend.avals import aval_of
 from dovetail.extend.indexing import take_along
 from dovetail.extend.matrices import (
@@ -16,7 +17,6 @@ from dovetail.extend.matrices import (
     scaled_columns,
     transposed,
 )
-from dovetail.numpy.arguments import array_like, convert, inexact, integer, literal, value
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import strong

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from dovetail import custom_jvp, jvp, lax
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import convert, literal
 from dovetail.extend.avals import aval_of
 from dovetail.extend.matrices import (
     adjoint,
@@ -27,7 +28,6 @@ from dovetail.extend.matrices import (
     where,
     zeros_of,
 )
-from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import matrix_operand, rounded

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dovetail.extend.arguments import array_like, array_sequence, integer, same_dtype, value
 from dovetail.extend.avals import aval_of
 from dovetail.extend.matrices import identity
-from dovetail.numpy.arguments import array_like, array_sequence, integer, same_dtype, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import spread
 from dovetail.numpy.contraction import matmul

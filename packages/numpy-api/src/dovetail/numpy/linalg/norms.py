@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
+from dovetail.extend.arguments import array_like, canonical_axes, convert, inexact, literal, value
 from dovetail.extend.avals import aval_of
-from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded

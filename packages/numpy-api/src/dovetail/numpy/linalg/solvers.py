@@ -10,6 +10,15 @@ import numpy as np
 from dovetail import custom_jvp, lax
 from dovetail.errors import ConcretizationTypeError
 from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    array_like,
+    broadcast_result,
+    canonical_axes,
+    convert,
+    integer,
+    literal,
+    same_dtype,
+)
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.matrices import (
     adjoint,
@@ -22,15 +31,6 @@ from dovetail.extend.matrices import (
     solve_triangular,
 )
 from dovetail.lax import custom_linear_solve
-from dovetail.numpy.arguments import (
-    array_like,
-    broadcast_result,
-    canonical_axes,
-    convert,
-    integer,
-    literal,
-    same_dtype,
-)
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, matrix_operand, rounded

@@ -1,4 +1,4 @@
-"""What every function does first: check its arguments, and bring arrays to one dtype and shape.
+"""What functions of an API do first: check arguments, and bring arrays to one dtype and shape.
 
 Messages name the function and the argument.
 """
@@ -10,13 +10,20 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from dovetail import numpy_rank_promotion
-from dovetail.errors import ConcretizationTypeError, NonArrayArgumentError
-from dovetail.extend import dtypes
-from dovetail.extend.arguments import Literal, checked_operand, warn_user
-from dovetail.extend.arrays import array_from_buffer, checked_ndarray, default_sharding, put_buffer
-from dovetail.extend.avals import ArrayClass, Tracer, aval_of, make_aval
-from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type
+
+from dovetail._core.base import dtypes, source
+from dovetail._core.base.config import numpy_rank_promotion
+from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError
+from dovetail._core.basis.elementwise import convert_element_type
+from dovetail._core.basis.operands import operand
+from dovetail._core.basis.structural import broadcast_in_dim
+from dovetail._core.ir.avals import aval_of, make_aval
+from dovetail._core.ir.jaxpr import Literal
+from dovetail._core.runtime.arrays import buffers
+from dovetail._core.runtime.arrays.array import wrap
+from dovetail._core.runtime.arrays.host import checked_ndarray
+from dovetail._core.runtime.devices.sharding import default_sharding
+from dovetail._core.trace.tracer import ArrayClass, Tracer
 
 Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None
@@ -72,7 +79,7 @@ def array_like(x: Any, function: str, argument: str = "x") -> Any:
     """
     if isinstance(x, ArrayClass):
         return x
-    return checked_operand(x, function, argument)
+    return operand(x, function, argument)
 
 
 def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Any]:
@@ -132,7 +139,7 @@ def value(x: Any) -> Any:
 def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
     """A NumPy array of a canonical dtype as an array on the default device."""
     aval = make_aval(x.shape, x.dtype, weak)
-    return array_from_buffer(put_buffer(x, aval, default_sharding()))
+    return wrap(buffers.put(x, aval, default_sharding()))
 
 
 def fits(number: Any, dtype: Any) -> bool:
@@ -302,7 +309,7 @@ def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
     )
     if mode == "raise":
         raise ValueError(text)
-    warn_user(text)
+    source.warn(text)
 
 
 def inexact_dtype(dtype: Any) -> Any:
