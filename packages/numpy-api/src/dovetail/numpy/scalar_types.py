@@ -12,6 +12,9 @@ import ml_dtypes
 
 import numpy as np
 from dovetail.extend import dtypes
+from dovetail.extend.dtypes import finfo as finfo
+from dovetail.extend.dtypes import iinfo as iinfo
+from dovetail.extend.dtypes import promote_types as promote_types
 
 
 class ScalarType(type):
