@@ -11,7 +11,7 @@ from dovetail._core.basis.elementwise import broadcast_scalar as broadcast_scala
 from dovetail._core.basis.elementwise import convert_element_type as convert_element_type
 from dovetail._core.basis.elementwise import mul as mul
 from dovetail._core.basis.elementwise import neg as neg
-from dovetail._core.basis.operands import literal as scalar_literal
+from dovetail._core.basis.operands import make_literal as make_literal
 from dovetail._core.basis.structural import broadcast_in_dim as broadcast_in_dim
 from dovetail._core.basis.structural import full as full
 from dovetail._core.basis.structural import instantiate as instantiate
@@ -34,12 +34,12 @@ __all__ = [
     "full",
     "instantiate",
     "iota_like",
+    "make_literal",
     "move_dimension",
     "mul",
     "neg",
     "reshape",
     "reverse",
-    "scalar_literal",
     "slice_dimension",
     "squeeze_dimensions",
     "static_slice",

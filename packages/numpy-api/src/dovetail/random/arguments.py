@@ -11,7 +11,7 @@ from dovetail.errors import NonArrayArgumentError
 from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import Literal, canonical_shape, warn_user
 from dovetail.extend.avals import ArrayClass
-from dovetail.extend.unchecked import convert_element_type, scalar_literal
+from dovetail.extend.unchecked import convert_element_type, make_literal
 
 Shape = tuple[int, ...]
 
@@ -135,5 +135,5 @@ def converted(x: Any, dtype: Any) -> Any:
     """An operand in a dtype; a scalar of the host first takes the dtype that it has as an array."""
     if type(x) is Literal:
         with np.errstate(over="ignore"):
-            return scalar_literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
+            return make_literal(np.asarray(x.val, x.aval.dtype).astype(dtype), dtype)
     return convert_element_type(x, dtype)

@@ -11,7 +11,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import Literal, array_like, broadcast_result
 from dovetail.extend.avals import aval_of
 from dovetail.extend.random_keys import erf_inv_fast_p
-from dovetail.extend.unchecked import convert_element_type, mul, neg, scalar_literal
+from dovetail.extend.unchecked import convert_element_type, make_literal, mul, neg
 from dovetail.lax import (
     abs_p,
     add_p,
@@ -59,7 +59,7 @@ def _log1p(x: Any) -> Any:
 
 def _above(key: Any, shape: Shape, dtype: Any, low: Any) -> Any:
     """Floats from `low`, a number, to below 1."""
-    return between(key, shape, dtype, scalar_literal(low, dtype), scalar_literal(1, dtype))
+    return between(key, shape, dtype, make_literal(low, dtype), make_literal(1, dtype))
 
 
 def _above_minus_one(key: Any, shape: Shape, dtype: Any) -> Any:
@@ -113,8 +113,8 @@ def _normal(key: Any, shape: Any, dtype: Any) -> Any:
     real, imaginary = (
         convert_element_type(real_normal(k, shape, real_dtype), dtype) for k in pair_of_keys(key)
     )
-    together = add_p.bind(real, mul(scalar_literal(1j, dtype), imaginary))
-    return div_p.bind(together, scalar_literal(np.sqrt(np.asarray(2, real_dtype)), dtype))
+    together = add_p.bind(real, mul(make_literal(1j, dtype), imaginary))
+    return div_p.bind(together, make_literal(np.sqrt(np.asarray(2, real_dtype)), dtype))
 
 
 def real_normal(key: Any, shape: Shape, dtype: Any) -> Any:
@@ -123,7 +123,7 @@ def real_normal(key: Any, shape: Shape, dtype: Any) -> Any:
 
 
 def _normal_of_error(x: Any, dtype: Any) -> Any:
-    return mul(scalar_literal(math.sqrt(2), dtype), erf_inv_fast_p.bind(x))
+    return mul(make_literal(math.sqrt(2), dtype), erf_inv_fast_p.bind(x))
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
@@ -219,9 +219,9 @@ def gumbel_numbers(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
         return neg(_log(neg(_log(_above(key, shape, dtype, limits.tiny)))))
     coarse, fine = rows(unit_interval(key, (2, *shape), dtype))
     # Below one half floats are closer together than the numbers drawn; fill the gaps.
-    fine = add_p.bind(coarse, mul(scalar_literal(limits.eps, dtype), fine))
-    fine = add_p.bind(fine, scalar_literal(limits.tiny, dtype))
-    x = select_n_p.bind(ge_p.bind(coarse, scalar_literal(0.5, dtype)), fine, coarse)
+    fine = add_p.bind(coarse, mul(make_literal(limits.eps, dtype), fine))
+    fine = add_p.bind(fine, make_literal(limits.tiny, dtype))
+    x = select_n_p.bind(ge_p.bind(coarse, make_literal(0.5, dtype)), fine, coarse)
     return neg(_log(neg(_log1p(neg(x)))))
 
 
@@ -319,8 +319,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None =
 @compiled_with("shape", "dtype")
 def _cauchy(key: Any, shape: Any, dtype: Any) -> Any:
     x = _above(typed(key), shape, dtype, dtypes.finfo(dtype).eps)
-    centred = sub_p.bind(x, scalar_literal(0.5, dtype))
-    return tan_p.bind(mul(scalar_literal(math.pi, dtype), centred), accuracy=None)
+    centred = sub_p.bind(x, make_literal(0.5, dtype))
+    return tan_p.bind(mul(make_literal(math.pi, dtype), centred), accuracy=None)
 
 
 def truncated_normal(
@@ -375,13 +375,13 @@ def truncated_normal(
 
 @compiled_with("shape", "dtype")
 def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Any, dtype: Any) -> Any:
-    root = scalar_literal(math.sqrt(2), dtype)
+    root = make_literal(math.sqrt(2), dtype)
     errors, limits = [], []
     for name, x, inward in (("lower", lower, math.inf), ("upper", upper, -math.inf)):
         value = array_like(x, "random.truncated_normal", name)
         bound = spread("truncated_normal", name, converted(value, dtype), shape)
         errors.append(erf_p.bind(div_p.bind(bound, root)))
         still = bound if type(bound) is Literal else stop_gradient(bound)
-        limits.append(nextafter_p.bind(still, scalar_literal(inward, dtype)))
+        limits.append(nextafter_p.bind(still, make_literal(inward, dtype)))
     x = _normal_of_error(between(typed(key), shape, dtype, *errors), dtype)
     return min_p.bind(limits[1], max_p.bind(limits[0], x))

@@ -15,8 +15,8 @@ from dovetail.extend.avals import aval_of
 from dovetail.extend.unchecked import (
     broadcast_in_dim,
     convert_element_type,
+    make_literal,
     mul,
-    scalar_literal,
     slice_dimension,
     squeeze_dimensions,
 )
@@ -76,19 +76,19 @@ def unit_interval(key: Any, shape: Shape, dtype: Any) -> Any:
     drawn = 8 if mantissa < 8 else width
     unsigned = np.dtype(f"uint{width}")
     bits = convert_element_type(random_keys.random_bits(key, drawn, shape), unsigned)
-    fraction = lax.shift_right_logical_p.bind(bits, scalar_literal(drawn - mantissa, unsigned))
+    fraction = lax.shift_right_logical_p.bind(bits, make_literal(drawn - mantissa, unsigned))
     one = np.ones((), dtype).view(unsigned)[()]
     # The bits of a float from 1 to below 2.
     floats = bitcast_convert_type_p.bind(
-        lax.or_p.bind(fraction, scalar_literal(one, unsigned)), new_dtype=dtype
+        lax.or_p.bind(fraction, make_literal(one, unsigned)), new_dtype=dtype
     )
-    return sub_p.bind(floats, scalar_literal(1, dtype))
+    return sub_p.bind(floats, make_literal(1, dtype))
 
 
 def _difference(high: Any, low: Any, dtype: Any) -> Any:
     if type(high) is Literal and type(low) is Literal:
         with np.errstate(all="ignore"):
-            return scalar_literal(np.asarray(high.val, dtype) - np.asarray(low.val, dtype), dtype)
+            return make_literal(np.asarray(high.val, dtype) - np.asarray(low.val, dtype), dtype)
     return sub_p.bind(high, low)
 
 
@@ -292,16 +292,14 @@ def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
     """Integers moved into an interval, in another dtype; and whether they were above it."""
     if type(x) is Literal:
         number = int(x.val)
-        return scalar_literal(min(max(number, low), high), work), scalar_literal(
-            number > high, _BOOL
-        )
+        return make_literal(min(max(number, low), high), work), make_literal(number > high, _BOOL)
     dtype = aval_of(x).dtype
     limits = dtypes.iinfo(dtype)
-    above: Any = scalar_literal(False, _BOOL)
+    above: Any = make_literal(False, _BOOL)
     if limits.min < low:
-        x = max_p.bind(x, scalar_literal(low, dtype))
+        x = max_p.bind(x, make_literal(low, dtype))
     if limits.max > high:
-        top = scalar_literal(high, dtype)
+        top = make_literal(high, dtype)
         above = lax.gt_p.bind(x, top)
         x = min_p.bind(x, top)
     return convert_element_type(x, work), above
@@ -321,9 +319,9 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: A
     width = dtypes.itemsize_bits(work)
     unsigned = np.dtype(f"uint{width}")
     if past:
-        above = scalar_literal(True, _BOOL)
+        above = make_literal(True, _BOOL)
     first, second = (random_keys.random_bits(k, width, shape) for k in pair_of_keys(typed(key)))
-    one = scalar_literal(1, unsigned)
+    one = make_literal(1, unsigned)
     count = convert_element_type(sub_p.bind(high, low), unsigned)
     nonempty = lax.gt_p.bind(high, low)
     nonempty, count = _of_one_shape(nonempty, count)
@@ -337,7 +335,7 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: A
         count = select_n_p.bind(extend, count, more)
     # A word of twice the width modulo `count`, from its two halves: 2**width is the square of
     # `half`.
-    half = rem_p.bind(scalar_literal(2 ** (width // 2), unsigned), count)
+    half = rem_p.bind(make_literal(2 ** (width // 2), unsigned), count)
     factor = rem_p.bind(mul(half, half), count)
     upper = mul(rem_p.bind(first, count), factor)
     offset = rem_p.bind(add_p.bind(upper, rem_p.bind(second, count)), count)
@@ -415,7 +413,7 @@ def _bernoulli(key: Any, p: Any, shape: Any, mode: Any) -> Any:
     if mode == "low":
         return lax.lt_p.bind(unit_interval(key, shape, dtype), p)
     coarse, fine = rows(unit_interval(key, (2, *shape), dtype))
-    fine = mul(fine, scalar_literal(dtypes.finfo(dtype).eps, dtype))
+    fine = mul(fine, make_literal(dtypes.finfo(dtype).eps, dtype))
     return lax.lt_p.bind(fine, sub_p.bind(p, coarse))
 
 
@@ -450,5 +448,5 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: No
 def _rademacher(key: Any, shape: Any, dtype: Any) -> Any:
     float_dtype = dtypes.default_dtype("f")
     unit = unit_interval(typed(key), shape, float_dtype)
-    heads = convert_element_type(lax.lt_p.bind(unit, scalar_literal(0.5, float_dtype)), dtype)
-    return sub_p.bind(mul(scalar_literal(2, dtype), heads), scalar_literal(1, dtype))
+    heads = convert_element_type(lax.lt_p.bind(unit, make_literal(0.5, float_dtype)), dtype)
+    return sub_p.bind(mul(make_literal(2, dtype), heads), make_literal(1, dtype))

@@ -10,7 +10,7 @@ from dovetail.extend import dtypes, random_keys
 from dovetail.extend.arguments import array_like
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.random_keys import random_seed_offset
-from dovetail.extend.unchecked import scalar_literal
+from dovetail.extend.unchecked import make_literal
 from dovetail.lax import add_p
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.random.arguments import (
@@ -70,7 +70,7 @@ def _seed(function: str, seed: Any) -> Any:
         raise TypeError(
             f"random.{function}: the seed must be an integer, got {aval.dtype}: {seed!r:.80}"
         )
-    return add_p.bind(value, scalar_literal(offset, aval.dtype)) if offset else value
+    return add_p.bind(value, make_literal(offset, aval.dtype)) if offset else value
 
 
 @compiled_with("impl")

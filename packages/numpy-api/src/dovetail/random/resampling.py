@@ -13,10 +13,10 @@ from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.extend.unchecked import (
     convert_element_type,
     iota_like,
+    make_literal,
     move_dimension,
     mul,
     reshape,
-    scalar_literal,
     slice_dimension,
 )
 from dovetail.lax import add_p, argmax, cumsum, log_p, reduce_precision, sort_p, sub_p, top_k
@@ -347,7 +347,7 @@ def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: s
         return convert_element_type(top_k(scores, draws)[1], integers)
     sums = cumsum(p)
     total = reshape(slice_dimension(sums, size - 1, size, 0), ())
-    places = mul(total, sub_p.bind(scalar_literal(1, dtype), unit_interval(key, shape, dtype)))
+    places = mul(total, sub_p.bind(make_literal(1, dtype), unit_interval(key, shape, dtype)))
     return searchsorted(sums, places)
 
 

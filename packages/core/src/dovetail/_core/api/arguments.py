@@ -15,7 +15,7 @@ from dovetail._core.base import dtypes, source
 from dovetail._core.base.config import numpy_rank_promotion
 from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError
 from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import operand
+from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
@@ -79,7 +79,7 @@ def array_like(x: Any, function: str, argument: str = "x") -> Any:
     """
     if isinstance(x, ArrayClass):
         return x
-    return operand(x, function, argument)
+    return as_operand(x, function, argument)
 
 
 def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Any]:

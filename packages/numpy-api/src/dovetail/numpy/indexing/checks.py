@@ -15,7 +15,7 @@ from dovetail.extend.arguments import user_line
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.checks import require
 from dovetail.extend.eager import evaluation_trace, trace_state
-from dovetail.extend.unchecked import scalar_literal
+from dovetail.extend.unchecked import make_literal
 from dovetail.numpy.indexing.parsing import INT32, INT64, Along, At, Index, Shape
 from dovetail.numpy.indexing.plan import normalized
 
@@ -74,7 +74,7 @@ def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:
     places = normalized(lax.reshape(value, (aval.size,)), size, True, dtype)
     lowest = 0 if wrapped or dtypes.kind_of(aval.dtype) == "u" else -size
     outside = lax.bitwise_or(
-        lax.lt(places, scalar_literal(lowest, dtype)), lax.ge(places, scalar_literal(size, dtype))
+        lax.lt(places, make_literal(lowest, dtype)), lax.ge(places, make_literal(size, dtype))
     )
     first = lax.argmax(outside, 0, np.dtype(np.int32))
     found = lax.dynamic_index_in_dim(places, first, keepdims=False)

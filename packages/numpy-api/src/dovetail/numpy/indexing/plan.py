@@ -15,7 +15,7 @@ from dovetail.extend.unchecked import (
     broadcast_in_dim,
     convert_element_type,
     iota_like,
-    scalar_literal,
+    make_literal,
 )
 from dovetail.lax import (
     GatherDimensionNumbers,
@@ -230,13 +230,13 @@ def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
     given = aval_of(value).dtype
     if dtypes.kind_of(given) == "u":
         if given.itemsize >= dtype.itemsize:
-            value = min_p.bind(value, scalar_literal(np.iinfo(dtype).max, given))
+            value = min_p.bind(value, make_literal(np.iinfo(dtype).max, given))
         return in_dtype(value, dtype)
     value = in_dtype(value, dtype)
     if wrapped:
         return value
-    negative = lt_p.bind(value, scalar_literal(0, dtype))
-    return select_n_p.bind(negative, value, add_p.bind(value, scalar_literal(size, dtype)))
+    negative = lt_p.bind(value, make_literal(0, dtype))
+    return select_n_p.bind(negative, value, add_p.bind(value, make_literal(size, dtype)))
 
 
 def in_dtype(value: Any, dtype: Any) -> Any:
@@ -248,12 +248,12 @@ def _spaced(span: Span, dtype: Any) -> Any:
     """The positions of a span as an array."""
     places = iota_like(dtype, (span.size,), 0)
     if span.step != 1:
-        places = mul_p.bind(places, scalar_literal(span.step, dtype))
+        places = mul_p.bind(places, make_literal(span.step, dtype))
     if type(span.start) is int:
-        return add_p.bind(places, scalar_literal(span.start, dtype)) if span.start else places
+        return add_p.bind(places, make_literal(span.start, dtype)) if span.start else places
     return add_p.bind(places, in_dtype(span.start, dtype))
 
 
 def typed_start(start: Any, dtype: Any) -> Any:
     """The first position of a slice as a scalar of a dtype."""
-    return scalar_literal(start, dtype) if type(start) is int else in_dtype(start, dtype)
+    return make_literal(start, dtype) if type(start) is int else in_dtype(start, dtype)
