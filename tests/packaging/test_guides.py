@@ -91,7 +91,7 @@ def test_the_guide(tmp_path, guide):
             continue  # what the environment is made of
         if block.language == "sh":
             command = ["bash", "-euo", "pipefail", "-c", block.text]
-            place = ROOT / "examples" / "api-torchlike" / "src" if verb == "example" else folder
+            place = ROOT if verb == "example" else folder
             ran = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True)
             output = ran.stdout + ran.stderr
             assert (ran.returncode != 0) == (verb == "fails"), f"{where}:\n{output}"
