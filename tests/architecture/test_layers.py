@@ -20,6 +20,7 @@ CIRCLES_ON_PURPOSE = {
     ("dovetail._core.trace.state", "dovetail._core.trace.leaks"): (
         "traces tell the search for leaked tracers, which asks for the current trace"
     ),
+    ("dovetail._core.trace.tracer", "dovetail"): "arrays name `dovetail.numpy` as their namespace",
     ("dovetail._core.ir.jaxpr", "dovetail._core.ir.printer"): "programs print themselves",
     ("dovetail._core.ops.indexing.gather", "dovetail._core.ops.indexing.scatter"): (
         "each is the transpose of the other"

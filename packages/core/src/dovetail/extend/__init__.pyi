@@ -26,8 +26,9 @@ from dovetail._core.plugins.protocols import Client as Client
 from dovetail._core.plugins.protocols import Device as Device
 from dovetail._core.plugins.protocols import Executable as Executable
 from dovetail._core.runtime.calls.fallback import Fallback as Fallback
-from dovetail._core.trace.primitive import RuntimePrimitive as Primitive
+from dovetail._core.trace.primitive import RuntimePrimitive as _RuntimePrimitive
 from dovetail._core.transform.derived import evaluate as evaluate
+from dovetail._lazy_names import lazy_names as lazy_names
 from dovetail.extend import arguments as arguments
 from dovetail.extend import arrays as arrays
 from dovetail.extend import avals as avals
@@ -41,3 +42,6 @@ from dovetail.extend import matrices as matrices
 from dovetail.extend import pjrt as pjrt
 from dovetail.extend import random_keys as random_keys
 from dovetail.extend import unchecked as unchecked
+
+Primitive = _RuntimePrimitive
+primitives = _all_primitives

@@ -24,7 +24,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 _NUMBERS = "integers, floating point and complex numbers"
 

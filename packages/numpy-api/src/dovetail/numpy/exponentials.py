@@ -16,7 +16,7 @@ from dovetail.extend.arguments import (
 )
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 
 @compiled

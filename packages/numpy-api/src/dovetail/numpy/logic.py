@@ -24,7 +24,7 @@ from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import asarray
-from dovetail.numpy.ufuncs import refuse_places, universal
+from dovetail.numpy.ufuncs import universal
 
 
 @compiled

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from dovetail.extend.arguments import array_like, no_out
 from dovetail.extend.eager import compile_eager
 from dovetail.numpy.compiled import plain
 
@@ -343,8 +344,7 @@ def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callabl
             _refuse_places(name, out, where)
         if len(args) != nin:
             raise TypeError(f"{name} takes nin={nin} arguments and got {len(args)}")
-        from dovetail.extend.arguments import array_like  # deferred: not needed for most programs
-        from dovetail.numpy.vectorization import map_elements  # deferred: likewise
+        from dovetail.numpy.vectorization import map_elements  # deferred: loads `vmap`
 
         values = [array_like(x, name, f"x{i + 1}") for i, x in enumerate(args)]
         return map_elements(checked, name, values)

@@ -198,9 +198,9 @@ def _contains(self: Any, other: Any) -> Any:
 
 
 _BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], AnyPrimitive | None, str]]] = {
-    "add": (plain(arithmetic.add), add_p, "iufc"),
-    "sub": (plain(arithmetic.subtract), sub_p, "iufc"),
-    "mul": (plain(arithmetic.multiply), mul_p, "biufc"),
+    "add": (arithmetic.add._func, add_p, "iufc"),
+    "sub": (arithmetic.subtract._func, sub_p, "iufc"),
+    "mul": (arithmetic.multiply._func, mul_p, "biufc"),
     "truediv": (plain(arithmetic.true_divide), div_p, "fc"),
     "floordiv": (plain(arithmetic.floor_divide), None, ""),
     "mod": (plain(arithmetic.remainder), None, ""),

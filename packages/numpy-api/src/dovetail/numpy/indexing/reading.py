@@ -24,6 +24,7 @@ from dovetail.extend.unchecked import (
     static_slice,
 )
 from dovetail.lax import GatherScatterMode, dynamic_slice_p
+from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import (
     HIGHEST,
     LOWEST,

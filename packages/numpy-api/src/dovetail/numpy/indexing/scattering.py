@@ -37,6 +37,7 @@ from dovetail.lax import (
     select_n_p,
     sub_p,
 )
+from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.indexing.plan import Plan
 from dovetail.numpy.indexing.reading import check, is_eager
