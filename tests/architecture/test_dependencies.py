@@ -64,6 +64,30 @@ def test_a_backend_uses_only_what_third_parties_are_promised(backend, source_tre
     assert not foreign, "\n".join(sorted(foreign))
 
 
+def test_the_numpy_api_uses_only_what_third_parties_are_promised(root, source_tree):
+    source = root / "packages" / "numpy-api" / "src"
+    own = {m.name for m in source_tree.modules.values() if m.path.is_relative_to(source)}
+    private = {
+        f"{module.label}:{found.line}: {found.module}"
+        for module in source_tree.modules.values()
+        if module.name in own
+        for found in source_tree.imports(module)
+        if found.module not in own and re.search(r"^dovetail\b.*\._", found.module)
+    }
+    assert not private, "\n".join(sorted(private))
+
+
+def test_no_text_of_the_numpy_api_names_a_private_module(root):
+    found = [
+        f"{path.relative_to(root)}: {line.strip()}"
+        for path in sorted((root / "packages" / "numpy-api" / "src").rglob("*.py*"))
+        if path.suffix in (".py", ".pyi")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "dovetail._" in line
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_every_import_is_a_declared_dependency(root, source_tree):
     allowed = set(sys.stdlib_module_names) | {"dovetail"}
     missing = set()

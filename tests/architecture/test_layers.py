@@ -12,6 +12,27 @@ PUBLIC = "a public module"
 # The one knot that is tied at run time: the lowest layer that evaluates asks for the evaluator.
 UPWARD_ON_PURPOSE = {("dovetail._core.trace.state", "dovetail._core.runtime.calls.dispatch")}
 
+# Imports inside functions that close a circle, and why each one stays. There are none outside core.
+CIRCLES_ON_PURPOSE = {
+    ("dovetail._core.trace.state", "dovetail._core.runtime.calls.dispatch"): (
+        "the lowest layer that evaluates asks for the evaluator"
+    ),
+    ("dovetail._core.trace.state", "dovetail._core.trace.leaks"): (
+        "traces tell the search for leaked tracers, which asks for the current trace"
+    ),
+    ("dovetail._core.trace.tracer", "dovetail"): "arrays name `dovetail.numpy` as their namespace",
+    ("dovetail._core.ir.jaxpr", "dovetail._core.ir.printer"): "programs print themselves",
+    ("dovetail._core.ops.indexing.gather", "dovetail._core.ops.indexing.scatter"): (
+        "each is the transpose of the other"
+    ),
+    ("dovetail._core.runtime.arrays.array", "dovetail._core.runtime.arrays.dlpack"): (
+        "arrays are exchanged by a method of theirs"
+    ),
+    ("dovetail._core.runtime.arrays.buffers", "dovetail._core.runtime.arrays.array"): (
+        "a buffer is converted on its device as an array"
+    ),
+}
+
 
 @pytest.fixture(scope="module")
 def layers(root):
@@ -67,21 +88,31 @@ def test_core_does_not_know_the_numpy_api_or_a_backend(source_tree):
 
 
 def test_no_import_cycle(source_tree):
-    edges = {
-        module.name: {
+    """Imports inside functions count: they only hide a circle."""
+    edges = {}
+    for module in source_tree.modules.values():
+        edges[module.name] = {
             found.module
             for found in source_tree.imports(module)
             if found.module in source_tree.modules
             and found.module != module.name
-            and not found.in_function
             and not found.for_types_only
+            and not (found.in_function and (module.name, found.module) in CIRCLES_ON_PURPOSE)
         }
-        for module in source_tree.modules.values()
-    }
     try:
         graphlib.TopologicalSorter(edges).prepare()
     except graphlib.CycleError as error:
-        pytest.fail("import cycle: " + " -> ".join(error.args[1]))
+        pytest.fail("import cycle: " + " -> ".join(reversed(error.args[1])))
+
+
+def test_circles_on_purpose_are_there(source_tree):
+    deferred = {
+        (module.name, found.module)
+        for module in source_tree.modules.values()
+        for found in source_tree.imports(module)
+        if found.in_function
+    }
+    assert set(CIRCLES_ON_PURPOSE) <= deferred, "one has been resolved: remove it from the table"
 
 
 def test_an_import_inside_a_function_says_why(source_tree):

@@ -91,6 +91,16 @@ def test_every_submodule_is_listed(name):
     assert _submodules(name) == _in_folder(STUBS[name].parent)
 
 
+@pytest.mark.parametrize("name", sorted(_submodules("dovetail.extend")))
+def test_a_module_of_extend_only_passes_names_on(name, source_tree):
+    module = source_tree.modules[f"dovetail.extend.{name}"]
+    documentation, future, *imports, names = module.tree.body
+    assert isinstance(documentation, ast.Expr)
+    assert isinstance(future, ast.ImportFrom)
+    passed_on = [alias.asname for node in imports for alias in node.names]
+    assert sorted(passed_on) == ast.literal_eval(names.value)
+
+
 def test_import_of_all_names():
     code = "from dovetail.random import *; print(split.__module__, key.__module__)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

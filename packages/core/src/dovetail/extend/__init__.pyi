@@ -29,8 +29,19 @@ from dovetail._core.runtime.calls.fallback import Fallback as Fallback
 from dovetail._core.trace.primitive import RuntimePrimitive as _RuntimePrimitive
 from dovetail._core.transform.derived import evaluate as evaluate
 from dovetail._lazy_names import lazy_names as lazy_names
+from dovetail.extend import arguments as arguments
+from dovetail.extend import arrays as arrays
+from dovetail.extend import avals as avals
+from dovetail.extend import checks as checks
+from dovetail.extend import contractions as contractions
+from dovetail.extend import dtypes as dtypes
+from dovetail.extend import eager as eager
+from dovetail.extend import indexing as indexing
 from dovetail.extend import lowering as lowering
+from dovetail.extend import matrices as matrices
 from dovetail.extend import pjrt as pjrt
+from dovetail.extend import random_keys as random_keys
+from dovetail.extend import unchecked as unchecked
 
 Primitive = _RuntimePrimitive
 primitives = _all_primitives

@@ -9,9 +9,8 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     inexact,
@@ -21,9 +20,10 @@ from dovetail.numpy.arguments import (
     value,
     weak_of,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.exponentials import logaddexp
-from dovetail.numpy.selection import pick
 
 
 def _real(function: str, x: Any) -> Any:

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.structural import reduce_sum_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction.reductions import reduce_max_p
-from dovetail._core.ops.shape.creation import iota_p
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     broadcast_result,
@@ -28,10 +24,12 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, reduce_max_p, reduce_sum_p
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import count_of, kept, strong
 from dovetail.numpy.reductions import mean as mean_of
-from dovetail.numpy.selection import as_mask, pick
 from dovetail.numpy.shapes import expand_dims, operand
 
 Shape = tuple[int, ...]

@@ -1,6 +1,6 @@
 """The names of `dovetail.numpy`: the one list of them, for type checkers and at run time."""
 
-from dovetail._core.runtime.arrays.array import Array as _Array
+from dovetail.extend.arrays import Array as _Array
 from dovetail.numpy import fft as fft
 from dovetail.numpy import linalg as linalg
 from dovetail.numpy.arithmetic import abs as abs

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     convert,
     inexact,
@@ -23,8 +21,9 @@ from dovetail.numpy.arguments import (
     value,
     weak_of,
 )
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-from dovetail.numpy.selection import pick
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.ufuncs import universal
 
 _NUMBERS = "integers, floating point and complex numbers"

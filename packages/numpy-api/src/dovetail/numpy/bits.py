@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     integer,
@@ -16,8 +14,10 @@ from dovetail.numpy.arguments import (
     promoted_pair,
     require_kind,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.numpy.selection import truth
+from dovetail.numpy.conditions import truth
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.numpy.ufuncs import universal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from dovetail._core.runtime.calls.dispatch import compile_eager
+from dovetail.extend.eager import compile_eager
 
 F = TypeVar("F", bound=Callable[..., Any])
 

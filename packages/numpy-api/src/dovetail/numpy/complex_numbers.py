@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import array_like, inexact_dtype, literal, value
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import array_like, inexact_dtype, literal, value
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 
 

@@ -6,10 +6,8 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.contraction.dot_general import dot_general_p, dot_precision
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axes,
@@ -24,6 +22,9 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.contractions import dot_precision
+from dovetail.lax import dot_general_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import moveaxis, permuted, reshaped
 

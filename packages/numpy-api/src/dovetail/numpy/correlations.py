@@ -7,9 +7,8 @@ import math
 from typing import Any, Final
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     convert,
     inexact_dtype,
@@ -20,11 +19,12 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
 from dovetail.numpy.matrices import diagonal
 from dovetail.numpy.reductions import computed_in, strong
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 #: Kinds of dtypes, each of which has no place for all numbers of the next.

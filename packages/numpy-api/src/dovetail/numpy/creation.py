@@ -7,28 +7,31 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.base import caches, dtypes
-from dovetail._core.base.config import enable_x64
-from dovetail._core.base.errors import NonArrayArgumentError
-from dovetail._core.basis.structural import broadcast_in_dim_p
-from dovetail._core.ir.avals import aval_of, make_aval
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.runtime.arrays import buffers
-from dovetail._core.runtime.arrays.array import Array, array_from_buffer
-from dovetail._core.runtime.arrays.host import checked_ndarray
-from dovetail._core.runtime.devices.sharding import default_sharding
-from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy.arguments import (
+from dovetail import enable_x64, lax
+from dovetail.errors import NonArrayArgumentError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     canonical_shape,
     convert,
     host_array,
     literal,
     no_sharding,
+    requested_dtype,
     shape_of_argument,
 )
+from dovetail.extend.arrays import (
+    Array,
+    array_from_buffer,
+    checked_ndarray,
+    default_sharding,
+    is_foreign_buffer,
+    put_buffer,
+)
+from dovetail.extend.avals import ArrayClass, aval_of, make_aval
+from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
+from dovetail.lax import broadcast_in_dim_p
 
 Shape = tuple[int, ...]
 
@@ -40,7 +43,7 @@ def on_device(x: Any, device: Any) -> Any:
     """An array on the device that was asked for; None leaves it where it is."""
     if device is None:
         return x
-    from dovetail._core.runtime.arrays.transfer import device_put  # deferred: rarely used
+    from dovetail import device_put  # deferred: rarely used
 
     return device_put(x, device)
 
@@ -199,12 +202,10 @@ def _converted(value: Any, dtype: Any) -> Any:
     convert_self = getattr(value, "__dovetail_array__", None)
     if convert_self is not None:
         return _cast(convert_self(), dtype)
-    if buffers.is_buffer(value):
-        from dovetail._core.runtime.programs.arguments import (
-            from_foreign,
-        )  # deferred: needs another framework
+    if is_foreign_buffer(value):
+        from dovetail.extend.arrays import array_from_foreign  # deferred: needs another framework
 
-        return _cast(from_foreign(value), dtype)
+        return _cast(array_from_foreign(value), dtype)
     if value is None:
         raise NonArrayArgumentError("array: None is no number, and has no place in an array")
     found = value if isinstance(value, np.ndarray) else _through_numpy(value)
@@ -448,21 +449,28 @@ def fromfunction(
         [[ 0  1  2]
          [10 11 12]]
     """
-    from dovetail._core.api.vectorization import vmap  # deferred: the layer of transformations
-    from dovetail.numpy.ranges import arange  # deferred: it imports this module
+    from dovetail import vmap  # deferred: the layer of transformations
 
     sizes = canonical_shape("fromfunction", shape)
     mapped: Callable[..., Any] = functools.partial(function, **kwargs)
     for i in reversed(range(len(sizes))):
         mapped = vmap(mapped, in_axes=tuple(0 if d == i else None for d in range(len(sizes))))
-    return mapped(*(arange(n, dtype=dtype) for n in sizes))
+    target = requested_dtype("fromfunction", dtype) or dtypes.default_dtype("i")
+    return mapped(*(_indices(n, target) for n in sizes))
+
+
+def _indices(size: int, dtype: Any) -> Any:
+    """The indices of a dimension, in a dtype that has to hold them."""
+    if size and dtypes.kind_of(dtype) in ("i", "u"):
+        dtypes.check_fits(size - 1, dtype, "fromfunction")
+    return convert(lax.iota(dtypes.default_dtype("i"), size), dtype)
 
 
 # ------------------------------------------------------------------------ one repeated value
 
 
 _host_constants: Final[dict[Any, tuple[np.ndarray[Any, Any], Any]]] = {}
-caches.register(_host_constants.clear)
+register_cache(_host_constants.clear)
 
 
 def _constant(
@@ -472,7 +480,7 @@ def _constant(
     key: Any = None
     # 2.0 and True are no sizes, but would find what 2 and 1 have left.
     exact = type(shape) is int or (type(shape) is tuple and {int}.issuperset(map(type, shape)))
-    if exact and device is None and out_sharding is None and state.trace is evaluation_trace:
+    if exact and device is None and out_sharding is None and trace_state.trace is evaluation_trace:
         key = (number, shape, dtype, enable_x64.value)
         try:
             found = _host_constants.get(key)
@@ -480,7 +488,7 @@ def _constant(
             key = found = None
         if found is not None:
             value, aval = found
-            return array_from_buffer(buffers.put(value, aval, default_sharding()))
+            return array_from_buffer(put_buffer(value, aval, default_sharding()))
     no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
     target = (
@@ -492,7 +500,7 @@ def _constant(
             _host_constants.clear()
         value = np.full(sizes, number, target)
         _host_constants[key] = value, aval
-        return array_from_buffer(buffers.put(value, aval, default_sharding()))
+        return array_from_buffer(put_buffer(value, aval, default_sharding()))
     return on_device(filled(sizes, literal(number, target)), device)
 
 
@@ -610,7 +618,7 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
         value = convert(value, dtype, bool(weak))
     result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
     if type(value) is Literal:
-        if result.size <= SMALL and state.trace is evaluation_trace:
+        if result.size <= SMALL and trace_state.trace is evaluation_trace:
             return host_array(np.full(sizes, value.val, result.dtype), result.weak_type)
         return filled(sizes, value)
     if not aval.shape:

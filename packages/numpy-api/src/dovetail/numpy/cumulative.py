@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
@@ -20,9 +18,11 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.joining import concatenate
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 

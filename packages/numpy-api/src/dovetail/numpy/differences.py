@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axes,
     canonical_axis,
@@ -23,10 +21,12 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.cumulative import diff
 from dovetail.numpy.joining import concatenate
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.shapes import operand, reshaped
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import broadcast_result, convert, literal, promoted, require_kind
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import broadcast_result, convert, literal, promoted, require_kind
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.selection import pick, spread
+from dovetail.numpy.conditions import pick, spread
 
 #: Steps in one pass over the arrays: fewer read them more often, more go on for longer than needed.
 _STEPS: Final = 4

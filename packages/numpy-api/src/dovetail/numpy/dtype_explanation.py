@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
+from dovetail import enable_x64, numpy_dtype_promotion
+from dovetail.extend import dtypes
 
 _KINDS: Final = {
     "b": "boolean",

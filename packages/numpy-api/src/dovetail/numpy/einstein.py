@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import caches
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend.arguments import (
     array_like,
     convert,
     integer,
@@ -21,9 +19,11 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.eager import lru_cache
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import permuted, reshaped
 
 Steps = tuple[tuple[tuple[int, ...], str], ...]
@@ -206,7 +206,7 @@ def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], broad
             raise ValueError(f"einsum: {what} has the sizes {known} and {size}")
 
 
-@caches.lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
 def _plan(
     inputs: tuple[str, ...], output: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
 ) -> Steps:

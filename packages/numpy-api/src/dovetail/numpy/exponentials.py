@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     float_pair,
     inexact,
     inexact_pair,
@@ -15,7 +15,7 @@ from dovetail.numpy.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.selection import pick
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.ufuncs import universal
 
 

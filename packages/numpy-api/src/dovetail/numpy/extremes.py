@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.indexing.sorting import sort_p
-from dovetail._core.ops.shape.creation import iota_p
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     canonical_axis,
@@ -21,9 +18,11 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, sort_p
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import max, min
-from dovetail.numpy.selection import pick
 
 
 @compiled_with("axis", "keepdims")

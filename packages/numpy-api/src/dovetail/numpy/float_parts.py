@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     convert,
     float_pair,
@@ -19,8 +18,9 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
-from dovetail.numpy.selection import pick
+from dovetail.numpy.conditions import pick
 
 
 def _bits(x: Any) -> Any:

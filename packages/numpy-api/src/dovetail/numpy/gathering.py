@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import index_mode
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail import index_mode, lax
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
+    literal,
     no_out,
     require_kind,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.indexing.reading import get
+from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import broadcast_to, operand, reshaped
 
 
@@ -115,9 +117,13 @@ def _take(
 
 
 def _wrapped(where: Any, size: int) -> Any:
-    from dovetail.numpy.arithmetic import remainder  # deferred: needed in this mode only
-
-    return remainder(value(where), max(size, 1))
+    """Positions modulo the size of a dimension; modulo one where it is empty."""
+    dtype = aval_of(where).dtype
+    divisor = literal(max(size, 1), dtype, function="take")
+    rest = lax.rem(value(where), divisor)
+    if dtypes.kind_of(dtype) == "u":
+        return rest
+    return pick(lax.lt(rest, literal(0, dtype)), lax.add(rest, divisor), rest)
 
 
 def take_along_axis(
@@ -234,14 +240,12 @@ def compress(
     test = operand(condition, "compress", "condition")
     if aval_of(test).ndim != 1:
         raise ValueError(f"compress needs a vector as condition, got shape {aval_of(test).shape}")
-    from dovetail.numpy.searching import nonzero  # deferred: it imports this module
-
     dimension = canonical_axis("compress", axis, aval_of(x).ndim)
     count = aval_of(x).shape[dimension]
     if size is None:
-        (places,) = nonzero(test)
+        (places,) = indices_of_nonzero(test)
         return take(x, places, axis=dimension)
-    (places,) = nonzero(test, size=size, fill_value=count)
+    (places,) = indices_of_nonzero(test, size, count)
     return take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     convert,
     inexact_dtype,
@@ -19,10 +18,11 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.searching import searchsorted
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     integer,
     require_callable,
     require_kind,
     same_dtype,
 )
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.creation import array, ones
 from dovetail.numpy.joining import concatenate, stack
 from dovetail.numpy.ranges import arange, linspace, meshgrid

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Any
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.runtime.arrays import dlpack
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail import dlpack
+from dovetail.extend import dtypes
+from dovetail.extend.avals import ArrayClass
 from dovetail.numpy.creation import array
 
 File = IO[bytes] | str | os.PathLike[str]

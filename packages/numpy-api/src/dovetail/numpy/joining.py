@@ -7,12 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.joining import concatenate_p, split_p, stack_p, unstack_p
-from dovetail._core.ops.shape.reshaping import tile_p
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail import lax
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     canonical_axis,
@@ -26,7 +23,11 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
+from dovetail.lax import concatenate_p, split_p, stack_p, tile_p, unstack_p
 from dovetail.numpy.compiled import compiled, compiled_with
+from dovetail.numpy.gathering import take
 from dovetail.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -533,8 +534,6 @@ def repeat(
     else:
         length = integer("repeat", "total_repeat_length", total_repeat_length)
         positions = _traced_positions(repeats, count, length)
-    from dovetail.numpy.gathering import take  # deferred: needed for different repeats only
-
     return take(x, positions, axis=dimension, mode="clip")
 
 
@@ -553,13 +552,12 @@ def _repeat_each(x: Any, count: int, dimension: int | None) -> Any:
 
 def _traced_positions(repeats: Any, size: int, length: int) -> Any:
     """The position that each element of the result comes from."""
-    from dovetail.numpy.creation import zeros  # deferred: likewise
-    from dovetail.numpy.cumulative import cumsum  # deferred: needed for traced repeats only
-
     counts = broadcast_to(repeats, (size,))
-    ends = cumsum(counts)
-    steps = zeros((length,), np.int32).at[ends[:-1]].add(1, mode="drop")
-    return cumsum(steps)
+    if dtypes.kind_of(aval_of(counts).dtype) == "b":
+        counts = convert(counts, dtypes.default_dtype("i"))
+    ends = lax.cumsum(counts)
+    steps = lax.full((length,), 0, np.int32).at[ends[:-1]].add(1, mode="drop")
+    return lax.cumsum(steps)
 
 
 def resize(a: Any, new_shape: Any) -> Any:

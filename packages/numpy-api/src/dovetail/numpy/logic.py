@@ -6,10 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.primitive import Primitive
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     broadcast_ranks,
     broadcast_result,
@@ -21,9 +19,11 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import AnyPrimitive
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import asarray
-from dovetail.numpy.selection import pick, truth
 from dovetail.numpy.ufuncs import universal
 
 
@@ -170,7 +170,7 @@ def greater_equal(x1: Any, x2: Any, /) -> Any:
 _INTEGERS: Final = ("i", "u")
 
 
-def _compared(function: str, primitive: Primitive, x1: Any, x2: Any) -> Any:
+def _compared(function: str, primitive: AnyPrimitive, x1: Any, x2: Any) -> Any:
     """A comparison; Python integers are compared by value, whatever the dtype of the array."""
     x, y = array_like(x1, function, "x1"), array_like(x2, function, "x2")
     a, b = aval_of(x), aval_of(y)
@@ -188,7 +188,9 @@ def _compared(function: str, primitive: Primitive, x1: Any, x2: Any) -> Any:
     return primitive.bind(x, y)
 
 
-def _compared_by_value(function: str, primitive: Primitive, x: Any, y: Any, flipped: bool) -> Any:
+def _compared_by_value(
+    function: str, primitive: AnyPrimitive, x: Any, y: Any, flipped: bool
+) -> Any:
     """The comparison of integers of which one operand is weakly typed: the left one if flipped."""
 
     def compare(number: Any, elements: Any) -> Any:

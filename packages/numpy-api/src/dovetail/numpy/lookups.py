@@ -8,11 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     canonical_shape,
@@ -29,11 +27,12 @@ from dovetail.numpy.arguments import (
     shape_of_argument,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.reductions import sum_dtype
 from dovetail.numpy.searching import searchsorted
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, reshaped
 
 #: The methods of `isin`, and those of `searchsorted` that they stand for.

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     canonical_axes,
     convert,
     host_array,
@@ -20,9 +17,11 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     shape_of_argument,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, trace_state
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import operand, permuted, reshaped
 
 _INT32 = np.dtype("int32")
@@ -72,7 +71,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         moved, numbers = _offsets((rows, columns), k)
         return on_device(convert(lax.eq(moved, numbers), target), device)
     offset = integer("eye", "k", k)
-    if rows * columns <= SMALL and state.trace is evaluation_trace:
+    if rows * columns <= SMALL and trace_state.trace is evaluation_trace:
         return on_device(host_array(np.eye(rows, columns, offset, target)), device)
     return on_device(_eye((rows, columns), offset, target), device)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import enable_x64
-from dovetail._core.runtime.devices import clients
+from dovetail import enable_x64, local_devices
+from dovetail.extend import dtypes
+from dovetail.extend.arrays import present_default_device
 
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool",),
@@ -40,7 +40,7 @@ class NamespaceInfo:
 
     def default_device(self) -> Any:
         """The device where arrays are placed that are asked to be nowhere else."""
-        return clients.default_device()
+        return present_default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """The dtypes of arrays that are asked to have none.
@@ -57,7 +57,7 @@ class NamespaceInfo:
 
     def devices(self) -> tuple[Any, ...]:
         """The devices of the default platform that this process can address."""
-        return tuple(clients.local_devices())
+        return tuple(local_devices())
 
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None

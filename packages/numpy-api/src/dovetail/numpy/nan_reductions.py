@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.structural import reduce_sum_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction.reductions import reduce_prod_p
-from dovetail.numpy.arguments import Axis, array_like, literal, no_out, value
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Axis, array_like, literal, no_out, value
+from dovetail.extend.avals import aval_of
+from dovetail.lax import reduce_prod_p, reduce_sum_p
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance
-from dovetail.numpy.selection import as_mask, pick
 
 
 def _numbers(function: str, a: Any) -> tuple[Any, Any]:

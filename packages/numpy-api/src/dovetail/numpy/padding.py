@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import pad_p, slice_dimension
-from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
     literal,
     value,
 )
+from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.unchecked import slice_dimension
+from dovetail.lax import pad_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.gathering import take
 from dovetail.numpy.indexing.parsing import holds_arrays, stacked

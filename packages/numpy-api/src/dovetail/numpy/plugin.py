@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dovetail._core.plugins.hookspecs import ArrayMethods, hookimpl
+from dovetail.extend import ArrayMethods, hookimpl
 
 #: Methods that are functions of `dovetail.numpy` under the same name.
 _METHODS: Final = (

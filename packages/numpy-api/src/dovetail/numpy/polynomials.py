@@ -7,12 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     convert,
     inexact,
     inexact_dtype,
@@ -21,11 +18,13 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.correlations import convolve
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.matrices import vander
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.shapes import operand, reshaped
 
 #: Degrees up to which Horner's rule is written out.

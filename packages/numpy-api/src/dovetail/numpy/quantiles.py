@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     canonical_axes,
@@ -21,10 +20,11 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take, take_along_axis
 from dovetail.numpy.reductions import computed_in, strong
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import reshaped
 
 #: How methods place a share q among n sorted elements, counted from 0: at ``n * q + a + b * q``.

@@ -7,13 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.creation import iota_p
-from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
@@ -25,14 +21,18 @@ from dovetail.numpy.arguments import (
     integer,
     literal,
     no_sharding,
+    promoted_pair,
     requested_dtype,
     value,
     with_rank,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.lax import iota_p
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.joining import stack
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
 
 #: What `start` and `stop` are called in messages.
@@ -100,7 +100,7 @@ def arange(
     length = _length(first, last, difference)
     if length and dtypes.kind_of(target) in ("i", "u"):
         _check_ends(target, _plain(first), _plain(first) + (length - 1) * _plain(difference))
-    if length <= SMALL and state.trace is evaluation_trace:
+    if length <= SMALL and trace_state.trace is evaluation_trace:
         with np.errstate(over="ignore"):
             values = np.arange(length) * difference + first
         return on_device(host_array(values.astype(target)), device)
@@ -299,8 +299,6 @@ def logspace(
 def _logspace(
     start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
-    from dovetail.numpy.arithmetic import power  # deferred: rarely used
-
     first, last = inexact_pair("logspace", start, stop, _ENDS)
     of_base = operand(base, "logspace", "base")
     shapes = [aval_of(v).shape for v in (first, last, of_base)]
@@ -311,7 +309,8 @@ def _logspace(
     exponents = _linspace(first, last, num, endpoint, None, 0, False)
     ones = (1,) * (rank + 1 - exponents.ndim)
     exponents = reshaped(exponents, (num, *ones, *exponents.shape[1:]))
-    result = power(convert(of_base, exponents.dtype), exponents)
+    bases = convert(of_base, exponents.dtype)
+    result = lax.pow(*promoted_pair("logspace", bases, exponents))
     result = moveaxis(result, 0, place) if place else result
     return result if dtype is None else convert(result, dtype)
 

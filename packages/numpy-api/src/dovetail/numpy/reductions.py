@@ -8,18 +8,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.structural import broadcast_in_dim, reduce_sum_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.reduction.reductions import (
-    reduce_and_p,
-    reduce_max_p,
-    reduce_min_p,
-    reduce_or_p,
-    reduce_prod_p,
-)
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     Axis,
     array_like,
     broadcast_result,
@@ -33,8 +23,18 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import broadcast_in_dim, convert_element_type
+from dovetail.lax import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_sum_p,
+)
 from dovetail.numpy.compiled import compiled_with, plain
-from dovetail.numpy.selection import as_mask, pick, truth
+from dovetail.numpy.conditions import as_mask, pick, truth
 
 Shape = tuple[int, ...]
 

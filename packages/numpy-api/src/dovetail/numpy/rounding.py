@@ -6,8 +6,8 @@ import builtins
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     inexact,
     integer,
@@ -18,8 +18,8 @@ from dovetail.numpy.arguments import (
     weak_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.float_parts import signbit
-from dovetail.numpy.selection import pick
 
 
 @compiled

@@ -11,10 +11,10 @@ from typing import Any
 import ml_dtypes
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.base.dtypes import finfo as finfo
-from dovetail._core.base.dtypes import iinfo as iinfo
-from dovetail._core.base.dtypes import promote_types as promote_types
+from dovetail.extend import dtypes
+from dovetail.extend.dtypes import finfo as finfo
+from dovetail.extend.dtypes import iinfo as iinfo
+from dovetail.extend.dtypes import promote_types as promote_types
 
 
 class ScalarType(type):

@@ -5,26 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
     dtype_by_value,
-    host_array,
-    integer,
     literal,
     no_out,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
-from dovetail.numpy.selection import pick, truth
+from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import operand, reshaped
 
 
@@ -186,69 +182,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         >>> print(jnp.nonzero(jnp.array([5, 0, 6]), size=3, fill_value=-1)[0])
         [ 0  2 -1]
     """
-    x = operand(a, "nonzero")
-    if not aval_of(x).ndim:
-        raise ValueError("nonzero needs an array of rank 1 or more; write jnp.atleast_1d(x) first")
-    if size is None:
-        concrete = x.concrete() if isinstance(x, Tracer) else x
-        if concrete is None:
-            raise ConcretizationTypeError(
-                x,
-                "the number of non-zero elements, which is the size of what nonzero (or where with "
-                "one argument) returns; give size=",
-            )
-        default = dtypes.default_dtype("i")
-        return tuple(
-            host_array(np.ascontiguousarray(found, default))
-            for found in np.nonzero(np.asarray(concrete))
-        )
-    count = integer("nonzero", "size", size)
-    if count < 0:
-        raise ValueError(f"nonzero: size must not be negative, got {count}")
-    rank = aval_of(x).ndim
-    fills: tuple[Any, ...]
-    if fill_value is None:
-        fills = (0,) * rank
-    elif isinstance(fill_value, (tuple, list)):
-        fills = tuple(fill_value)
-    else:
-        fills = (fill_value,) * rank
-    if len(fills) != rank:
-        raise ValueError(
-            f"nonzero: fill_value must have one entry for each of the {rank} dimensions, got "
-            f"{len(fills)}"
-        )
-    return tuple(_nonzero(x, fills, count))
-
-
-@compiled_with("size")
-def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
-    default = dtypes.default_dtype("i")
-    shape = aval_of(x).shape
-    count = math.prod(shape)
-    if not count or not size:
-        return [
-            lax.broadcast_in_dim(
-                convert(array_like(f, "nonzero", "fill_value"), default), (size,), ()
-            )
-            for f in fills
-        ]
-    test = convert(reshaped(truth(x), (count,)), default)
-    # Each element that counts is sent to the place that its number among them says.
-    ends = lax.cumsum(test)
-    found = value(lax.full((size,), 0, default))
-    steps = found.at[ends].add(1, mode="drop")
-    flat = lax.cumsum(steps)
-    total = lax.index_in_dim(ends, count - 1, keepdims=False)
-    is_real = lax.lt(lax.iota(default, size), lax.broadcast_in_dim(total, (size,), ()))
-    stride = count
-    results = []
-    for n, fill in zip(shape, fills, strict=True):
-        stride //= n
-        place = lax.rem(lax.div(flat, literal(stride, default)), literal(n, default))
-        missing = convert(array_like(fill, "nonzero", "fill_value"), default)
-        results.append(pick(is_real, place, missing))
-    return results
+    return indices_of_nonzero(operand(a, "nonzero"), size, fill_value)
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -289,14 +223,12 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
          [1 0]
          [1 1]]
     """
-    from dovetail.numpy.joining import stack  # deferred: rarely used
-
     x = operand(a, "argwhere")
     if not aval_of(x).ndim:
         # A scalar has no dimensions, and so its rows have no columns.
         rows = nonzero(reshaped(x, (1,)), size=size, fill_value=fill_value)[0]
         return lax.slice_in_dim(reshaped(rows, (aval_of(rows).size, 1)), 0, 0, axis=1)
-    return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
+    return lax.stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
 
 
 # ------------------------------------------------------------------------------- sorted arrays

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.trace.tracer import ArrayClass, Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     broadcast_ranks,
@@ -25,56 +22,12 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of
+from dovetail.numpy.arithmetic import remainder
 from dovetail.numpy.compiled import compiled, compiled_with, plain
-
-_BOOL = np.dtype(bool)
-
-
-def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
-    """Elements of one of two checked operands of one dtype; what is smaller is repeated."""
-    shapes = [aval_of(v).shape for v in (condition, where_true, where_false)]
-    shape = broadcast_result("where", shapes)
-    cases = [spread(v, shape) for v in (where_false, where_true)]
-    # A scalar condition chooses one of two whole arrays.
-    which = spread(condition, shape) if shapes[0] or type(condition) is Literal else condition
-    return lax.select_n_p.bind(which, *cases)
-
-
-def spread(x: Any, shape: tuple[int, ...]) -> Any:
-    """A checked operand repeated to a shape that it broadcasts to."""
-    have = aval_of(x).shape
-    if have == shape and type(x) is not Literal:
-        return x
-    missing = len(shape) - len(have)
-    return lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
-
-
-def as_condition(function: str, x: Any, argument: str = "condition") -> Any:
-    """A checked operand as booleans: whether elements differ from zero."""
-    x = array_like(x, function, argument)
-    return truth(x)
-
-
-def as_mask(function: str, where: Any) -> Any:
-    """A checked argument `where` that says which elements count.
-
-    Raises:
-        TypeError: it does not hold booleans.
-    """
-    mask = array_like(where, function, "where")
-    if dtypes.kind_of(mask.dtype) != "b":
-        raise TypeError(
-            f"{function} requires where to hold booleans, got dtype {mask.dtype}; write where != 0"
-        )
-    return mask
-
-
-def truth(x: Any) -> Any:
-    """Whether elements of a checked operand differ from zero."""
-    dtype = aval_of(x).dtype
-    if dtype == _BOOL:
-        return x
-    return lax.ne(x, literal(0, dtype))
+from dovetail.numpy.conditions import as_condition, pick, spread
+from dovetail.numpy.nonzeros import indices_of_nonzero
+from dovetail.numpy.shapes import operand
 
 
 def where(
@@ -114,9 +67,7 @@ def where(
         [0. 2. 0.]
     """
     if x is None and y is None:
-        from dovetail.numpy.searching import nonzero  # deferred: needed without x and y only
-
-        return nonzero(condition, size=size, fill_value=fill_value)
+        return indices_of_nonzero(operand(condition, "where", "condition"), size, fill_value)
     if x is None or y is None:
         raise ValueError("where takes either a condition alone, or both x and y")
     if size is not None or fill_value is not None:
@@ -233,8 +184,6 @@ def _choose(numbers: Any, choices: Any, mode: str) -> Any:
     if dtypes.itemsize_bits(aval_of(numbers).dtype) < 32:
         numbers = convert(numbers, np.dtype("int32"))
     if mode == "wrap":
-        from dovetail.numpy.arithmetic import remainder  # deferred: needed in this mode only
-
         numbers = plain(remainder)(numbers, count)
     dtype = aval_of(numbers).dtype
     numbers = lax.clamp(literal(0, dtype), numbers, literal(count - 1, dtype))

@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.indexing.sorting import sort_p
-from dovetail._core.trace.state import evaluation_trace, use_trace
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
@@ -28,12 +24,15 @@ from dovetail.numpy.arguments import (
     same_dtype,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.eager import evaluation_trace, use_trace
+from dovetail.lax import sort_p
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.lookups import isin
 from dovetail.numpy.reductions import strong
 from dovetail.numpy.searching import nonzero
-from dovetail.numpy.selection import pick
 from dovetail.numpy.shapes import moveaxis, reshaped
 
 

@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.basis.structural import broadcast_in_dim, reshape_p, transpose_p
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.shape.joining import concatenate_p
-from dovetail._core.ops.shape.reshaping import rev_p, squeeze_p
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     broadcast_result,
     canonical_axes,
@@ -29,6 +23,9 @@ from dovetail.numpy.arguments import (
     shape_of_argument,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
+from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
 from dovetail.numpy.compiled import compiled_with
 
 Shape = tuple[int, ...]

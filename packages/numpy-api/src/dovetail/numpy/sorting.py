@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.indexing.sorting import sort_p
-from dovetail._core.ops.shape.creation import iota_p
-from dovetail._core.ops.shape.reshaping import rev_p
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     array_sequence,
     canonical_axis,
@@ -21,6 +17,8 @@ from dovetail.numpy.arguments import (
     literal,
     value,
 )
+from dovetail.extend.avals import aval_of
+from dovetail.lax import iota_p, rev_p, sort_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import reshaped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import lax
-from dovetail.numpy.arguments import float_pair, inexact, literal, refuse_complex, weak_of
+from dovetail.extend.arguments import float_pair, inexact, literal, refuse_complex, weak_of
 from dovetail.numpy.compiled import compiled
 
 

@@ -10,15 +10,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.api.inspection import ShapeDtypeStruct, eval_shape
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.indexing.gather import canonical_fill
-from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy import cumulative, gathering, reductions, shapes
-from dovetail.numpy.arguments import (
+from dovetail import ShapeDtypeStruct, eval_shape, lax
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    Literal,
     array_like,
     broadcast_result,
     canonical_axes,
@@ -30,8 +25,11 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import ArrayClass, aval_of, shape_of
+from dovetail.extend.indexing import canonical_fill
+from dovetail.numpy import cumulative, gathering, reductions, shapes
 from dovetail.numpy.compiled import plain
-from dovetail.numpy.selection import as_mask, pick, spread, truth
+from dovetail.numpy.conditions import as_mask, pick, spread, truth
 
 Function = Callable[..., Any]
 

@@ -8,8 +8,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from dovetail._core.runtime.calls.dispatch import compile_eager
-from dovetail.numpy.arguments import array_like, no_out
+from dovetail.extend.arguments import array_like, no_out
+from dovetail.extend.eager import compile_eager
 from dovetail.numpy.compiled import plain
 
 

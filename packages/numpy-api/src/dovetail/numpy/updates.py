@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axes,
     canonical_axis,
@@ -22,11 +19,13 @@ from dovetail.numpy.arguments import (
     require_kind,
     value,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.unchecked import slice_dimension
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread, truth
 from dovetail.numpy.gathering import take
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.searching import nonzero
-from dovetail.numpy.selection import pick, spread, truth
 from dovetail.numpy.shapes import broadcast_to, moveaxis, operand, reshaped
 
 

@@ -8,12 +8,8 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.api.vectorization import vmap
-from dovetail._core.base import pytree
-from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy.arguments import (
+from dovetail import lax, vmap
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axis,
@@ -22,10 +18,12 @@ from dovetail.numpy.arguments import (
     require_callable,
     value,
 )
+from dovetail.extend.avals import ArrayClass, aval_of, shape_of
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import spread, truth
 from dovetail.numpy.creation import asarray
-from dovetail.numpy.selection import spread, truth
 from dovetail.numpy.shapes import expand_dims, reshaped
+from dovetail.tree_util import tree_leaves, tree_map
 
 Shape = tuple[int, ...]
 Dimensions = tuple[str, ...]
@@ -183,7 +181,7 @@ def map_elements(
         found = function(*parts)
         if signature is not None:
             _check_results(name, found, dict(sizes), signature)
-        return pytree.map(asarray, found)
+        return tree_map(asarray, found)
 
     mapped: Callable[..., Any] = checked
     rank = len(common)
@@ -197,7 +195,7 @@ def map_elements(
     ]
     result = mapped(*squeezed)
     single = tuple(d for d, n in enumerate(common) if n == 1)
-    return pytree.map(lambda x: expand_dims(x, single), result) if single else result
+    return tree_map(lambda x: expand_dims(x, single), result) if single else result
 
 
 def _written(signature: Any) -> str:
@@ -233,7 +231,7 @@ def _check_results(name: str, found: Any, sizes: dict[str, int], signature: Any)
             f"{len(cores)}, not {len(results)}"
         )
     for i, (result, core) in enumerate(zip(results, cores, strict=True)):
-        for leaf in pytree.leaves(result):
+        for leaf in tree_leaves(result):
             shape = np.shape(leaf) if not isinstance(leaf, ArrayClass) else shape_of(leaf)
             if len(shape) != len(core):
                 raise ValueError(
@@ -376,7 +374,7 @@ def apply_along_axis(
     axis = canonical_axis("apply_along_axis", axis, rank)
 
     def mapped(vector: Any) -> Any:
-        return pytree.map(asarray, func1d(vector, *args, **kwargs))
+        return tree_map(asarray, func1d(vector, *args, **kwargs))
 
     for _ in range(axis + 1, rank):
         mapped = vmap(mapped, in_axes=-1, out_axes=-1)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     convert,
     inexact,
@@ -18,8 +17,9 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
-from dovetail.numpy.selection import pick
+from dovetail.numpy.conditions import pick
 
 
 def _size(function: str, M: Any) -> int:

@@ -6,22 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.base import dtypes, source
-from dovetail._core.base.config import default_prng_impl, legacy_prng_key
-from dovetail._core.base.errors import NonArrayArgumentError
-from dovetail._core.basis.elementwise import convert_element_type
-from dovetail._core.basis.operands import make_literal
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.random import keys as core_random
-from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy.arguments import canonical_shape
+from dovetail import default_prng_impl, legacy_prng_key
+from dovetail.errors import NonArrayArgumentError
+from dovetail.extend import dtypes, random_keys
+from dovetail.extend.arguments import Literal, canonical_shape, warn_user
+from dovetail.extend.avals import ArrayClass
+from dovetail.extend.unchecked import convert_element_type, make_literal
 
 Shape = tuple[int, ...]
 
 
-def default_implementation() -> core_random.KeyImplementation:
+def default_implementation() -> random_keys.KeyImplementation:
     """The implementation of keys for which none is named."""
-    return core_random.implementation_of(default_prng_impl.value)
+    return random_keys.implementation_of(default_prng_impl.value)
 
 
 def checked_keys(function: str, key: Any) -> tuple[Any, Shape]:
@@ -31,7 +28,7 @@ def checked_keys(function: str, key: Any) -> tuple[Any, Shape]:
         TypeError: `key` is neither.
     """
     dtype = getattr(key, "dtype", None)
-    if isinstance(dtype, core_random.KeyDType):
+    if isinstance(dtype, random_keys.KeyDType):
         return key, key.shape
     if not isinstance(key, (ArrayClass, np.ndarray)):
         raise NonArrayArgumentError(
@@ -42,7 +39,7 @@ def checked_keys(function: str, key: Any) -> tuple[Any, Shape]:
     return key, _shape_of_raw(function, key, default_implementation())
 
 
-def _shape_of_raw(function: str, key: Any, impl: core_random.KeyImplementation) -> Shape:
+def _shape_of_raw(function: str, key: Any, impl: random_keys.KeyImplementation) -> Shape:
     rank = len(impl.key_shape)
     shape: Shape = key.shape
     if key.dtype != np.uint32 or shape[len(shape) - rank :] != impl.key_shape:
@@ -61,7 +58,7 @@ def _shape_of_raw(function: str, key: Any, impl: core_random.KeyImplementation) 
         )
         if mode == "error":
             raise ValueError(text)
-        source.warn(text)
+        warn_user(text)
     return shape[: len(shape) - rank]
 
 
@@ -72,7 +69,7 @@ def single_key(function: str, key: Any) -> Any:
         TypeError: `key` is none.
         ValueError: it is an array of several.
     """
-    if isinstance(getattr(key, "dtype", None), core_random.KeyDType):
+    if isinstance(getattr(key, "dtype", None), random_keys.KeyDType):
         shape = key.shape
     else:
         key, shape = checked_keys(function, key)
@@ -88,12 +85,12 @@ def single_key(function: str, key: Any) -> Any:
 
 def typed(key: Any) -> Any:
     """Checked keys as typed ones."""
-    return key if core_random.is_key(key) else core_random.wrap(key, default_implementation())
+    return key if random_keys.is_key(key) else random_keys.wrap(key, default_implementation())
 
 
 def like(given: Any, made: Any) -> Any:
     """Keys in the form, typed or raw, of those that were given."""
-    return made if core_random.is_key(given) else core_random.unwrap(made)
+    return made if random_keys.is_key(given) else random_keys.unwrap(made)
 
 
 def shape_argument(function: str, shape: Any) -> Shape:

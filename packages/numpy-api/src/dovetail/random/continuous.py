@@ -7,22 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, mul, neg
-from dovetail._core.basis.operands import as_operand, make_literal
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise.arithmetic import abs_p, add_p, div_p, sign_p, sub_p
-from dovetail._core.ops.elementwise.comparison import ge_p
-from dovetail._core.ops.elementwise.conversion import stop_gradient
-from dovetail._core.ops.elementwise.exponential import log1p_p, log_p
-from dovetail._core.ops.elementwise.extrema import max_p, min_p
-from dovetail._core.ops.elementwise.rounding import nextafter_p
-from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.elementwise.trigonometric import tan_p
-from dovetail._core.ops.random.keys import erf_inv_fast_p
-from dovetail._core.ops.special.error_functions import erf_p
-from dovetail.numpy.arguments import broadcast_result
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal, array_like, broadcast_result
+from dovetail.extend.avals import aval_of
+from dovetail.extend.random_keys import erf_inv_fast_p
+from dovetail.extend.unchecked import convert_element_type, make_literal, mul, neg
+from dovetail.lax import (
+    abs_p,
+    add_p,
+    div_p,
+    erf_p,
+    ge_p,
+    log1p_p,
+    log_p,
+    max_p,
+    min_p,
+    nextafter_p,
+    select_n_p,
+    sign_p,
+    stop_gradient,
+    sub_p,
+    tan_p,
+)
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
@@ -356,7 +362,7 @@ def truncated_normal(
     bounds = {"lower": lower, "upper": upper}
     avals = []
     for name, x in bounds.items():
-        avals.append(aval_of(as_operand(x, "random.truncated_normal", name)))
+        avals.append(aval_of(array_like(x, "random.truncated_normal", name)))
         if dtypes.kind_of(avals[-1].dtype) not in ("b", "i", "u", "f"):
             raise TypeError(
                 f"random.truncated_normal: {name} must be a real number, got {avals[-1].dtype}"
@@ -372,7 +378,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Any, dtype: Any) 
     root = make_literal(math.sqrt(2), dtype)
     errors, limits = [], []
     for name, x, inward in (("lower", lower, math.inf), ("upper", upper, -math.inf)):
-        value = as_operand(x, "random.truncated_normal", name)
+        value = array_like(x, "random.truncated_normal", name)
         bound = spread("truncated_normal", name, converted(value, dtype), shape)
         errors.append(erf_p.bind(div_p.bind(bound, root)))
         still = bound if type(bound) is Literal else stop_gradient(bound)

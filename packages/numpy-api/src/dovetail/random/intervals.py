@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, mul
-from dovetail._core.basis.operands import as_operand, make_literal
-from dovetail._core.basis.structural import broadcast_in_dim
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise import bitwise, comparison
-from dovetail._core.ops.elementwise.arithmetic import add_p, rem_p, sub_p
-from dovetail._core.ops.elementwise.conversion import bitcast_convert_type_p
-from dovetail._core.ops.elementwise.extrema import max_p, min_p
-from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.random import keys as core_random
-from dovetail._core.ops.shape.reshaping import squeeze_dimensions
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail.numpy.arguments import with_rank
+from dovetail import lax
+from dovetail.extend import dtypes, random_keys
+from dovetail.extend.arguments import Literal, array_like, with_rank
+from dovetail.extend.avals import aval_of
+from dovetail.extend.unchecked import (
+    broadcast_in_dim,
+    convert_element_type,
+    make_literal,
+    mul,
+    slice_dimension,
+    squeeze_dimensions,
+)
+from dovetail.lax import add_p, bitcast_convert_type_p, max_p, min_p, rem_p, select_n_p, sub_p
 from dovetail.numpy.compiled import compiled_with
 from dovetail.random.arguments import (
     Shape,
@@ -59,7 +57,7 @@ def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
 
 def pair_of_keys(key: Any) -> tuple[Any, Any]:
     """Two keys made from a typed one."""
-    return rows(core_random.split(key, (2,)))
+    return rows(random_keys.split(key, (2,)))
 
 
 def rows(x: Any) -> tuple[Any, Any]:
@@ -72,17 +70,17 @@ def unit_interval(key: Any, shape: Shape, dtype: Any) -> Any:
     """Floats from 0 to below 1, multiples of the dtype's epsilon."""
     limits = dtypes.finfo(dtype)
     width, mantissa = int(limits.bits), int(limits.nmant)
-    if width not in core_random.BIT_WIDTHS:
+    if width not in random_keys.BIT_WIDTHS:
         raise TypeError(f"random numbers of dtype {dtype} cannot be made: its elements are packed")
     # Where few bits are wanted fewer are drawn, and lie in the low half of the word.
     drawn = 8 if mantissa < 8 else width
     unsigned = np.dtype(f"uint{width}")
-    bits = convert_element_type(core_random.random_bits(key, drawn, shape), unsigned)
-    fraction = bitwise.shift_right_logical_p.bind(bits, make_literal(drawn - mantissa, unsigned))
+    bits = convert_element_type(random_keys.random_bits(key, drawn, shape), unsigned)
+    fraction = lax.shift_right_logical_p.bind(bits, make_literal(drawn - mantissa, unsigned))
     one = np.ones((), dtype).view(unsigned)[()]
     # The bits of a float from 1 to below 2.
     floats = bitcast_convert_type_p.bind(
-        bitwise.or_p.bind(fraction, make_literal(one, unsigned)), new_dtype=dtype
+        lax.or_p.bind(fraction, make_literal(one, unsigned)), new_dtype=dtype
     )
     return sub_p.bind(floats, make_literal(1, dtype))
 
@@ -143,7 +141,7 @@ def no_sharding(function: str, out_sharding: Any) -> None:
 @compiled_with("shape", "dtype")
 def _bits(key: Any, shape: Any, dtype: Any) -> Any:
     width = dtypes.itemsize_bits(dtype)
-    drawn = core_random.random_bits(typed(key), max(width, 8), shape)
+    drawn = random_keys.random_bits(typed(key), max(width, 8), shape)
     return convert_element_type(drawn, dtype)
 
 
@@ -192,7 +190,7 @@ def uniform(
 
 
 def _bound(argument: str, x: Any) -> Any:
-    aval = aval_of(as_operand(x, "random.uniform", argument))
+    aval = aval_of(array_like(x, "random.uniform", argument))
     if dtypes.kind_of(aval.dtype) not in ("b", "i", "u", "f"):
         raise TypeError(f"random.uniform: {argument} must be a real number, got {aval.dtype}")
     return x
@@ -206,7 +204,7 @@ def _unit(key: Any, shape: Any, dtype: Any) -> Any:
 @compiled_with("shape", "dtype")
 def _uniform(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
     low, high = (
-        spread("uniform", name, converted(as_operand(x, "random.uniform", name), dtype), shape)
+        spread("uniform", name, converted(array_like(x, "random.uniform", name), dtype), shape)
         for name, x in (("minval", minval), ("maxval", maxval))
     )
     return between(typed(key), shape, dtype, low, high)
@@ -266,7 +264,7 @@ def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
     if type(x) is int and -(2**31) <= x < 2**31:
         return x, False
     if not isinstance(x, (bool, int, np.integer, np.bool_)):
-        value = as_operand(x, "random.randint", argument)
+        value = array_like(x, "random.randint", argument)
         if dtypes.kind_of(value.dtype) not in ("b", "i", "u", "f"):
             raise TypeError(f"random.randint: {argument} must be an integer, got {value.dtype}")
         if type(value) is not Literal or not math.isfinite(value.val):
@@ -302,7 +300,7 @@ def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
         x = max_p.bind(x, make_literal(low, dtype))
     if limits.max > high:
         top = make_literal(high, dtype)
-        above = comparison.gt_p.bind(x, top)
+        above = lax.gt_p.bind(x, top)
         x = min_p.bind(x, top)
     return convert_element_type(x, work), above
 
@@ -311,7 +309,7 @@ def _held(x: Any, low: int, high: int, work: Any) -> tuple[Any, Any]:
 def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: Any) -> Any:
     bounds, integers = [], dtypes.default_dtype("i")
     for name, x in (("minval", minval), ("maxval", maxval)):
-        value = spread("randint", name, as_operand(x, "random.randint", name), shape)
+        value = spread("randint", name, array_like(x, "random.randint", name), shape)
         kind = dtypes.kind_of(aval_of(value).dtype)
         bounds.append(value if kind in ("i", "u") else converted(value, integers))
     (low, _), (high, above) = (
@@ -322,16 +320,16 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, past: A
     unsigned = np.dtype(f"uint{width}")
     if past:
         above = make_literal(True, _BOOL)
-    first, second = (core_random.random_bits(k, width, shape) for k in pair_of_keys(typed(key)))
+    first, second = (random_keys.random_bits(k, width, shape) for k in pair_of_keys(typed(key)))
     one = make_literal(1, unsigned)
     count = convert_element_type(sub_p.bind(high, low), unsigned)
-    nonempty = comparison.gt_p.bind(high, low)
+    nonempty = lax.gt_p.bind(high, low)
     nonempty, count = _of_one_shape(nonempty, count)
     count = select_n_p.bind(nonempty, _filled(one, count), count)
     if work == dtype and not (type(above) is Literal and not above.val):
         # The upper end is one more than the largest number: all numbers from the lower end on.
         more = add_p.bind(count, one)
-        extend = bitwise.and_p.bind(nonempty, above)
+        extend = lax.and_p.bind(nonempty, above)
         extend, count = _of_one_shape(extend, count)
         more = _filled(more, count)
         count = select_n_p.bind(extend, count, more)
@@ -393,7 +391,7 @@ def bernoulli(
     """
     key = single_key("bernoulli", key)
     no_sharding("bernoulli", out_sharding)
-    value = as_operand(p, "random.bernoulli", "p")
+    value = array_like(p, "random.bernoulli", "p")
     if dtypes.kind_of(value.dtype) != "f":
         raise TypeError(
             f"random.bernoulli: p must be of a float dtype, got {value.dtype}; write p={p}.0"
@@ -408,15 +406,15 @@ def bernoulli(
 
 @compiled_with("shape", "mode")
 def _bernoulli(key: Any, p: Any, shape: Any, mode: Any) -> Any:
-    p = as_operand(p, "random.bernoulli", "p")
+    p = array_like(p, "random.bernoulli", "p")
     dtype = aval_of(p).dtype
     p = spread("bernoulli", "p", converted(p, dtype), shape)
     key = typed(key)
     if mode == "low":
-        return comparison.lt_p.bind(unit_interval(key, shape, dtype), p)
+        return lax.lt_p.bind(unit_interval(key, shape, dtype), p)
     coarse, fine = rows(unit_interval(key, (2, *shape), dtype))
     fine = mul(fine, make_literal(dtypes.finfo(dtype).eps, dtype))
-    return comparison.lt_p.bind(fine, sub_p.bind(p, coarse))
+    return lax.lt_p.bind(fine, sub_p.bind(p, coarse))
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
@@ -450,5 +448,5 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: No
 def _rademacher(key: Any, shape: Any, dtype: Any) -> Any:
     float_dtype = dtypes.default_dtype("f")
     unit = unit_interval(typed(key), shape, float_dtype)
-    heads = convert_element_type(comparison.lt_p.bind(unit, make_literal(0.5, float_dtype)), dtype)
+    heads = convert_element_type(lax.lt_p.bind(unit, make_literal(0.5, float_dtype)), dtype)
     return sub_p.bind(mul(make_literal(2, dtype), heads), make_literal(1, dtype))

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import random_seed_offset
-from dovetail._core.basis.operands import as_operand, make_literal
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.elementwise.arithmetic import add_p
-from dovetail._core.ops.random import keys as core_random
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail.extend import dtypes, random_keys
+from dovetail.extend.arguments import array_like
+from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.random_keys import random_seed_offset
+from dovetail.extend.unchecked import make_literal
+from dovetail.lax import add_p
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.random.arguments import (
     checked_keys,
@@ -27,12 +26,12 @@ from dovetail.random.arguments import (
 _UINT32 = np.dtype(np.uint32)
 
 
-def _implementation(impl: Any, dtype: Any = None) -> core_random.KeyImplementation:
+def _implementation(impl: Any, dtype: Any = None) -> random_keys.KeyImplementation:
     if dtype is not None:
         if impl is not None:
             raise TypeError("random.key takes impl or dtype, not both")
-        return core_random.implementation_of(dtype)
-    return default_implementation() if impl is None else core_random.implementation_of(impl)
+        return random_keys.implementation_of(dtype)
+    return default_implementation() if impl is None else random_keys.implementation_of(impl)
 
 
 def _seed(function: str, seed: Any) -> Any:
@@ -54,9 +53,9 @@ def _seed(function: str, seed: Any) -> Any:
         # The lowest bits count, so that a seed gives one key wherever 64 bits are off.
         value = np.asarray(seed).astype(dtypes.canonicalize_dtype(seed.dtype))
     else:
-        value = as_operand(seed, f"random.{function}", "seed")
+        value = array_like(seed, f"random.{function}", "seed")
     aval = aval_of(value)
-    if isinstance(aval.dtype, core_random.KeyDType):
+    if isinstance(aval.dtype, random_keys.KeyDType):
         raise TypeError(
             f"random.{function} makes a key from an integer, and was given one that is a key "
             "already"
@@ -76,12 +75,12 @@ def _seed(function: str, seed: Any) -> Any:
 
 @compiled_with("impl")
 def _key_of_seed(seed: Any, impl: Any) -> Any:
-    return core_random.seed(as_operand(seed, "random.key", "seed"), impl)
+    return random_keys.seed(array_like(seed, "random.key", "seed"), impl)
 
 
 @compiled_with("impl")
 def _raw_key_of_seed(seed: Any, impl: Any) -> Any:
-    return core_random.unwrap(_key_of_seed(seed, impl))
+    return random_keys.unwrap(_key_of_seed(seed, impl))
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -158,7 +157,7 @@ def key_dtype(impl: Any = None) -> Any:
         >>> random.key_dtype()
         key<fry>
     """
-    return core_random.key_dtype(_implementation(impl))
+    return random_keys.key_dtype(_implementation(impl))
 
 
 def key_impl(keys: Any) -> str:
@@ -206,7 +205,7 @@ def key_data(keys: Any) -> Any:
 
 @compiled
 def _data(key: Any) -> Any:
-    return core_random.unwrap(typed(key))
+    return random_keys.unwrap(typed(key))
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
@@ -232,7 +231,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
     """
     implementation = _implementation(impl)
     raw = key_bits_array
-    if isinstance(getattr(raw, "dtype", None), core_random.KeyDType):
+    if isinstance(getattr(raw, "dtype", None), random_keys.KeyDType):
         raise TypeError("random.wrap_key_data takes raw keys, and was given typed ones")
     if not isinstance(raw, (ArrayClass, np.ndarray)):
         raise TypeError(
@@ -250,7 +249,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
 
 @compiled_with("impl")
 def _wrapped(raw: Any, impl: Any) -> Any:
-    return core_random.wrap(raw, impl)
+    return random_keys.wrap(raw, impl)
 
 
 def clone(key: Any) -> Any:
@@ -298,7 +297,7 @@ def split(key: Any, num: Any = 2) -> Any:
 
 @compiled_with("shape")
 def _split(key: Any, shape: Any) -> Any:
-    return like(key, core_random.split(typed(key), shape))
+    return like(key, random_keys.split(typed(key), shape))
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -333,7 +332,7 @@ def _folded_number(data: Any) -> Any:
                 "or fold twice"
             )
         return int(data) if data < 2**31 else np.uint32(data)
-    value = as_operand(data, "random.fold_in", "data")
+    value = array_like(data, "random.fold_in", "data")
     aval = aval_of(value)
     if aval.shape:
         raise TypeError(
@@ -349,5 +348,5 @@ def _folded_number(data: Any) -> Any:
 
 @compiled
 def _fold_in(key: Any, data: Any) -> Any:
-    number = converted(as_operand(data, "random.fold_in", "data"), _UINT32)
-    return like(key, core_random.fold_in(typed(key), number))
+    number = converted(array_like(data, "random.fold_in", "data"), _UINT32)
+    return like(key, random_keys.fold_in(typed(key), number))

@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import convert_element_type, mul
-from dovetail._core.basis.operands import as_operand, make_literal
-from dovetail._core.basis.structural import move_dimension, reshape
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
-from dovetail._core.ops.elementwise.conversion import reduce_precision
-from dovetail._core.ops.elementwise.exponential import log_p
-from dovetail._core.ops.indexing.sorting import sort_p, top_k
-from dovetail._core.ops.random import keys as core_random
-from dovetail._core.ops.reduction.cumulative import cumsum
-from dovetail._core.ops.reduction.reductions import argmax
-from dovetail._core.ops.shape.creation import iota_like
-from dovetail._core.ops.shape.slicing import slice_dimension
-from dovetail._core.trace.tracer import ArrayClass
-from dovetail.numpy.arguments import canonical_axis, inexact, integer, value, with_rank
+from dovetail.extend import dtypes, random_keys
+from dovetail.extend.arguments import array_like, canonical_axis, inexact, integer, value, with_rank
+from dovetail.extend.avals import ArrayClass, aval_of
+from dovetail.extend.unchecked import (
+    convert_element_type,
+    iota_like,
+    make_literal,
+    move_dimension,
+    mul,
+    reshape,
+    slice_dimension,
+)
+from dovetail.lax import add_p, argmax, cumsum, log_p, reduce_precision, sort_p, sub_p, top_k
 from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.gathering import take
 from dovetail.numpy.searching import searchsorted
@@ -44,7 +41,7 @@ def _array(function: str, argument: str, x: Any) -> Any:
             f"random.{function} takes an array as {argument}, got {type(x).__name__}; write "
             f"dovetail.numpy.asarray({argument}) first"
         )
-    return as_operand(x, f"random.{function}", argument)
+    return array_like(x, f"random.{function}", argument)
 
 
 # ------------------------------------------------------------------------------------- permutation
@@ -108,7 +105,7 @@ def permuted_numbers(key: Any, size: int) -> Any:
 
 @compiled_with("axis", "independent")
 def _permutation(key: Any, x: Any, axis: Any, independent: Any) -> Any:
-    return permuted(typed(key), value(as_operand(x, "random.permutation", "x")), axis, independent)
+    return permuted(typed(key), value(array_like(x, "random.permutation", "x")), axis, independent)
 
 
 def permuted(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
@@ -132,7 +129,7 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(_LARGEST_WORD))
     for _ in range(rounds):
         key, subkey = pair_of_keys(key)
-        words = core_random.random_bits(subkey, 32, aval.shape)
+        words = random_keys.random_bits(subkey, 32, aval.shape)
         _, x = sort_p.bind(words, x, dimension=axis, is_stable=True, num_keys=1)
     return x
 
@@ -216,7 +213,7 @@ def categorical(
 
 @compiled_with("axis", "shape", "replace", "mode")
 def _categorical(key: Any, logits: Any, axis: Any, shape: Any, replace: Any, mode: Any) -> Any:
-    key, logits = typed(key), as_operand(logits, "random.categorical", "logits")
+    key, logits = typed(key), array_like(logits, "random.categorical", "logits")
     aval = aval_of(logits)
     extra = len(shape) - (aval.ndim - 1)
     prefix, batch = shape[:extra], shape[extra:]
@@ -324,7 +321,7 @@ def _choice(
     key = typed(key)
     draws = math.prod(shape)
     if a is not None:
-        a = value(as_operand(a, "random.choice", "a"))
+        a = value(array_like(a, "random.choice", "a"))
     if not draws:
         positions = iota_like(dtypes.default_dtype("i"), (0,), 0)
     elif p is None and replace:

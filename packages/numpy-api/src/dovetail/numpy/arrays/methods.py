@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import no_out
+from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.numpy import complex_numbers, creation, shapes
-from dovetail.numpy.arguments import no_out
 
 
 def reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:

@@ -11,15 +11,28 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.basis.elementwise import mul_p, neg_p
-from dovetail._core.ops.elementwise.arithmetic import add_p, div_p, sub_p
-from dovetail._core.ops.elementwise.bitwise import and_p, not_p, or_p, xor_p
-from dovetail._core.ops.elementwise.comparison import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
-from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import fits, literal
+from dovetail.extend.avals import ArrayClass
+from dovetail.extend.unchecked import AnyPrimitive
+from dovetail.lax import (
+    add_p,
+    and_p,
+    div_p,
+    eq_p,
+    ge_p,
+    gt_p,
+    le_p,
+    lt_p,
+    mul_p,
+    ne_p,
+    neg_p,
+    not_p,
+    or_p,
+    sub_p,
+    xor_p,
+)
 from dovetail.numpy import arithmetic, bits, logic
-from dovetail.numpy.arguments import fits, literal
 from dovetail.numpy.compiled import plain
 
 _KINDS: Final = "biufc"
@@ -39,7 +52,7 @@ _ranks: Final[dict[Any, int]] = {}
 def _binary(
     name: str,
     function: Callable[[Any, Any], Any],
-    primitive: Primitive | None,
+    primitive: AnyPrimitive | None,
     kinds: str,
     by_value: bool = False,
 ) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
@@ -184,7 +197,7 @@ def _contains(self: Any, other: Any) -> Any:
     return any_of(logic.equal(self, other))
 
 
-_BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], Primitive | None, str]]] = {
+_BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], AnyPrimitive | None, str]]] = {
     "add": (arithmetic.add._func, add_p, "iufc"),
     "sub": (arithmetic.subtract._func, sub_p, "iufc"),
     "mul": (arithmetic.multiply._func, mul_p, "biufc"),
@@ -200,7 +213,7 @@ _BINARY: Final[dict[str, tuple[Callable[[Any, Any], Any], Primitive | None, str]
     "lshift": (plain(bits.left_shift), None, ""),
     "rshift": (plain(bits.right_shift), None, ""),
 }
-_COMPARISONS: Final[dict[str, tuple[Callable[[Any, Any], Any], Primitive, str]]] = {
+_COMPARISONS: Final[dict[str, tuple[Callable[[Any, Any], Any], AnyPrimitive, str]]] = {
     "eq": (plain(logic.equal), eq_p, "biufc"),
     "ne": (plain(logic.not_equal), ne_p, "biufc"),
     "lt": (plain(logic.less), lt_p, "biuf"),

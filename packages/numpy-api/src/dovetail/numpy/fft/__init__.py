@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axis,
     convert,
@@ -17,6 +16,7 @@ from dovetail.numpy.arguments import (
     requested_dtype,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import on_device
 from dovetail.numpy.fft.fourier import along, length, over, over_two

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     canonical_axes,
     canonical_axis,
@@ -20,6 +19,7 @@ from dovetail.numpy.arguments import (
     refuse_complex,
     value,
 )
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.shapes import permuted
 
 Sizes = tuple[int, ...]

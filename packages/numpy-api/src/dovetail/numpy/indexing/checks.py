@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import Any, Final, NoReturn
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import enable_x64
-from dovetail._core.base.source import describe
-from dovetail._core.basis.operands import make_literal
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.callbacks.checks import require
-from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.trace.tracer import Tracer
+from dovetail import enable_x64, lax
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import user_line
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.checks import require
+from dovetail.extend.eager import evaluation_trace, trace_state
+from dovetail.extend.unchecked import make_literal
 from dovetail.numpy.indexing.parsing import INT32, INT64, Along, At, Index, Shape
 from dovetail.numpy.indexing.plan import normalized
 
@@ -52,7 +50,7 @@ def _check(value: Any, wrapped: bool, axis: int, size: int) -> None:
         if not 0 <= value < size:
             # A negative position was counted from the end before it came here.
             _refuse(value - size if value < 0 else value, axis, size)
-    elif isinstance(value, Tracer) or state.trace is not evaluation_trace:
+    elif isinstance(value, Tracer) or trace_state.trace is not evaluation_trace:
         _check_in_program(value, wrapped, axis, size)
     else:
         places = np.asarray(value).ravel()
@@ -65,7 +63,7 @@ def _check(value: Any, wrapped: bool, axis: int, size: int) -> None:
 
 def _refuse(position: int, axis: int, size: int) -> NoReturn:
     text = _MESSAGE.format(index=position, axis=axis, size=size)
-    raise IndexError(f'{text}, and index_mode is "raise" (at {describe()})')
+    raise IndexError(f'{text}, and index_mode is "raise" (at {user_line()})')
 
 
 def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from dovetail._core.base import caches
+from dovetail.extend.eager import lru_cache
 from dovetail.numpy.indexing.parsing import HIGHEST, LOWEST, Along, At, Index, Item, Span
 
 Shape = tuple[int, ...]
@@ -109,15 +109,15 @@ _ARRAY: Final = {
     for wrapped in (False, True)
     for fresh in (False, True)
 }
-_span: Final = caches.lru_cache(maxsize=4096)(DynamicSpan)
+_span: Final = lru_cache(maxsize=4096)(DynamicSpan)
 
 
-@caches.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _static_span(start: int, size: int, step: int, flip: bool) -> StaticItem:
     return StaticItem(Span(start, size, step, flip))
 
 
-@caches.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _static_position(value: int) -> StaticItem:
     return StaticItem(At(value, True))
 

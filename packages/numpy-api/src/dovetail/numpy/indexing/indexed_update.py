@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, Protocol, cast
 
 import numpy as np
-from dovetail._core.ir.avals import shape_of
-from dovetail._core.ops.indexing.gather import GatherScatterMode
-from dovetail._core.ops.indexing.scatter import scatter_numbers
-from dovetail._core.ops.indexing.scatter_functions import scatter_apply
-from dovetail._core.ops.shape.dimensions import refuse_sharding
-from dovetail._core.ops.shape.reshaping import add_dimensions, squeeze_dimensions
-from dovetail._core.trace.tracer import ArrayClass
+from dovetail.extend.arguments import refuse_sharding
+from dovetail.extend.avals import ArrayClass, shape_of
+from dovetail.extend.indexing import scatter_numbers
+from dovetail.extend.unchecked import add_dimensions, squeeze_dimensions
+from dovetail.lax import GatherScatterMode, scatter_apply
 from dovetail.numpy.indexing.parsing import parse
 from dovetail.numpy.indexing.plan import Plan
 from dovetail.numpy.indexing.reading import check, get

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import enable_x64
-from dovetail._core.base.errors import NonConcreteBooleanIndexError
-from dovetail._core.basis.elementwise import convert_element_type, dtype_name
-from dovetail._core.ir.avals import as_array
-from dovetail._core.ops.shape.joining import stack
-from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail import enable_x64
+from dovetail.errors import NonConcreteBooleanIndexError
+from dovetail.extend import dtypes
+from dovetail.extend.avals import ArrayClass, Tracer, as_array
+from dovetail.extend.dtypes import dtype_name
+from dovetail.extend.unchecked import convert_element_type
+from dovetail.lax import stack
 
 Shape = tuple[int, ...]
 
@@ -224,7 +224,8 @@ def _entry(entry: Any, number: int) -> Any:
             )
         entry = as_array(entry)
     dtype = entry.dtype
-    kind = dtypes.kind_of(dtype)
+    # NumPy's arrays may have the other byte order, which the table of kinds does not know.
+    kind = dtypes.kind_of(dtype) or getattr(dtype, "kind", None)
     if kind == "b":
         return _concrete_mask(entry)
     if kind not in ("i", "u"):

@@ -7,20 +7,25 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import dtypes
-from dovetail._core.base.config import enable_x64
-from dovetail._core.basis.elementwise import convert_element_type, mul_p
-from dovetail._core.basis.operands import make_literal
-from dovetail._core.basis.structural import broadcast_in_dim
-from dovetail._core.ir.avals import aval_of, make_aval, shape_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise.arithmetic import add_p
-from dovetail._core.ops.elementwise.comparison import lt_p
-from dovetail._core.ops.elementwise.extrema import min_p
-from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing.gather import GatherDimensionNumbers
-from dovetail._core.ops.shape.creation import iota_like
-from dovetail._core.ops.shape.joining import concatenate_p
+from dovetail import enable_x64
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal
+from dovetail.extend.avals import aval_of, make_aval, shape_of
+from dovetail.extend.unchecked import (
+    broadcast_in_dim,
+    convert_element_type,
+    iota_like,
+    make_literal,
+)
+from dovetail.lax import (
+    GatherDimensionNumbers,
+    add_p,
+    concatenate_p,
+    lt_p,
+    min_p,
+    mul_p,
+    select_n_p,
+)
 from dovetail.numpy.indexing.parsing import HIGHEST, INT32, INT64, Along, Index, Span, clipped
 
 Shape = tuple[int, ...]

@@ -11,17 +11,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import caches, dtypes
-from dovetail._core.base.config import index_mode
-from dovetail._core.basis.structural import full
-from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.indexing.dynamic_slicing import dynamic_slice_p
-from dovetail._core.ops.indexing.gather import GatherScatterMode, canonical_fill, gather_slices
-from dovetail._core.ops.shape.reshaping import add_dimensions, reverse, squeeze_dimensions
-from dovetail._core.ops.shape.slicing import static_slice
-from dovetail._core.runtime.calls.dispatch import compile_eager
-from dovetail._core.trace.state import evaluation_trace, state
-from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail import index_mode
+from dovetail.extend import dtypes
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of, shape_of
+from dovetail.extend.eager import compile_eager, evaluation_trace, lru_cache, trace_state
+from dovetail.extend.indexing import canonical_fill, gather_slices
+from dovetail.extend.unchecked import (
+    add_dimensions,
+    full,
+    reverse,
+    squeeze_dimensions,
+    static_slice,
+)
+from dovetail.lax import GatherScatterMode, dynamic_slice_p
 from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import (
     HIGHEST,
@@ -162,7 +164,7 @@ def _take_basic(x: Any, index: Index, shape: Shape) -> Any:
 
 def is_eager(x: Any) -> bool:
     """Whether an operation on `x` is evaluated now."""
-    return state.trace is evaluation_trace and not isinstance(x, Tracer)
+    return trace_state.trace is evaluation_trace and not isinstance(x, Tracer)
 
 
 def _first_element(x: Any, position: Any) -> Any:
@@ -182,7 +184,7 @@ _element: Final = compile_eager(_first_element, name="getitem")
 _elements: Final = compile_eager(_with_array, name="getitem")
 
 
-@caches.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _getter(
     code: IndexCode,
     mode: GatherScatterMode | None = None,
@@ -205,7 +207,7 @@ def _getter(
     return compile_eager(getitem, name="getitem")
 
 
-@caches.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _slice_getter(size: int, step: int, flip: bool) -> Any:
     def getitem(x: Any, start: Any) -> Any:
         shape = shape_of(x)
@@ -244,7 +246,7 @@ def getitem(x: Any, index: Any) -> Any:
     """
     if index_mode.value == "raise":
         return _checked(x, index)
-    if state.trace is evaluation_trace and not isinstance(x, Tracer):
+    if trace_state.trace is evaluation_trace and not isinstance(x, Tracer):
         kind = type(index)
         if kind is int:
             if index < 0:

@@ -5,37 +5,38 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from dovetail._core.base import caches, dtypes, source
-from dovetail._core.basis.elementwise import (
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import Literal, array_like, convert, fits, warn_user
+from dovetail.extend.avals import ArrayClass, Tracer, aval_of, shape_of
+from dovetail.extend.dtypes import dtype_name
+from dovetail.extend.eager import compile_eager, lru_cache
+from dovetail.extend.indexing import ScatterFamily, bind_scatter, scatter_numbers
+from dovetail.extend.unchecked import (
+    AnyPrimitive,
+    add_dimensions,
+    broadcast_in_dim,
     broadcast_scalar,
     convert_element_type,
-    dtype_name,
-    mul_p,
+    full,
+    instantiate,
+    reverse,
+    squeeze_dimensions,
 )
-from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import broadcast_in_dim, full, instantiate
-from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ir.jaxpr import Literal
-from dovetail._core.ops.elementwise.arithmetic import add_p, sub_p
-from dovetail._core.ops.elementwise.extrema import max_p, min_p
-from dovetail._core.ops.elementwise.selection import select_n_p
-from dovetail._core.ops.indexing.gather import GatherScatterMode
-from dovetail._core.ops.indexing.scatter import (
-    ScatterFamily,
-    bind_scatter,
+from dovetail.lax import (
+    GatherScatterMode,
+    add_p,
+    max_p,
+    min_p,
+    mul_p,
     scatter_add_p,
     scatter_max_p,
     scatter_min_p,
     scatter_mul_p,
-    scatter_numbers,
     scatter_p,
     scatter_sub_p,
+    select_n_p,
+    sub_p,
 )
-from dovetail._core.ops.shape.reshaping import add_dimensions, reverse, squeeze_dimensions
-from dovetail._core.runtime.calls.dispatch import compile_eager
-from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.tracer import ArrayClass, Tracer
-from dovetail.numpy.arguments import convert, fits
 from dovetail.numpy.indexing.codec import IndexCode, decode, encode
 from dovetail.numpy.indexing.parsing import Index, holds_arrays, parse, stacked
 from dovetail.numpy.indexing.plan import Plan
@@ -51,7 +52,7 @@ _FAMILY: Final[dict[str, ScatterFamily]] = {
     "min": scatter_min_p,
     "max": scatter_max_p,
 }
-_ELEMENTWISE: Final[dict[str, Primitive]] = {
+_ELEMENTWISE: Final[dict[str, AnyPrimitive]] = {
     "add": add_p,
     "subtract": sub_p,
     "multiply": mul_p,
@@ -70,7 +71,7 @@ def _checked_values(values: Any, method: str) -> Any:
         return values
     if isinstance(values, (list, tuple)):
         values = stacked(values) if holds_arrays(values) else np.asarray(values)
-    checked = as_operand(values, f"x.at[...].{method}", "values")
+    checked = array_like(values, f"x.at[...].{method}", "values")
     return checked.val if type(checked) is Literal else checked
 
 
@@ -79,7 +80,7 @@ def _check_loss(x: Any, values: Any, method: str) -> None:
     target = x.aval
     given = aval_of(values)
     if given.dtype is not target.dtype and _is_lossy(target, given):
-        source.warn(
+        warn_user(
             f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot safely be cast "
             f"to {dtype_name(target.dtype)}, the dtype of the array; they are converted all the "
             "same, which will be an error in a future version. Convert one of them first, with "
@@ -88,7 +89,7 @@ def _check_loss(x: Any, values: Any, method: str) -> None:
         )
 
 
-@caches.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _is_lossy(target: Any, given: Any) -> bool:
     if dtypes.is_extended(target.dtype) or dtypes.is_extended(given.dtype):
         return False
@@ -146,7 +147,7 @@ def put(
 def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     """Array and values in their common dtype."""
     aval = aval_of(x)
-    values = as_operand(values, f"x.at[...].{method}", "values")
+    values = array_like(values, f"x.at[...].{method}", "values")
     given = aval_of(values)
     if given.dtype == aval.dtype:
         return x, values
@@ -255,7 +256,7 @@ def update(
     )
 
 
-@caches.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _setter(
     code: IndexCode,
     method: str,
@@ -300,7 +301,7 @@ def _is_simple_mask(x: Any, index: Any, values: Any, method: str) -> bool:
     )
 
 
-@caches.lru_cache(maxsize=16)
+@lru_cache(maxsize=16)
 def _mask_setter(method: str) -> Any:
     def update(x: Any, mask: Any, values: Any) -> Any:
         return _put_masked(x, mask, values, method)

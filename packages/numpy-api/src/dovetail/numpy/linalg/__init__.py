@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import array_like, canonical_axis, integer
+from dovetail.extend.arguments import array_like, canonical_axis, integer
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.contraction import cross as cross_products
 from dovetail.numpy.contraction import matmul as products

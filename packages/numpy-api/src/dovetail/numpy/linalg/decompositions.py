@@ -6,15 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.indexing.sorting import take_along
-from dovetail._core.ops.linalg.eigen_matrices import columns, scaled_columns
-from dovetail._core.ops.linalg.matrices import matrix_adjoint, matrix_transpose, rows_in_order
-from dovetail._core.ops.linalg.qr import geqrf_p
-from dovetail.numpy.arguments import array_like, convert, inexact, integer, literal, value
+from dovetail.extend.arguments import array_like, convert, inexact, integer, literal, value
+from dovetail.extend.avals import aval_of
+from dovetail.extend.indexing import take_along
+from dovetail.extend.matrices import (
+    adjoint,
+    columns,
+    geqrf_p,
+    rows_in_order,
+    scaled_columns,
+    transposed,
+)
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import strong
-from dovetail.numpy.selection import pick
 from dovetail.numpy.sorting import argsort
 
 _FLOAT32 = np.dtype("float32")

@@ -6,20 +6,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.api.derivatives import jvp
-from dovetail._core.base import dtypes
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.custom.custom_jvp import custom_jvp
-from dovetail._core.ops.linalg.eigen_matrices import (
-    column,
+from dovetail import custom_jvp, jvp, lax
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import convert, literal
+from dovetail.extend.avals import aval_of
+from dovetail.extend.matrices import (
+    adjoint,
+    as_columns,
+    as_rows,
     columns,
     diagonal,
-    row,
-    scaled_columns,
-    zeros_of,
-)
-from dovetail._core.ops.linalg.matrices import (
+    geqrf_p,
     identity,
     matrix_adjoint,
     matrix_transpose,
@@ -27,15 +24,16 @@ from dovetail._core.ops.linalg.matrices import (
     part,
     product,
     rows_in_order,
-    where_mask,
+    scaled_columns,
+    solve_triangular,
+    transposed,
+    where,
+    zeros_of,
 )
-from dovetail._core.ops.linalg.qr import geqrf_p
-from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail.numpy.arguments import convert, literal
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import matrix_operand, rounded
 from dovetail.numpy.linalg.solvers import inverse
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.sorting import argsort
 
 
@@ -179,7 +177,10 @@ def _adjugate(x: Any) -> Any:
     dtype = aval_of(x).dtype
     before, after = size - 1, slice(size - 1, size)
     q, r, order = lax.linalg.qr(x, pivoting=True)
-    square, corner = part(r, rows=before, columns=before), part(r, rows=after, columns=after)
+    square, corner = (
+        part(r, rows=before, columns=before),
+        part(r, rows=after, columns=after),
+    )
     eye = spread(identity(before, before, dtype), aval_of(square).shape)
     pivots = diagonal(square)
     vanishing = convert(lax.eq(pivots, zeros_of(pivots)), dtype)
@@ -216,7 +217,8 @@ def _changed_adjugate(x: Any, change: Any) -> Any:
     inner = product(product(matrix_adjoint(u), change), matrix_adjoint(vh))
     products = convert(_products_without_two(s), aval_of(inner).dtype)
     own = lax.reduce_sum(
-        lax.mul(products, spread(row(diagonal(inner)), aval_of(x).shape)), (aval_of(x).ndim - 1,)
+        lax.mul(products, spread(as_rows(diagonal(inner)), aval_of(x).shape)),
+        (aval_of(x).ndim - 1,),
     )
     eye = spread(identity(size, size, aval_of(x).dtype), aval_of(x).shape)
     found = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
@@ -258,7 +260,7 @@ def _products_without_two(s: Any) -> Any:
     )
 
     def pairs(x: Any, y: Any, combine: Any) -> Any:
-        return combine(spread(column(x), shape), spread(row(y), shape))
+        return combine(spread(as_columns(x), shape), spread(as_rows(y), shape))
 
     def there(place: int) -> Any:
         found = spread(lax.eq(places, literal(place, places.dtype)), aval_of(s).shape)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.linalg.matrices import identity
-from dovetail.numpy.arguments import array_like, array_sequence, integer, same_dtype, value
+from dovetail.extend.arguments import array_like, array_sequence, integer, same_dtype, value
+from dovetail.extend.avals import aval_of
+from dovetail.extend.matrices import identity
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import spread
 from dovetail.numpy.contraction import matmul
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
 from dovetail.numpy.linalg.solvers import inverse
 from dovetail.numpy.reductions import strong
-from dovetail.numpy.selection import spread
 
 
 @compiled_with("n")

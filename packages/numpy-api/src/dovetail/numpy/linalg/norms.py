@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 from dovetail import lax
-from dovetail._core.ir.avals import aval_of
-from dovetail.numpy.arguments import array_like, canonical_axes, convert, inexact, literal, value
+from dovetail.extend.arguments import array_like, canonical_axes, convert, inexact, literal, value
+from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled_with, plain
+from dovetail.numpy.conditions import pick
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
 from dovetail.numpy.linalg.solvers import inverse, squares
 from dovetail.numpy.reductions import kept
 from dovetail.numpy.reductions import max as largest
 from dovetail.numpy.reductions import min as smallest
 from dovetail.numpy.reductions import sum as total
-from dovetail.numpy.selection import pick
 
 
 @compiled_with("ord", "axis", "keepdims")

@@ -7,18 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from dovetail import lax
-from dovetail._core.base import dtypes
-from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.ir.avals import aval_of
-from dovetail._core.ops.control.linear_solve import custom_linear_solve
-from dovetail._core.ops.custom.custom_jvp import custom_jvp
-from dovetail._core.ops.elementwise.operands import real_dtype
-from dovetail._core.ops.linalg.eigen_matrices import diagonal, scaled_columns
-from dovetail._core.ops.linalg.matrices import identity, matrix_adjoint, product, rows_in_order
-from dovetail._core.ops.linalg.triangular import solve_triangular
-from dovetail._core.trace.tracer import Tracer
-from dovetail.numpy.arguments import (
+from dovetail import custom_jvp, lax
+from dovetail.errors import ConcretizationTypeError
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
     array_like,
     broadcast_result,
     canonical_axes,
@@ -27,9 +19,21 @@ from dovetail.numpy.arguments import (
     literal,
     same_dtype,
 )
+from dovetail.extend.avals import Tracer, aval_of
+from dovetail.extend.matrices import (
+    adjoint,
+    diagonal,
+    identity,
+    product,
+    real_part_dtype,
+    rows_in_order,
+    scaled_columns,
+    solve_triangular,
+)
+from dovetail.lax import custom_linear_solve
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, matrix_operand, rounded
-from dovetail.numpy.selection import pick, spread
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.numpy.sorting import argsort
 

@@ -1,4 +1,4 @@
-"""The commands and the pieces of code in docs/write-a-backend.md, done in order."""
+"""The commands and the pieces of code in the guides for authors of plug-ins, done in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dovetail._core.plugins import new_backend as templates
 from dovetail._core.plugins.new_backend import KINDS, new_backend
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "write-a-backend.md"
+GUIDES = ("write-a-backend.md", "write-an-api.md")
 
 pytestmark = pytest.mark.packaging
 
@@ -27,7 +27,7 @@ class Block:
     """A block of code in the guide.
 
     Attributes:
-        language: `sh`, `python` or `text`.
+        language: `sh`, `python`, `toml` or `text`.
         words: what stands behind the language.
         text: what is in it.
         line: its first line.
@@ -70,32 +70,35 @@ def shows(block: Block, output: str) -> None:
             ".*?" if word == "..." else re.escape(word) for word in line.split()
         ).replace(r"\s+.*?\s+", r"\s.*?\s*")
         found = re.search(rf"^.*{pattern}.*$", rest, re.MULTILINE)
-        assert found, f"{GUIDE.name}:{block.line}: the output has no line {line!r}:\n{output}"
+        assert found, f"line {block.line}: the output has no line {line!r}:\n{output}"
         rest = rest[found.end() :]
 
 
-def test_the_guide(tmp_path):
+@pytest.mark.parametrize("guide", GUIDES)
+def test_the_guide(tmp_path, guide):
     variables = environment(tmp_path / "environment")
     folder = tmp_path / "work"
     folder.mkdir()
     originals: dict[Path, str] = {}
     output = ""
     done = {"sh": 0, "python": 0, "text": 0}
-    for block in blocks(GUIDE.read_text(encoding="utf-8")):
-        where = f"{GUIDE.name}:{block.line}"
-        assert block.language in done, f"{where}: what language is it?"
-        done[block.language] += 1
+    for block in blocks((ROOT / "docs" / guide).read_text(encoding="utf-8")):
+        where = f"{guide}:{block.line}"
+        assert block.language in (*done, "toml"), f"{where}: what language is it?"
+        done[block.language] = done.get(block.language, 0) + 1
         verb, _, name = (block.words[0] if block.words else "").partition("=")
         if verb == "before":
             continue  # what the environment is made of
         if block.language == "sh":
             command = ["bash", "-euo", "pipefail", "-c", block.text]
-            ran = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
+            place = ROOT if verb == "example" else folder
+            ran = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True)
             output = ran.stdout + ran.stderr
             assert (ran.returncode != 0) == (verb == "fails"), f"{where}:\n{output}"
         elif verb in ("output", "doctor"):
             shows(block, output)
         elif verb == "file":
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(block.text, encoding="utf-8")
         else:
             assert verb in ("append", "replace"), f"{where}: what is to be done with it?"

@@ -1,4 +1,4 @@
-"""What every function does first: check its arguments, and bring arrays to one dtype and shape.
+"""What functions of an API do first: check arguments, and bring arrays to one dtype and shape.
 
 Messages name the function and the argument.
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+
 from dovetail._core.base import dtypes, source
 from dovetail._core.base.config import numpy_rank_promotion
 from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError

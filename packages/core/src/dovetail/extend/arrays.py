@@ -1,0 +1,33 @@
+"""Arrays, and how values of the host become arrays on a device.
+
+An array on the default device, without a program that is compiled for it:
+
+    from dovetail.extend.arrays import array_from_buffer, default_sharding, put_buffer
+    from dovetail.extend.avals import make_aval
+
+    def on_default_device(value):
+        aval = make_aval(value.shape, value.dtype)
+        return array_from_buffer(put_buffer(value, aval, default_sharding()))
+"""
+
+from __future__ import annotations
+
+from dovetail._core.runtime.arrays.array import Array as Array
+from dovetail._core.runtime.arrays.array import wrap as array_from_buffer
+from dovetail._core.runtime.arrays.buffers import is_buffer as is_foreign_buffer
+from dovetail._core.runtime.arrays.buffers import put as put_buffer
+from dovetail._core.runtime.arrays.host import checked_ndarray as checked_ndarray
+from dovetail._core.runtime.devices.clients import default_device as present_default_device
+from dovetail._core.runtime.devices.sharding import default_sharding as default_sharding
+from dovetail._core.runtime.programs.arguments import from_foreign as array_from_foreign
+
+__all__ = [
+    "Array",
+    "array_from_buffer",
+    "array_from_foreign",
+    "checked_ndarray",
+    "default_sharding",
+    "is_foreign_buffer",
+    "present_default_device",
+    "put_buffer",
+]

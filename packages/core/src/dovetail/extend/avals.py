@@ -1,0 +1,30 @@
+"""What is known of a value without its elements: shape, dtype, and whether the dtype is weak.
+
+`aval_of` takes arrays, tracers, NumPy values and Python scalars. `ArrayClass` is the base of arrays
+and tracers, `Tracer` that of values whose elements are not known while a function is transformed:
+
+    from dovetail.extend.avals import Tracer, aval_of
+
+    def length(x):
+        return aval_of(x).shape[0]
+"""
+
+from __future__ import annotations
+
+from dovetail._core.ir.avals import ShapedArray as ShapedArray
+from dovetail._core.ir.avals import as_array as as_array
+from dovetail._core.ir.avals import aval_of as aval_of
+from dovetail._core.ir.avals import make_aval as make_aval
+from dovetail._core.ir.avals import shape_of as shape_of
+from dovetail._core.trace.tracer import ArrayClass as ArrayClass
+from dovetail._core.trace.tracer import Tracer as Tracer
+
+__all__ = [
+    "ArrayClass",
+    "ShapedArray",
+    "Tracer",
+    "as_array",
+    "aval_of",
+    "make_aval",
+    "shape_of",
+]

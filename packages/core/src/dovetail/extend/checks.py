@@ -1,0 +1,13 @@
+"""Checks of values that are known only when a program runs.
+
+A check becomes part of the program, whatever the option `debug_checks` says; where it fails, the
+caller gets the error. `dovetail.experimental.checkify` can make it a result instead.
+"""
+
+from __future__ import annotations
+
+from dovetail._core.ops.callbacks.checks import require as require
+
+__all__ = [
+    "require",
+]

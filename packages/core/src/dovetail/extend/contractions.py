@@ -1,0 +1,9 @@
+"""What stands around `dovetail.lax.dot_general_p`."""
+
+from __future__ import annotations
+
+from dovetail._core.ops.contraction.dot_general import dot_precision as dot_precision
+
+__all__ = [
+    "dot_precision",
+]

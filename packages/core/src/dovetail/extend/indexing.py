@@ -1,0 +1,19 @@
+"""What stands around gathers and scatters, for operands that have been checked."""
+
+from __future__ import annotations
+
+from dovetail._core.ops.indexing.gather import canonical_fill as canonical_fill
+from dovetail._core.ops.indexing.gather import gather_slices as gather_slices
+from dovetail._core.ops.indexing.scatter import ScatterFamily as ScatterFamily
+from dovetail._core.ops.indexing.scatter import bind_scatter as bind_scatter
+from dovetail._core.ops.indexing.scatter import scatter_numbers as scatter_numbers
+from dovetail._core.ops.indexing.sorting import take_along as take_along
+
+__all__ = [
+    "ScatterFamily",
+    "bind_scatter",
+    "canonical_fill",
+    "gather_slices",
+    "scatter_numbers",
+    "take_along",
+]
