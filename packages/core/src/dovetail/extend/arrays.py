@@ -13,7 +13,7 @@ An array on the default device, without a program that is compiled for it:
 from __future__ import annotations
 
 from dovetail._core.runtime.arrays.array import Array as Array
-from dovetail._core.runtime.arrays.array import wrap as array_from_buffer
+from dovetail._core.runtime.arrays.array import array_from_buffer as array_from_buffer
 from dovetail._core.runtime.arrays.buffers import is_buffer as is_foreign_buffer
 from dovetail._core.runtime.arrays.buffers import put as put_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray as checked_ndarray

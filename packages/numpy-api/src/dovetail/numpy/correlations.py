@@ -327,7 +327,7 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
         dtype = wanted
     else:
         dtype = inexact_dtype(dtype)
-    kinds = [dtypes.kind_of(d) or "" for d in (wanted or dtype, dtype)]
+    kinds = [dtypes.kind_of(d) for d in (wanted or dtype, dtype)]
     if _ORDER.index(kinds[0]) < _ORDER.index(kinds[1]):
         raise TypeError(
             f"{function}: products of {dtype} cannot be summed in preferred_element_type {wanted}; "

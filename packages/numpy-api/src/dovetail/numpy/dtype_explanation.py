@@ -69,7 +69,7 @@ def _described(operand: Any) -> tuple[Any, bool, str]:
     else:
         text = f"{dtype}, {_origin(operand, dtype)}"
     if weak:
-        kind = dtypes.kind_of(dtype) or ""
+        kind = dtypes.kind_of(dtype)
         widest = "integers" if kind in "iu" else "floats" if kind == "f" else "complex numbers"
         text += f": weakly typed, so it gives way to other {widest}"
     elif operand is bool or type(operand) is bool:
@@ -152,4 +152,4 @@ def _raised(own: Any, operands: list[tuple[Any, bool]], dtype: Any) -> str:
 
 
 def _kind(dtype: Any) -> str:
-    return _KINDS.get(dtypes.kind_of(dtype) or "", str(dtype))
+    return _KINDS.get(dtypes.kind_of(dtype), str(dtype))

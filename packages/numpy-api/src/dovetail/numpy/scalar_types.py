@@ -193,7 +193,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         (True, True)
     """
     found: Any = dtypes.as_dtype(dtype)
-    own = dtypes.kind_of(found) or ""
+    own = dtypes.kind_of(found)
     for option in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(option, str) and option in _KINDS:
             if own in _KINDS[option]:

@@ -10,12 +10,12 @@ from dovetail.extend.arguments import array_like, convert, inexact, integer, lit
 from dovetail.extend.avals import aval_of
 from dovetail.extend.indexing import take_along
 from dovetail.extend.matrices import (
-    adjoint,
     columns,
     geqrf_p,
+    matrix_adjoint,
+    matrix_transpose,
     rows_in_order,
     scaled_columns,
-    transposed,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick

@@ -11,7 +11,6 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import convert, literal
 from dovetail.extend.avals import aval_of
 from dovetail.extend.matrices import (
-    adjoint,
     as_columns,
     as_rows,
     columns,
@@ -26,8 +25,7 @@ from dovetail.extend.matrices import (
     rows_in_order,
     scaled_columns,
     solve_triangular,
-    transposed,
-    where,
+    where_mask,
     zeros_of,
 )
 from dovetail.numpy.compiled import compiled, compiled_with, plain

@@ -21,11 +21,11 @@ from dovetail.extend.arguments import (
 )
 from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.matrices import (
-    adjoint,
     diagonal,
     identity,
+    matrix_adjoint,
     product,
-    real_part_dtype,
+    real_dtype,
     rows_in_order,
     scaled_columns,
     solve_triangular,
