@@ -26,6 +26,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.gathering import take
 from dovetail.numpy.selection import pick, truth
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: Any) -> Any:
@@ -44,7 +45,9 @@ def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: 
 
 
 @compiled_with("axis", "keepdims")
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The position of the largest element, the first of several; of the first nan where there is
     one.
 
@@ -71,7 +74,9 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 @compiled_with("axis", "keepdims")
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The position of the smallest element, the first of several; of the first nan where there is
     one.
 
@@ -119,8 +124,8 @@ def _all_nan(x: Any, axis: Any, keepdims: Any) -> Any:
 
 @compiled_with("axis", "keepdims")
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """`argmax` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
 
     Args:
@@ -140,8 +145,8 @@ def nanargmax(
 
 @compiled_with("axis", "keepdims")
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """`argmin` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
 
     Args:
@@ -162,7 +167,9 @@ def nanargmin(
 # ------------------------------------------------------------------------------------ non-zeros
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
     """The indices of elements that are not zero, in row-major order.
 
     Args:
@@ -251,7 +258,9 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
     return results
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The positions, in row-major order, of elements that are not zero.
 
     Args:
@@ -271,7 +280,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(reshaped(x, (aval_of(x).size,)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The indices of elements that are not zero, as rows of a matrix.
 
     Args:
@@ -304,8 +315,13 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 @compiled_with("side", "method")
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Where to insert values so that an array stays sorted.
 
     Args:
