@@ -101,7 +101,9 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
         TypeError: two operands have different dtypes.
     """
     names = "xyz" if len(args) <= 3 else [f"operand {i}" for i in range(len(args))]
-    values: list[Any] = [as_operand(a, function, name) for a, name in zip(args, names, strict=False)]
+    values: list[Any] = [
+        as_operand(a, function, name) for a, name in zip(args, names, strict=False)
+    ]
     avals = [aval_of(v) for v in values]
     first = avals[0]
     if all(a.dtype == first.dtype for a in avals):
