@@ -695,7 +695,7 @@ def roll(
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if type(shift) is int:
-        given = [shift]
+        given: list[Any] = [shift]
     elif isinstance(shift, (tuple, list)):
         given = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:

@@ -6,11 +6,12 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from dovetail._core.runtime.calls.dispatch import compile_eager
 from dovetail.numpy.arguments import array_like, no_out
 from dovetail.numpy.compiled import plain
+from dovetail.typing import Array, ArrayLike, AxisLike, DTypeLike
 
 
 class ufunc(functools.partial):  # type: ignore[type-arg]
@@ -69,6 +70,10 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
     _compiled: dict[str, Callable[..., Any]]
     # The name of one of this package's own, whose folds are known; else None.
     _family: str | None
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: ArrayLike, out: None = None, where: None = None) -> Array: ...
 
     def __new__(
         cls,
@@ -146,14 +151,14 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
     def reduce(
         self,
-        a: Any,
-        axis: Any = 0,
-        dtype: Any = None,
+        a: ArrayLike,
+        axis: AxisLike = 0,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Fold the function over dimensions: ``f(f(f(a[0], a[1]), a[2]), ...)``.
 
         Args:
@@ -188,7 +193,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             return given(a, axis, dtype, None, keepdims, initial, where)
         return self._method("reduce", 1, 2, 3)(a, axis, dtype, keepdims, initial, where)
 
-    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(
+        self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """All steps of folding the function over a dimension.
 
         Args:
@@ -215,7 +222,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             return given(a, axis, dtype, None)
         return self._method("accumulate", 1, 2)(a, axis, dtype)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+    def at(
+        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
+    ) -> Array:
         """A copy of an array in which indexed elements are combined with others.
 
         An element that is indexed several times takes all of its updates.
@@ -259,7 +268,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
         return updated(self, a, indices, b, self._method("update"))
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of each element of one array with each of another.
 
         Args:
@@ -282,8 +291,13 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         return self._method("outer")(A, B)
 
     def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
-    ) -> Any:
+        self,
+        a: ArrayLike,
+        indices: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Array:
         """Fold the function over parts of a dimension.
 
         Args:

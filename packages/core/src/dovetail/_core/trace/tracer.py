@@ -57,15 +57,17 @@ class ArrayClass(ArrayMethods):
     __array_priority__: ClassVar[int] = 100
     aval: Any
 
-    def __getattr__(self, name: str) -> Any:
-        text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        if not (name.startswith("__") and name.endswith("__")):
-            load_array_methods()
-            if "__getattr__" not in ArrayClass.__dict__:
-                return object.__getattribute__(self, name)
-            text += "; methods of arrays are in the distribution dovetail-numpy, which is not "
-            text += "installed: pip install dovetail-numpy"
-        raise AttributeError(text)
+    if not TYPE_CHECKING:  # for them, an attribute that is not declared is an error
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not (name.startswith("__") and name.endswith("__")):
+                load_array_methods()
+                if "__getattr__" not in ArrayClass.__dict__:
+                    return object.__getattribute__(self, name)
+                text += "; methods of arrays are in the distribution dovetail-numpy, which is not "
+                text += "installed: pip install dovetail-numpy"
+            raise AttributeError(text)
 
     def __dir__(self) -> list[str]:
         load_array_methods()
@@ -114,7 +116,7 @@ def load_array_methods() -> bool:
     _loaded = True
     if methods.methods:
         # A class with __getattr__ pays for it on every access to every attribute.
-        del ArrayClass.__getattr__
+        del ArrayClass.__getattr__  # type: ignore[attr-defined]
     for cls, adapt in _classes:
         _install(cls, adapt, methods)
     return True

@@ -203,7 +203,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None
 
 def _listed(coeffs: Any) -> Sequence[Any]:
     if isinstance(coeffs, (ArrayClass, np.ndarray)) and coeffs.ndim:
-        return unstack(coeffs)
+        return unstack(coeffs)  # type: ignore[arg-type]
     if isinstance(coeffs, (list, tuple)):
         return coeffs
     raise TypeError(
