@@ -29,15 +29,7 @@ from dovetail.numpy.arguments import (
     no_sharding,
     shape_of_argument,
 )
-from dovetail.typing import (
-    ArrayLike,
-    DeviceLike,
-    DTypeLike,
-    NestedArrayLike,
-    ShapeLike,
-    Sharding,
-    SupportsShape,
-)
+from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
 
@@ -749,7 +741,7 @@ def ones_like(
 
 
 def empty_like(
-    prototype: ArrayLike | SupportsShape,
+    prototype: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
