@@ -387,12 +387,14 @@ def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], 
     def decorate(function: Callable[..., Any]) -> ufunc:
         name = function.__name__
 
-        def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
+        def unary(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
             if out is not None or where is not None:
                 _refuse_places(name, out, where)
             return function(x)
 
-        def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+        def binary(
+            x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array:
             if out is not None or where is not None:
                 _refuse_places(name, out, where)
             return function(x1, x2)
