@@ -10,8 +10,8 @@ from typing import Literal as Lit
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.base.typing import PyTree
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of

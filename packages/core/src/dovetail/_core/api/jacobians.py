@@ -12,8 +12,8 @@ from dovetail._core.api.backward_passes import vjp
 from dovetail._core.api.derivatives import jvp
 from dovetail._core.api.vectorization import vmap
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.base.typing import PyTree
+from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reshape
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.transform.flattening import (
