@@ -127,9 +127,21 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def typing(session: nox.Session) -> None:
-    """Check types, strictly."""
+    """Check types, strictly, and what mypy and pyright say of functions of installed wheels."""
     install(session, *group("typing"))
     session.run("mypy", *session.posargs)
+    folder = Path(session.create_tmp()).resolve()
+    for name in ("wheels", "environment"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in PACKAGES:
+        with session.chdir(ROOT / "packages" / name):
+            words = ("--target", "wheel", "--directory", str(folder / "wheels"))
+            session.run("hatchling", "build", *words, silent=True)
+    session.run("python", "-m", "venv", str(folder / "environment"))
+    python = str(folder / "environment" / "bin" / "python")
+    built = sorted(map(str, (folder / "wheels").glob("*.whl")))
+    session.run(python, "-m", "pip", "install", "-q", *built, external=True)
+    session.run("python", "tests/typing/check.py", python)
 
 
 @nox.session

@@ -21,6 +21,7 @@ from dovetail import sharding as sharding
 from dovetail import stages as stages
 from dovetail import tree as tree
 from dovetail import tree_util as tree_util
+from dovetail import typing as typing
 from dovetail._core.api.backward_passes import fwd_and_bwd as fwd_and_bwd
 from dovetail._core.api.backward_passes import vjp as vjp
 from dovetail._core.api.derivatives import grad as grad

@@ -24,6 +24,7 @@ from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.exponentials import logaddexp
+from dovetail.typing import Array, ArrayLike
 
 
 def _real(function: str, x: Any) -> Any:
@@ -42,7 +43,7 @@ def _parameter(function: str, name: str, given: Any, x: Any) -> tuple[Any, Any]:
 
 
 @compiled
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """Each element as it is.
 
     Args:
@@ -61,7 +62,7 @@ def identity(x: Any) -> Any:
 
 
 @compiled
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """The positive part: ``max(x, 0)``, with the derivative 0 at 0.
 
     Args:
@@ -94,7 +95,7 @@ def relu(x: Any) -> Any:
 
 
 @compiled
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """The positive part up to 6: ``min(max(x, 0), 6)``, with the derivative 0 at 0 and 6.
 
     Args:
@@ -116,7 +117,7 @@ def relu6(x: Any) -> Any:
 
 
 @compiled
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """The logistic function, ``1 / (1 + exp(-x))``.
 
     Args:
@@ -135,7 +136,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @compiled
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``, a smooth `relu`, without overflow.
 
     Args:
@@ -154,7 +155,7 @@ def softplus(x: Any) -> Any:
 
 
 @compiled
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, ``(x + 1)**2 / 4`` between -1 and 1, `x` above: a smooth `relu` of finite reach.
 
     Args:
@@ -177,7 +178,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @compiled
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 below -1, ``(x + 1) / 2`` between -1 and 1, 1 above: the derivative of `sparse_plus`.
 
     Args:
@@ -199,7 +200,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 @compiled
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + abs(x))``.
 
     Args:
@@ -222,7 +223,7 @@ def soft_sign(x: Any) -> Any:
 
 
 @compiled
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """``x * sigmoid(x)``, also known as swish.
 
     Args:
@@ -241,7 +242,7 @@ def silu(x: Any) -> Any:
 
 
 @compiled
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``.
 
     Args:
@@ -260,7 +261,7 @@ def mish(x: Any) -> Any:
 
 
 @compiled
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """The logarithm of `sigmoid`, without underflow.
 
     Args:
@@ -278,7 +279,7 @@ def log_sigmoid(x: Any) -> Any:
 
 
 @compiled
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """`x` for positive elements, ``alpha * (exp(x) - 1)`` for others.
 
     Args:
@@ -302,7 +303,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @compiled
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """`x` for positive elements, ``alpha * (exp(x / alpha) - 1)`` for others.
 
     Args:
@@ -330,7 +331,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @compiled
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """`elu` with constants that keep mean 0 and variance 1 from layer to layer.
 
     The constants are those of Klambauer et al., Self-Normalizing Neural Networks (2017).
@@ -351,7 +352,7 @@ def selu(x: Any) -> Any:
 
 
 @compiled
-def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """`x` for elements that are not negative, ``negative_slope * x`` for others.
 
     Args:
@@ -372,7 +373,7 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
 
 
 @compiled
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """Elements limited to [-1, 1].
 
     Args:
@@ -397,7 +398,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @compiled
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``, a `sigmoid` of straight lines.
 
     Args:
@@ -417,7 +418,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @compiled
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)``, also known as hard swish.
 
     Args:
@@ -437,7 +438,7 @@ def hard_silu(x: Any) -> Any:
 
 
 @compiled
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``, a smooth `relu`.
 
     Args:
@@ -459,7 +460,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 @compiled_with("approximate")
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """`x` times the probability that a standard normal number is smaller.
 
     Args:
@@ -487,7 +488,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 @compiled_with("axis")
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """One half of the elements along a dimension, times the `sigmoid` of the other half.
 
     Args:
@@ -516,7 +517,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @compiled
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive elements, accurate near both ends.
 
     The two formulas and the place where they meet are those of Maechler, Accurately Computing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import count_of, kept, strong
 from dovetail.numpy.reductions import mean as mean_of
 from dovetail.numpy.shapes import expand_dims, operand
+from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 Shape = tuple[int, ...]
 
@@ -75,15 +76,34 @@ def _shifted(x: Any, shift: Any) -> Any:
     return lax.sub(*promoted_pair("logsumexp", x, convert(shift, aval_of(x).dtype)))
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
 @compiled_with("axis", "keepdims", "return_sign")
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    b: Any = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
     """The logarithm of a sum of exponentials along some dimensions, without overflow.
 
     Args:
@@ -154,7 +174,9 @@ def logsumexp(
 
 
 @compiled_with("axis", "keepdims")
-def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """The logarithm of a mean of exponentials along some dimensions, without overflow.
 
     Args:
@@ -182,7 +204,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
 
 
 @compiled_with("axis")
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Exponentials divided by their sum along some dimensions: positive numbers that add up to 1.
 
     Args:
@@ -216,7 +238,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 
 @compiled_with("axis")
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, without overflow or underflow.
 
     Args:
@@ -244,15 +266,15 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 @compiled_with("axis", "algorithm")
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-05,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """Elements shifted and scaled to mean 0 and variance 1 along some dimensions.
 
     Args:
@@ -315,8 +337,13 @@ def _square(x: Any) -> Any:
 
 
 def one_hot(
-    x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1, out_sharding: Any = None
-) -> Any:
+    x: ArrayLike,
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int = -1,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Vectors with a one at a given position, and zeros elsewhere.
 
     Args:

@@ -25,12 +25,13 @@ from dovetail.extend.avals import Tracer, aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.ufuncs import universal
+from dovetail.typing import Array, ArrayLike
 
 _NUMBERS = "integers, floating point and complex numbers"
 
 
 @universal(2, 0)
-def add(x1: Any, x2: Any, /) -> Any:
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The sum of two arrays, element by element; the logical or for booleans.
 
     Args:
@@ -62,7 +63,7 @@ def add(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2)
-def subtract(x1: Any, x2: Any, /) -> Any:
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The difference of two arrays, element by element.
 
     Args:
@@ -87,7 +88,7 @@ def subtract(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2, 1)
-def multiply(x1: Any, x2: Any, /) -> Any:
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The product of two arrays, element by element; the logical and for booleans.
 
     Args:
@@ -107,7 +108,7 @@ def multiply(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def true_divide(x1: Any, x2: Any, /) -> Any:
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient of two arrays, element by element, as a float.
 
     Args:
@@ -127,7 +128,7 @@ def true_divide(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def floor_divide(x1: Any, x2: Any, /) -> Any:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer that is not greater than the quotient, element by element.
 
     Args:
@@ -164,7 +165,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def remainder(x1: Any, x2: Any, /) -> Any:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The rest of division, with the sign of the divisor, element by element.
 
     It completes `floor_divide`: ``x1 == floor_divide(x1, x2) * x2 + remainder(x1, x2)``.
@@ -188,7 +189,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def divmod(x1: Any, x2: Any, /) -> Any:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of `floor_divide` and `remainder`.
 
     Args:
@@ -208,7 +209,7 @@ def divmod(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The rest of division, with the sign of the dividend, element by element, as in C.
 
     Args:
@@ -257,7 +258,7 @@ def _guarded(x: Any, by_zero: Any, otherwise: Any) -> Any:
 def _integer_rest(x: Any, y: Any) -> tuple[Any, Any]:
     """The rest with the sign of the dividend, and where there is no quotient."""
     if type(y) is Literal and y.val:
-        return lax.rem(x, y), None
+        return lax.rem(x, y), None  # type: ignore[arg-type]
     by_zero = lax.eq(y, _zero(y))
     return _guarded(x, by_zero, lax.rem(x, y)), by_zero
 
@@ -322,7 +323,7 @@ def _floor_and_rest(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @universal(1)
-def negative(x: Any, /) -> Any:
+def negative(x: ArrayLike, /) -> Array:
     """The negative of each element; unsigned integers wrap around.
 
     Args:
@@ -345,7 +346,7 @@ def negative(x: Any, /) -> Any:
 
 
 @compiled
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """The array as it is.
 
     Args:
@@ -364,7 +365,7 @@ def positive(x: Any, /) -> Any:
 
 
 @compiled
-def abs(x: Any, /) -> Any:
+def abs(x: ArrayLike, /) -> Array:
     """The absolute value of each element; the modulus of complex numbers.
 
     Args:
@@ -384,7 +385,7 @@ def abs(x: Any, /) -> Any:
 
 
 @compiled
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute value of each element as a float.
 
     Args:
@@ -407,7 +408,7 @@ def fabs(x: Any, /) -> Any:
 
 
 @compiled
-def sign(x: Any, /) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """The sign of each element: -1, 0 or 1; the unit number of its direction where it is complex.
 
     Args:
@@ -431,7 +432,7 @@ def sign(x: Any, /) -> Any:
 
 
 @compiled
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """One divided by each element, as a float. (NumPy truncates the result for integers.)
 
     Args:
@@ -450,7 +451,7 @@ def reciprocal(x: Any, /) -> Any:
 
 
 @compiled
-def square(x: Any, /) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """The square of each element.
 
     Args:
@@ -471,7 +472,7 @@ def square(x: Any, /) -> Any:
 
 
 @compiled
-def sqrt(x: Any, /) -> Any:
+def sqrt(x: ArrayLike, /) -> Array:
     """The square root of each element; nan for negative real numbers.
 
     Args:
@@ -489,7 +490,7 @@ def sqrt(x: Any, /) -> Any:
 
 
 @compiled
-def cbrt(x: Any, /) -> Any:
+def cbrt(x: ArrayLike, /) -> Array:
     """The cube root of each element, negative for negative numbers.
 
     Args:
@@ -511,7 +512,7 @@ def cbrt(x: Any, /) -> Any:
 # -------------------------------------------------------------------------------------- powers
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The first array raised to the power of the second, element by element.
 
     An exponent that is a Python integer is part of the program: the power is computed by
@@ -603,7 +604,7 @@ def _power_of_integers(x: Any, y: Any) -> Any:
 
 
 @compiled
-def float_power(x1: Any, x2: Any, /) -> Any:
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`power` computed in floats, also for integers.
 
     Args:
@@ -626,7 +627,7 @@ def float_power(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2)
-def maximum(x1: Any, x2: Any, /) -> Any:
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greater of two arrays, element by element; nan where either is nan.
 
     Args:
@@ -646,7 +647,7 @@ def maximum(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2)
-def minimum(x1: Any, x2: Any, /) -> Any:
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The smaller of two arrays, element by element; nan where either is nan.
 
     Args:
@@ -666,7 +667,7 @@ def minimum(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater of two arrays, element by element; where one of them is nan, the other.
 
     Args:
@@ -685,7 +686,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 
 @compiled
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of two arrays, element by element; where one of them is nan, the other.
 
     Args:
@@ -712,7 +713,7 @@ def _ignoring_nan(function: str, x1: Any, x2: Any) -> Any:
 
 
 @compiled
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The length of the hypotenuse of right triangles: ``sqrt(x1**2 + x2**2)`` without overflow.
 
     Args:
@@ -747,7 +748,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The step function: 0 for negative numbers, 1 for positive ones.
 
     Args:

@@ -20,12 +20,13 @@ from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.conditions import truth
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.numpy.ufuncs import universal
+from dovetail.typing import Array, ArrayLike
 
 _BITS = "integers and booleans"
 
 
 @universal(2, -1)
-def bitwise_and(x1: Any, x2: Any, /) -> Any:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits that two integers share; the logical and of booleans.
 
     Args:
@@ -56,7 +57,7 @@ def bitwise_and(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2, 0)
-def bitwise_or(x1: Any, x2: Any, /) -> Any:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits that are set in at least one of two integers; the logical or of booleans.
 
     Args:
@@ -80,7 +81,7 @@ def bitwise_or(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2, 0)
-def bitwise_xor(x1: Any, x2: Any, /) -> Any:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits that are set in exactly one of two integers; the exclusive or of booleans.
 
     Args:
@@ -104,7 +105,7 @@ def bitwise_xor(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def left_shift(x1: Any, x2: Any, /) -> Any:
+def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Integers with their bits moved up: multiplied by powers of two.
 
     Args:
@@ -129,7 +130,7 @@ def left_shift(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def right_shift(x1: Any, x2: Any, /) -> Any:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Integers with their bits moved down: divided by powers of two and rounded down.
 
     Args:
@@ -155,7 +156,7 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def bitwise_not(x: Any, /) -> Any:
+def bitwise_not(x: ArrayLike, /) -> Array:
     """Integers with every bit inverted; the logical not of booleans.
 
     Args:
@@ -178,7 +179,7 @@ def bitwise_not(x: Any, /) -> Any:
 
 
 @compiled
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of the magnitude of each integer are set.
 
     Args:
@@ -222,7 +223,7 @@ def _shifts(bitorder: str, shape: tuple[int, ...], dimension: int) -> Any:
 
 
 @compiled_with("axis", "bitorder")
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Booleans as the bits of bytes.
 
     Args:
@@ -260,8 +261,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 @compiled_with("axis", "count", "bitorder")
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The bits of bytes as numbers 0 and 1.
 
     Args:

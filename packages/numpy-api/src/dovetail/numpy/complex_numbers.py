@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dovetail import lax
 from dovetail.extend import dtypes
 from dovetail.extend.arguments import array_like, inexact_dtype, literal, value
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real part of each element.
 
     Args:
@@ -31,7 +30,7 @@ def real(val: Any, /) -> Any:
 
 
 @compiled
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part of each element; zeros where the array is not complex.
 
     Args:
@@ -50,7 +49,7 @@ def imag(val: Any, /) -> Any:
 
 
 @compiled
-def conj(x: Any, /) -> Any:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate of each element; the array itself where it is not complex.
 
     Args:
@@ -69,7 +68,7 @@ def conj(x: Any, /) -> Any:
 
 
 @compiled_with("deg")
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of each complex number, counted from the positive real axis.
 
     Args:
@@ -95,7 +94,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 @compiled
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Where elements have an imaginary part that is not zero.
 
     Args:
@@ -114,7 +113,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @compiled
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Where elements have no imaginary part, or one that is zero.
 
     Args:
@@ -132,7 +131,7 @@ def isreal(x: Any) -> Any:
     return lax.eq(part, literal(0, part.dtype))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: object) -> bool:
     """Whether an array has a complex dtype, whatever its values.
 
     Args:
@@ -146,7 +145,7 @@ def iscomplexobj(x: Any) -> bool:
     return dtypes.kind_of(aval_of(array_like(x, "iscomplexobj")).dtype) == "c"
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: object) -> bool:
     """Whether an array has a dtype that is not complex.
 
     Args:

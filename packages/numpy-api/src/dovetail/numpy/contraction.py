@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from dovetail import lax
@@ -27,6 +28,7 @@ from dovetail.extend.contractions import dot_precision
 from dovetail.lax import dot_general_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import moveaxis, permuted, reshaped
+from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 Dims = tuple[int, ...]
 
@@ -72,13 +74,13 @@ def _mismatch(function: str, x: Any, y: Any, dimensions: tuple[int, int]) -> Typ
 
 @compiled_with("precision", "preferred_element_type", "out_sharding")
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The matrix product: ``a @ b``.
 
     Args:
@@ -160,13 +162,13 @@ def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
 
 @compiled_with("precision", "preferred_element_type", "out_sharding")
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The sum of products over the last dimension of one array and the last but one of the other.
 
     For matrices and vectors it is the matrix product; with a scalar it multiplies.
@@ -203,7 +205,13 @@ def dot(
 
 
 @compiled_with("precision", "preferred_element_type")
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sum of products of the elements of two arrays, the first of which is conjugated.
 
     Args:
@@ -231,7 +239,13 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @compiled_with("precision", "preferred_element_type")
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sum of products over the last dimensions of two arrays; with a scalar it multiplies.
 
     Args:
@@ -262,7 +276,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 @compiled
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of one array and one of another.
 
     Args:
@@ -287,14 +301,14 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The sum of products over several dimensions of two arrays.
 
     Args:
@@ -352,14 +366,14 @@ def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type
 
 @compiled_with("axis", "precision", "preferred_element_type")
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The scalar products of vectors along a dimension; the first ones are conjugated.
 
     Args:
@@ -394,7 +408,7 @@ def vecdot(
 
 
 @compiled
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of one array times the other array.
 
     Args:
@@ -423,8 +437,13 @@ def kron(a: Any, b: Any) -> Any:
 
 @compiled_with("axisa", "axisb", "axisc", "axis")
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
     """The cross product of vectors with three components (or two, of which the third is zero).
 
     Args:
@@ -482,7 +501,7 @@ def cross(
 
 
 @compiled
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices and vectors, both of which may be stacked.
 
     Args:
@@ -508,7 +527,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, which are conjugated, and matrices, both of which may be stacked.
 
     Args:

@@ -26,6 +26,7 @@ from dovetail.numpy.contraction import contracted
 from dovetail.numpy.matrices import diagonal
 from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike, DTypeLike
 
 #: Kinds of dtypes, each of which has no place for all numbers of the next.
 _ORDER: Final = "buifc"
@@ -35,15 +36,15 @@ _ORDER: Final = "buifc"
 
 @compiled_with("rowvar", "bias", "ddof", "dtype")
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The covariances of variables that were observed together.
 
     Args:
@@ -84,7 +85,9 @@ def cov(
 
 
 @compiled_with("rowvar", "dtype")
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """The correlation coefficients of variables that were observed together: covariances divided by
     both standard deviations.
 
@@ -234,8 +237,13 @@ def _observation_weights(
 
 @compiled_with("mode", "precision", "preferred_element_type")
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The convolution of two vectors: element k of the full one is the sum of ``a[n] * v[k - n]``.
 
     Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
@@ -269,13 +277,13 @@ def convolve(
 
 @compiled_with("mode", "precision", "preferred_element_type")
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The cross-correlation of two vectors: the sums of ``a[n + k] * conj(v[n])``, k growing.
 
     Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.

@@ -32,6 +32,7 @@ from dovetail.extend.arrays import (
 from dovetail.extend.avals import ArrayClass, aval_of, make_aval
 from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
 from dovetail.lax import broadcast_in_dim_p
+from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
 
@@ -52,15 +53,15 @@ def on_device(x: Any, device: Any) -> Any:
 
 
 def array(
-    object: Any,
-    dtype: Any = None,
+    object: NestedArrayLike,
+    dtype: DTypeLike | None = None,
     *,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array with the given values.
 
     Differs from NumPy's in that 64-bit values become 32-bit ones unless ``enable_x64`` is on, and
@@ -123,14 +124,14 @@ def array(
 
 
 def asarray(
-    a: Any,
-    dtype: Any = None,
+    a: NestedArrayLike,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array with the given values; an array of that dtype itself.
 
     Args:
@@ -358,7 +359,7 @@ def _flattened(values: Any, leaves: list[Any]) -> Shape:
     return (len(values), *(shapes.pop() if shapes else ()))
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """An array with the same values and memory of its own.
 
     Since arrays are immutable this matters only where one of them is donated or deleted.
@@ -378,7 +379,14 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a, copy=True, order=order or "K")
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: ArrayLike,
+    dtype: DTypeLike | None,
+    /,
+    *,
+    copy: bool = False,
+    device: DeviceLike | None = None,
+) -> Array:
     """The array in another dtype. Floats are truncated to integers, and integers wrap around.
 
     Args:
@@ -400,14 +408,20 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, "astype")
     )
     aval = aval_of(x)
-    if type(x) is Literal or isinstance(x, np.ndarray) or aval.dtype != target or aval.weak_type:
+    constant = type(x) is Literal  # type: ignore[comparison-overlap]
+    if constant or isinstance(x, np.ndarray) or aval.dtype != target or aval.weak_type:
         result = _converted(x, target) if not isinstance(x, ArrayClass) else convert(x, target)
     else:
         result = duplicate(x) if copy and type(x) is Array else x
     return on_device(result, device)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(
+    buffer: bytes | bytearray | memoryview | np.ndarray[Any, Any],
+    dtype: DTypeLike = float,
+    count: int = -1,
+    offset: int = 0,
+) -> Array:
     """A one-dimensional array of the numbers in a piece of memory.
 
     Args:
@@ -428,7 +442,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
     """An array whose elements are a function of their indices.
 
@@ -509,7 +523,13 @@ def filled(shape: Shape, value: Any) -> Any:
     return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=None)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array of zeros.
 
     Args:
@@ -530,7 +550,13 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _constant("zeros", 0, shape, dtype, device, out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array of ones.
 
     Args:
@@ -550,7 +576,13 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _constant("ones", 1, shape, dtype, device, out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array whose values do not matter. There is no uninitialised memory here: they are zeros.
 
     Args:
@@ -571,8 +603,13 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array of one repeated value.
 
     Args:
@@ -606,7 +643,7 @@ def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool |
     """`fill_value` in a canonical dtype (None: its own), repeated to a shape."""
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value)
-    value = array_like(fill_value, function, "fill_value")
+    value: Any = array_like(fill_value, function, "fill_value")
     aval = aval_of(value)
     if dtype is not None:
         if (
@@ -663,8 +700,13 @@ def _like(
 
 
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array of zeros with the shape and dtype of another.
 
     Args:
@@ -687,8 +729,13 @@ def zeros_like(
 
 
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array of ones with the shape and dtype of another.
 
     Args:
@@ -710,7 +757,13 @@ def ones_like(
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Array:
     """An array with the shape and dtype of another, whose values do not matter (they are zeros).
 
     Args:
@@ -731,14 +784,14 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """An array of one repeated value, with the shape and dtype of another.
 
     Args:

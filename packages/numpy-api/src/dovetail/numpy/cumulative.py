@@ -24,6 +24,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike, DTypeLike
 
 
 def _cumulative(
@@ -52,7 +53,9 @@ def _running(compute: Any, x: Any, axis: int, dtype: Any) -> Any:
 
 
 @compiled_with("axis", "dtype")
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Sums of the elements up to each.
 
     Args:
@@ -74,7 +77,9 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @compiled_with("axis", "dtype")
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Products of the elements up to each.
 
     Args:
@@ -96,7 +101,9 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 
 @compiled_with("axis", "dtype")
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """`cumsum` that counts nan as zero.
 
     Args:
@@ -115,7 +122,9 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 
 @compiled_with("axis", "dtype")
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """`cumprod` that counts nan as one.
 
     Args:
@@ -161,8 +170,13 @@ def _standard(
 
 @compiled_with("axis", "dtype", "include_initial")
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
     """`cumsum` as the array API standard has it.
 
     Args:
@@ -181,8 +195,13 @@ def cumulative_sum(
 
 @compiled_with("axis", "dtype", "include_initial")
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
     """`cumprod` as the array API standard has it.
 
     Args:
@@ -200,7 +219,13 @@ def cumulative_prod(
 
 
 @compiled_with("n", "axis")
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """Differences of neighbours.
 
     Args:
@@ -257,7 +282,9 @@ def _extended(x: Any, dimension: int, prepend: Any, append: Any) -> Any:
 
 
 @compiled_with("axis")
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral of samples by the trapezoidal rule.
 
     Args:

@@ -28,14 +28,15 @@ from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.cumulative import diff
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 def gradient(
-    f: Any,
-    *varargs: Any,
+    f: ArrayLike,
+    *varargs: ArrayLike,
     axis: int | Sequence[int] | None = None,
     edge_order: int | None = None,
-) -> Any:
+) -> Array | list[Array]:
     """The derivatives of a function that is known at points, by central differences.
 
     Args:
@@ -85,13 +86,13 @@ def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[A
                 f"gradient needs at least {order + 1} points along each dimension with "
                 f"edge_order={order}, got {shape[dimension]} along axis {dimension}"
             )
-    given = [array_like(h, "gradient", f"varargs[{i}]") for i, h in enumerate(varargs)]
+    given: list[Any] = [array_like(h, "gradient", f"varargs[{i}]") for i, h in enumerate(varargs)]
     if len(given) not in (0, 1, len(axes)):
         raise TypeError(
             f"gradient takes one distance, or one for each of {len(axes)} dimensions, got "
             f"{len(given)}"
         )
-    distances = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
+    distances: list[Any] = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
     for h, dimension in zip(distances, axes, strict=True):
         if h is not None and aval_of(h).shape not in ((), (shape[dimension],)):
             raise ValueError(
@@ -167,7 +168,9 @@ def _bend(outer: Any, inner: Any, outer_step: Any, inner_step: Any) -> Any:
 
 
 @compiled
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Differences of neighbours in row-major order.
 
     Args:
@@ -207,7 +210,9 @@ def _flat(x: Any, argument: str, dtype: Any) -> Any:
 
 
 @compiled_with("axis")
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
     """Angles without jumps: multiples of the period are added so that neighbours are near.
 
     Args:

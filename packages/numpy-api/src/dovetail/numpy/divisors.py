@@ -10,13 +10,14 @@ from dovetail.extend.arguments import broadcast_result, convert, literal, promot
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick, spread
+from dovetail.typing import Array, ArrayLike
 
 #: Steps in one pass over the arrays: fewer read them more often, more go on for longer than needed.
 _STEPS: Final = 4
 
 
 @compiled
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers; that of zero and a number is its magnitude.
 
     Args:
@@ -46,7 +47,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @compiled
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers; that of zero and a number is zero.
 
     Args:

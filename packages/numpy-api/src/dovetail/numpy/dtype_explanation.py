@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from dovetail import enable_x64, numpy_dtype_promotion
 from dovetail.extend import dtypes
+from dovetail.typing import ArrayLike, DTypeLike
 
 _KINDS: Final = {
     "b": "boolean",
@@ -18,7 +19,7 @@ _KINDS: Final = {
 _ORDER: Final = "biufc"
 
 
-def explain_dtype(*operands: Any) -> str:
+def explain_dtype(*operands: ArrayLike | DTypeLike) -> str:
     """Why an operation on some operands has a result of its dtype.
 
     Args:

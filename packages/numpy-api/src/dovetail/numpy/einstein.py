@@ -25,20 +25,21 @@ from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.contraction import contracted
 from dovetail.numpy.shapes import permuted, reshaped
+from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 Steps = tuple[tuple[tuple[int, ...], str], ...]
 
 
 def einsum(
-    subscripts: Any,
+    subscripts: str | ArrayLike,
     /,
-    *operands: Any,
+    *operands: ArrayLike | Sequence[Any],
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    optimize: bool | str | Sequence[Any] = "auto",
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Sums of products of arrays, written with one letter for each dimension.
 
     Letters that several operands share are paired; those that are missing after ``->`` are summed
@@ -80,7 +81,12 @@ def einsum(
     return _einsum(tuple(values), inputs, output, steps, precision, target)
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
+def einsum_path(
+    subscripts: str | ArrayLike,
+    /,
+    *operands: ArrayLike | Sequence[Any],
+    optimize: bool | str | Sequence[Any] = "auto",
+) -> tuple[list[Any], str]:
     """The order of products that `einsum` takes.
 
     Args:

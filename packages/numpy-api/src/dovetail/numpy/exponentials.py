@@ -17,10 +17,11 @@ from dovetail.extend.arguments import (
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.ufuncs import universal
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled
-def exp(x: Any, /) -> Any:
+def exp(x: ArrayLike, /) -> Array:
     """The exponential function, e raised to the power of each element.
 
     Args:
@@ -38,7 +39,7 @@ def exp(x: Any, /) -> Any:
 
 
 @compiled
-def exp2(x: Any, /) -> Any:
+def exp2(x: ArrayLike, /) -> Array:
     """Two raised to the power of each element.
 
     Args:
@@ -56,7 +57,7 @@ def exp2(x: Any, /) -> Any:
 
 
 @compiled
-def expm1(x: Any, /) -> Any:
+def expm1(x: ArrayLike, /) -> Array:
     """``exp(x) - 1``, accurate also near 0.
 
     Args:
@@ -74,7 +75,7 @@ def expm1(x: Any, /) -> Any:
 
 
 @compiled
-def log(x: Any, /) -> Any:
+def log(x: ArrayLike, /) -> Array:
     """The natural logarithm of each element; nan for negative real numbers, -inf for 0.
 
     Args:
@@ -92,7 +93,7 @@ def log(x: Any, /) -> Any:
 
 
 @compiled
-def log1p(x: Any, /) -> Any:
+def log1p(x: ArrayLike, /) -> Array:
     """``log(1 + x)``, accurate also near 0.
 
     Args:
@@ -110,7 +111,7 @@ def log1p(x: Any, /) -> Any:
 
 
 @compiled
-def log2(x: Any, /) -> Any:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2 of each element.
 
     Args:
@@ -128,7 +129,7 @@ def log2(x: Any, /) -> Any:
 
 
 @compiled
-def log10(x: Any, /) -> Any:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10 of each element.
 
     Args:
@@ -156,7 +157,7 @@ def _log_to_base(x: Any, log_of_base: float) -> Any:
 
 
 @universal(2, -math.inf)
-def logaddexp(x1: Any, x2: Any, /) -> Any:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``log(exp(x1) + exp(x2))`` without overflow.
 
     Args:
@@ -179,7 +180,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2, -math.inf)
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """``log2(2**x1 + 2**x2)`` without overflow.
 
     Args:
@@ -235,7 +236,7 @@ _PI = 3.141592653589793
 
 
 @compiled
-def sinc(x: Any, /) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """The normalised sinc function, ``sin(pi x) / (pi x)``, and 1 at 0.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from dovetail import lax
@@ -23,17 +22,18 @@ from dovetail.lax import iota_p, sort_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import max, min
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled_with("axis", "keepdims")
 def minmax(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> tuple[Any, Any]:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]:
     """The smallest and the largest element along some dimensions; nan where there is one.
 
     Args:
@@ -67,8 +67,8 @@ def minmax(
 
 @compiled_with("k", "axis", "mode", "sorted")
 def top_k(
-    a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
-) -> tuple[Any, Any]:
+    a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+) -> tuple[Array, Array]:
     """The largest or smallest elements along a dimension, and their positions.
 
     Of equal elements those that come first are taken. Nan is larger than all numbers.

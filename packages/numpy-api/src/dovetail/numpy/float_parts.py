@@ -21,6 +21,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled
 from dovetail.numpy.conditions import pick
+from dovetail.typing import Array, ArrayLike
 
 
 def _bits(x: Any) -> Any:
@@ -34,7 +35,7 @@ def _is_negative(x: Any) -> Any:
 
 
 @compiled
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Where elements are negative, or are negative zeros or nan with a sign.
 
     Args:
@@ -59,7 +60,7 @@ def signbit(x: Any, /) -> Any:
 
 
 @compiled
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Numbers of one array with the signs of another.
 
     Args:
@@ -80,7 +81,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def nextafter(x1: Any, x2: Any, /) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The next float after one number towards another.
 
     Args:
@@ -100,7 +101,7 @@ def nextafter(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance of each number to the next float of greater magnitude, with its sign.
 
     Args:
@@ -153,7 +154,7 @@ def _scaled(x: Any, exponent: Any) -> Any:
 
 
 @compiled
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Numbers times powers of two: ``x1 * 2**x2`` without intermediate overflow.
 
     Args:
@@ -200,7 +201,7 @@ def _trailing(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @compiled
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Numbers taken apart: ``x == mantissa * 2**exponent``, with mantissas from 0.5 to 1 in
     magnitude.
 

@@ -22,6 +22,7 @@ from dovetail.numpy.conditions import pick
 from dovetail.numpy.indexing.reading import get
 from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import broadcast_to, operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 def _mode(function: str, mode: Any) -> Any:
@@ -36,15 +37,15 @@ def _mode(function: str, mode: Any) -> Any:
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Elements, or slices, at given positions along a dimension.
 
     Differs from NumPy's at positions out of bounds, which raise an error only with the option
@@ -127,14 +128,14 @@ def _wrapped(where: Any, size: int) -> Any:
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
-    mode: Any = None,
-    fill_value: Any = None,
+    mode: str | lax.GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """Elements at positions along a dimension that differ from one row to another.
 
     It undoes `argsort`: ``take_along_axis(x, argsort(x, axis), axis)`` is ``sort(x, axis)``.
@@ -207,14 +208,14 @@ def _open(size: int, dimension: int, rank: int) -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """Slices along a dimension for which a condition holds.
 
     Args:
@@ -249,7 +250,9 @@ def compress(
     return take(x, places, axis=dimension, mode="fill", fill_value=fill_value)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Elements for which a condition holds, in one dimension.
 
     Args:

@@ -24,9 +24,15 @@ from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike, Sharding
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of the bins that `histogram` counts in.
 
     Args:
@@ -54,13 +60,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-    out_sharding: Any = None,
-) -> tuple[Any, Any]:
+    out_sharding: Sharding | None = None,
+) -> tuple[Array, Array]:
     """How many elements are in each of some bins.
 
     A bin contains its left edge, and the last one the right edge as well. Differs from NumPy's in
@@ -118,13 +124,13 @@ def histogram(
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: ArrayLike | Sequence[Sequence[ArrayLike] | ArrayLike | None] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """How many points of a plane are in each of some rectangles.
 
     Args:
@@ -160,21 +166,22 @@ def histogram2d(
             "histogram2d needs vectors of equal size as x and y, got shapes "
             f"{shapes[0]} and {shapes[1]}"
         )
-    if getattr(bins, "ndim", 0) == 1 and len(bins) > 2:
-        bins = [bins, bins]
+    given: Any = bins
+    if getattr(bins, "ndim", 0) == 1 and len(given) > 2:
+        given = [bins, bins]
     found, (first, second) = _of_points(
-        "histogram2d", columns, bins, range, weights, density, shapes[0][0], 2
+        "histogram2d", columns, given, range, weights, density, shapes[0][0], 2
     )
     return found, first, second
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: ArrayLike | Sequence[Sequence[ArrayLike] | ArrayLike | None] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, list[Any]]:
+) -> tuple[Array, list[Array]]:
     """How many points are in each of some boxes.
 
     Args:

@@ -20,6 +20,7 @@ from dovetail.numpy.joining import concatenate, stack
 from dovetail.numpy.ranges import arange, linspace, meshgrid
 from dovetail.numpy.searching import nonzero
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 def _bound(name: str, argument: str, bound: Any) -> Any:
@@ -227,7 +228,7 @@ s_: Final = _IndexExpression(as_tuple=False)
 index_exp: Final = _IndexExpression(as_tuple=True)
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Indices of a part that is a grid: ``x[ix_(rows, columns)]``.
 
     Args:
@@ -275,7 +276,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 def mask_indices(
     n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The indices of elements of a square matrix that a function such as `triu` keeps.
 
     Args:

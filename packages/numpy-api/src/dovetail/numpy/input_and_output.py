@@ -15,6 +15,7 @@ from dovetail import dlpack
 from dovetail.extend import dtypes
 from dovetail.extend.avals import ArrayClass
 from dovetail.numpy.creation import array
+from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, SupportsDLPack
 
 File = IO[bytes] | str | os.PathLike[str]
 
@@ -29,7 +30,7 @@ def _layout(width: int | None, precision: int | None, small: bool | None) -> Ite
 
 
 def array_repr(
-    arr: Any,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -56,7 +57,7 @@ def array_repr(
 
 
 def array_str(
-    a: Any,
+    a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -135,7 +136,7 @@ def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
     return np.printoptions(*args, **kwargs)
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A one-dimensional array of the numbers in a text.
 
     Args:
@@ -178,7 +179,7 @@ def _named(x: Any) -> np.ndarray[Any, Any]:
     return value
 
 
-def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: File, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's format.
 
     Args:
@@ -202,7 +203,7 @@ def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
     np.save(file, _named(arr), allow_pickle=allow_pickle)
 
 
-def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
     """Write several arrays to one file in NumPy's format, without compression.
 
     Args:
@@ -357,7 +358,7 @@ def _restored(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return found
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Any:
+def fromfile(*args: Any, **kwargs: Any) -> Array:
     """A one-dimensional array of the numbers in a file, of bytes or of text.
 
     Args:
@@ -380,7 +381,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     return array(np.fromfile(*_arguments(args), **_keywords(kwargs)))
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
+def fromiter(*args: Any, **kwargs: Any) -> Array:
     """A one-dimensional array of the numbers that an iterator gives.
 
     Args:
@@ -416,7 +417,9 @@ def _known(dtype: Any) -> Any:
 # ------------------------------------------------------------------------------ other libraries
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(
+    x: SupportsDLPack | Array, /, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Array:
     """An array of another library, exchanged through DLPack.
 
     Args:
@@ -437,7 +440,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return dlpack.from_dlpack(x, device, copy)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Whether an object is a scalar: a number, a text, or an array without dimensions.
 
     Differs from NumPy, which does not count arrays without dimensions.
@@ -457,7 +460,7 @@ def isscalar(element: Any) -> bool:
     return bool(np.isscalar(element))
 
 
-def iterable(y: Any) -> bool:
+def iterable(y: object) -> bool:
     """Whether an object can be iterated over: any array that has dimensions, for one.
 
     Args:

@@ -36,6 +36,7 @@ from dovetail.numpy.shapes import (
     operand,
     reshaped,
 )
+from dovetail.typing import Array, ArrayLike, DTypeLike, NestedArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
 
@@ -51,7 +52,9 @@ def _joined(function: str, arrays: Any, dtype: Any) -> list[Any]:
     return [value(convert(v, target)) for v in values]
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(
+    arrays: Sequence[ArrayLike] | ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Arrays one after another along a dimension.
 
     Args:
@@ -97,7 +100,7 @@ def _concatenated(values: Sequence[Any], dimension: int) -> Any:
     return values[0] if len(values) == 1 else concatenate_p.bind(*values, dimension=dimension)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[ArrayLike] | ArrayLike, /, *, axis: int | None = 0) -> Array:
     """`concatenate` under its name in the array API standard.
 
     Args:
@@ -113,7 +116,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 
 @compiled_with("axis")
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """A new array with values after those of another. (It costs a copy each time.)
 
     Args:
@@ -130,7 +133,12 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate(parts, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: Sequence[ArrayLike] | ArrayLike,
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Arrays of one shape joined along a new dimension.
 
     Args:
@@ -168,7 +176,7 @@ def _each(function: str, at_least: Callable[..., Any], tup: Any) -> list[Any]:
 
 
 @compiled_with("dtype")
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """Arrays below one another: joined along the first dimension, vectors being rows.
 
     Args:
@@ -185,7 +193,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @compiled_with("dtype")
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """Arrays beside one another: joined along the second dimension, vectors along their only one.
 
     Args:
@@ -204,7 +212,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @compiled_with("dtype")
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: Sequence[ArrayLike] | ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """Arrays behind one another: joined along the third dimension.
 
     Args:
@@ -220,7 +228,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @compiled
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Sequence[ArrayLike] | ArrayLike) -> Array:
     """Vectors as the columns of a matrix; matrices beside one another.
 
     Args:
@@ -243,7 +251,7 @@ def column_stack(tup: Any) -> Any:
 # ------------------------------------------------------------------------------- taking apart
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: NestedArrayLike) -> Array:
     """An array put together from blocks, which are given as nested lists.
 
     The innermost lists are joined along the last dimension, those around them along the one before,
@@ -305,7 +313,9 @@ def _blocks(arrays: Any, rank: int) -> tuple[Any, int]:
     return concatenate([part for part, _ in parts], dimension), dimension - 1
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
     """Parts of an array along a dimension, of sizes that differ by one at most.
 
     Args:
@@ -324,7 +334,9 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("array_split", ary, indices_or_sections, axis)
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
     """Parts of an array along a dimension, of equal sizes.
 
     Args:
@@ -377,7 +389,7 @@ def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list
     return list(split_p.bind(x, sizes=sizes, axis=dimension))
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the second dimension, or the only one of a vector.
 
     Args:
@@ -393,7 +405,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("hsplit", x, indices_or_sections, 0 if aval_of(x).ndim == 1 else 1)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the first dimension.
 
     Args:
@@ -408,7 +420,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the third dimension.
 
     Args:
@@ -423,7 +435,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array at each position of a dimension; the inverse of `stack`.
 
     Args:
@@ -448,7 +460,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 # ---------------------------------------------------------------------------------- repeating
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """The array repeated as a whole.
 
     Args:
@@ -465,8 +477,9 @@ def tile(A: Any, reps: Any) -> Any:
         [0 1 2 0 1 2]
     """
     x = operand(A, "tile", "A")
-    counts = tuple(reps) if isinstance(reps, (tuple, list)) or np.ndim(reps) else (reps,)
-    counts = tuple(integer("tile", "reps", n) for n in counts)
+    given: Any = reps
+    given = tuple(given) if isinstance(given, (tuple, list)) or np.ndim(given) else (given,)
+    counts = tuple(integer("tile", "reps", n) for n in given)
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: reps must not be negative, got {counts}")
     have = aval_of(x).shape
@@ -477,13 +490,13 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Each element repeated.
 
     Args:
@@ -509,31 +522,32 @@ def repeat(
     x = operand(a, "repeat")
     flat = axis is None or not aval_of(x).ndim
     dimension = canonical_axis("repeat", 0 if axis is None else axis, max(aval_of(x).ndim, 1))
-    traced = isinstance(repeats, Tracer) and repeats.concrete() is None
-    if not traced and not np.ndim(repeats) and total_repeat_length is None:
-        return _repeat_each(x, integer("repeat", "repeats", repeats), None if flat else dimension)
+    given: Any = repeats
+    traced = isinstance(given, Tracer) and given.concrete() is None
+    if not traced and not np.ndim(given) and total_repeat_length is None:
+        return _repeat_each(x, integer("repeat", "repeats", given), None if flat else dimension)
     if flat:
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
     count = aval_of(x).shape[dimension]
     if not traced:
-        repeats = np.asarray(repeats)
-        repeats = repeats if repeats.size else repeats.astype(np.int64)
-    require_kind("repeat", repeats, "biu", "integers as repeats")
-    if np.shape(repeats) not in ((), (1,), (count,)):
+        given = np.asarray(given)
+        given = given if given.size else given.astype(np.int64)
+    require_kind("repeat", given, "biu", "integers as repeats")
+    if np.shape(given) not in ((), (1,), (count,)):
         raise ValueError(
             f"repeat: repeats must be an integer, or one for each of the {count} positions of the "
-            f"dimension, got shape {np.shape(repeats)}"
+            f"dimension, got shape {np.shape(given)}"
         )
     if total_repeat_length is None:
         if traced:
-            integer("repeat", "repeats (or give total_repeat_length)", repeats)
-        counts = np.broadcast_to(repeats.astype(np.int64), (count,))
+            integer("repeat", "repeats (or give total_repeat_length)", given)
+        counts = np.broadcast_to(given.astype(np.int64), (count,))
         if np.any(counts < 0):
             raise ValueError("repeat: repeats must not be negative")
         positions: Any = np.repeat(np.arange(count, dtype=np.int32), counts)
     else:
         length = integer("repeat", "total_repeat_length", total_repeat_length)
-        positions = _traced_positions(repeats, count, length)
+        positions = _traced_positions(given, count, length)
     return take(x, positions, axis=dimension, mode="clip")
 
 
@@ -560,7 +574,7 @@ def _traced_positions(repeats: Any, size: int, length: int) -> Any:
     return lax.cumsum(steps)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements of an array in row-major order, repeated or cut off to fill another shape.
 
     Args:

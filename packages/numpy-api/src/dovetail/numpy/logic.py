@@ -25,10 +25,11 @@ from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick, truth
 from dovetail.numpy.creation import asarray
 from dovetail.numpy.ufuncs import universal
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled
-def equal(x1: Any, x2: Any, /) -> Any:
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Where two arrays are equal, element by element.
 
     Args:
@@ -54,7 +55,7 @@ def equal(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def not_equal(x1: Any, x2: Any, /) -> Any:
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Where two arrays differ, element by element; nan differs from everything.
 
     Args:
@@ -73,7 +74,7 @@ def not_equal(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def less(x1: Any, x2: Any, /) -> Any:
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Where one array is smaller than another, element by element.
 
     Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
@@ -102,7 +103,7 @@ def less(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def less_equal(x1: Any, x2: Any, /) -> Any:
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Where one array is smaller than another or equal to it, element by element.
 
     Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
@@ -124,7 +125,7 @@ def less_equal(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def greater(x1: Any, x2: Any, /) -> Any:
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Where one array is greater than another, element by element.
 
     Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
@@ -146,7 +147,7 @@ def greater(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def greater_equal(x1: Any, x2: Any, /) -> Any:
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Where one array is greater than another or equal to it, element by element.
 
     Complex numbers are ordered by their real parts, then by their imaginary ones; those with a nan
@@ -216,7 +217,7 @@ def _compared_by_value(
 
 
 @universal(2, identity=True)
-def logical_and(x1: Any, x2: Any, /) -> Any:
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether both elements are true (not zero).
 
     Args:
@@ -238,7 +239,7 @@ def logical_and(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2, identity=False)
-def logical_or(x1: Any, x2: Any, /) -> Any:
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether at least one of two elements is true (not zero).
 
     Args:
@@ -260,7 +261,7 @@ def logical_or(x1: Any, x2: Any, /) -> Any:
 
 
 @universal(2, identity=False)
-def logical_xor(x1: Any, x2: Any, /) -> Any:
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether exactly one of two elements is true (not zero).
 
     Args:
@@ -282,7 +283,7 @@ def logical_xor(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is zero or False.
 
     Args:
@@ -300,7 +301,7 @@ def logical_not(x: Any, /) -> Any:
 
 
 @compiled
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Where elements are nan.
 
     Args:
@@ -319,7 +320,7 @@ def isnan(x: Any, /) -> Any:
 
 
 @compiled
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: ArrayLike, /) -> Array:
     """Where elements are neither nan nor infinite.
 
     Args:
@@ -347,7 +348,7 @@ def finite(x: Any) -> Any:
 
 
 @compiled
-def isinf(x: Any, /) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Where elements are infinite, with any sign.
 
     Args:
@@ -369,7 +370,7 @@ def isinf(x: Any, /) -> Any:
 
 
 @compiled
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Where elements are plus infinity.
 
     Args:
@@ -392,7 +393,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 
 
 @compiled
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Where elements are minus infinity.
 
     Args:
@@ -419,7 +420,13 @@ def _is(x: Any, number: str) -> Any:
 
 
 @compiled_with("equal_nan")
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Where two arrays are equal within ``atol + rtol * abs(b)``.
 
     Args:
@@ -453,7 +460,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 @compiled_with("equal_nan")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether two arrays are equal within ``atol + rtol * abs(b)`` everywhere.
 
     Args:
@@ -480,7 +493,7 @@ def all_of(x: Any) -> Any:
     return lax.reduce_and_p.bind(x, axes=tuple(range(aval_of(x).ndim)))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and equal elements.
 
     Args:
@@ -502,7 +515,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _all_equal(x, y, bool(equal_nan))
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast to each other and are equal everywhere.
 
     Args:

@@ -34,6 +34,7 @@ from dovetail.numpy.gathering import take
 from dovetail.numpy.reductions import sum_dtype
 from dovetail.numpy.searching import searchsorted
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike, DTypeLike, ShapeLike, Sharding
 
 #: The methods of `isin`, and those of `searchsorted` that they stand for.
 _ISIN_METHODS: Final = {
@@ -46,13 +47,13 @@ _ISIN_METHODS: Final = {
 
 @compiled_with("assume_unique", "invert", "method")
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """Which elements of one array are in another.
 
     Args:
@@ -93,7 +94,9 @@ def isin(
 
 
 @compiled_with("right", "method")
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """The numbers of the bins that elements are in.
 
     Args:
@@ -131,13 +134,13 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: Sharding | None = None,
+) -> Array:
     """How often each of the integers 0, 1, 2 ... occurs.
 
     Args:
@@ -268,8 +271,13 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: float | None = None,
+) -> Array:
     """Values of a function that is linear between given points.
 
     Args:
@@ -336,7 +344,7 @@ def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
     return found[::-1]
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     """Indices of elements from their positions in row-major order.
 
     Args:
@@ -360,8 +368,13 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
+    multi_index: ArrayLike | Sequence[ArrayLike],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Positions in row-major order from the indices of elements.
 
     Args:

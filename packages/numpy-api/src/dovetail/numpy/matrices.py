@@ -23,6 +23,7 @@ from dovetail.numpy.compiled import compiled_with
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.shapes import operand, permuted, reshaped
+from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, IntLike
 
 _INT32 = np.dtype("int32")
 
@@ -44,7 +45,14 @@ def _offsets(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
     return lax.add(rows, convert(k, _INT32)), columns
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    N: IntLike,
+    M: IntLike | None = None,
+    k: IntLike = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Array:
     """A matrix with ones on a diagonal, and zeros elsewhere.
 
     Args:
@@ -81,7 +89,7 @@ def _eye(shape: tuple[int, int], k: int, dtype: Any) -> Any:
     return convert(lax.eq(*_offsets(shape, k)), dtype)
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: IntLike, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix.
 
     Args:
@@ -97,7 +105,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: IntLike, M: IntLike | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones on and below a diagonal, and zeros above it.
 
     Args:
@@ -141,7 +149,7 @@ def _triangle(function: str, m: Any, k: int, lower: bool) -> Any:
 
 
 @compiled_with("k")
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangle of matrices; zeros above a diagonal.
 
     Args:
@@ -159,7 +167,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 @compiled_with("k")
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangle of matrices; zeros below a diagonal.
 
     Args:
@@ -176,7 +184,7 @@ def triu(m: Any, k: int = 0) -> Any:
     return _triangle("triu", m, k, False)
 
 
-def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+def tril_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix.
 
     Args:
@@ -201,7 +209,7 @@ def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
     return _index_array(rows), _index_array(columns)
 
 
-def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+def triu_indices(n: IntLike, k: IntLike = 0, m: IntLike | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix.
 
     Args:
@@ -230,7 +238,7 @@ def _index_array(numbers: np.ndarray[Any, Any]) -> Any:
     return host_array(np.ascontiguousarray(numbers, dtypes.default_dtype("i")))
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with a given diagonal, or the diagonal of a matrix.
 
     Args:
@@ -273,7 +281,7 @@ def _diagonal_matrix(x: Any, k: int) -> Any:
 
 
 @compiled_with("k")
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with a given diagonal; the elements of an array of any rank, in row-major order.
 
     Args:
@@ -290,7 +298,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return _diagonal_matrix(reshaped(x, (aval_of(x).size,)), integer("diagflat", "k", k))
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Diagonals of matrices.
 
     Args:
@@ -339,13 +347,13 @@ def _matrices_last(function: str, x: Any, axis1: int, axis2: int) -> Any:
 
 @compiled_with("offset", "axis1", "axis2", "dtype", "out")
 def trace(
-    a: Any,
-    offset: Any = 0,
+    a: ArrayLike,
+    offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-) -> Any:
+) -> Array:
     """The sum of the elements on a diagonal of matrices.
 
     Args:
@@ -371,7 +379,7 @@ def trace(
 
 
 @compiled_with("N", "increasing")
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: IntLike | None = None, increasing: bool = False) -> Array:
     """The Vandermonde matrix: rows of powers of the elements of a vector.
 
     Args:
@@ -402,7 +410,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return powers if increasing else lax.rev(powers, (1,))
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix of the shape of another.
 
     Args:
@@ -418,7 +426,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix of the shape of another.
 
     Args:
@@ -441,7 +449,7 @@ def _matrix_shape(function: str, x: Any) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array with equal sizes.
 
     Args:
@@ -462,7 +470,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (numbers,) * _size("diag_indices", "ndim", ndim)
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of the shape of another.
 
     Args:

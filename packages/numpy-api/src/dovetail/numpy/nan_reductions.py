@@ -13,6 +13,7 @@ from dovetail.lax import reduce_prod_p, reduce_sum_p
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick
 from dovetail.numpy.reductions import accumulated, extreme, mean_of, variance
+from dovetail.typing import Array, ArrayLike, DTypeLike
 
 
 def _numbers(function: str, a: Any) -> tuple[Any, Any]:
@@ -31,14 +32,14 @@ def _counting(function: str, is_number: Any, where: Any) -> Any:
 
 @compiled_with("axis", "dtype", "keepdims")
 def nansum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`sum` that counts nan as zero.
 
     Args:
@@ -63,14 +64,14 @@ def nansum(
 
 @compiled_with("axis", "dtype", "keepdims")
 def nanprod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`prod` that counts nan as one.
 
     Args:
@@ -122,13 +123,13 @@ def _nan_extreme(
 
 @compiled_with("axis", "keepdims")
 def nanmax(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`max` that leaves nan out; nan where there is nothing else.
 
     Args:
@@ -157,13 +158,13 @@ def nanmax(
 
 @compiled_with("axis", "keepdims")
 def nanmin(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`min` that leaves nan out; nan where there is nothing else.
 
     Args:
@@ -185,13 +186,13 @@ def nanmin(
 
 @compiled_with("axis", "dtype", "keepdims")
 def nanmean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """`mean` of the elements that are not nan; nan where there are none.
 
     Args:
@@ -215,15 +216,15 @@ def nanmean(
 
 @compiled_with("axis", "dtype", "keepdims")
 def nanvar(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """`var` of the elements that are not nan; nan where there are no more than `ddof`.
 
     Args:
@@ -250,15 +251,15 @@ def nanvar(
 
 @compiled_with("axis", "dtype", "keepdims")
 def nanstd(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """`std` of the elements that are not nan; nan where there are no more than `ddof`.
 
     Args:

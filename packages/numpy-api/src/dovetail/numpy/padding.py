@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.gathering import take
 from dovetail.numpy.indexing.parsing import holds_arrays, stacked
 from dovetail.numpy.shapes import broadcast_to, flip, moveaxis, operand
+from dovetail.typing import Array, ArrayLike
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -42,8 +43,11 @@ _ARGUMENTS: Final[dict[str, frozenset[str]]] = {
 
 
 def pad(
-    array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
-) -> Any:
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any] | Mapping[int, Any],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """The array with elements added before and after those of each dimension.
 
     Differs from NumPy's where `mode` is a function: it returns the row instead of changing it.

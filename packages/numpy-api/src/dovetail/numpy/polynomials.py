@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 from dovetail import lax
@@ -26,6 +26,7 @@ from dovetail.numpy.correlations import convolve
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.matrices import vander
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 #: Degrees up to which Horner's rule is written out.
 _WRITTEN_OUT: Final = 16
@@ -84,7 +85,7 @@ def _concrete(function: str, argument: str, x: Any, remedy: str) -> np.ndarray[A
 
 
 @compiled_with("unroll")
-def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The value of a polynomial, by Horner's rule.
 
     Args:
@@ -129,7 +130,7 @@ def polyval(p: Any, x: Any, *, unroll: int | None = None) -> Any:
 
 
 @compiled
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
@@ -151,7 +152,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @compiled
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Args:
@@ -180,7 +181,7 @@ def _sum(function: str, compute: Any, a1: Any, a2: Any) -> Any:
     return compute(_with_size(x, size), _with_size(y, size))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Args:
@@ -224,7 +225,7 @@ def _without_leading_zeros(function: str, argument: str, p: Any, tolerance: floa
     return slice_dimension(p, first, _size(p), 0)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder of two polynomials.
 
     Differs from NumPy's in the size of the remainder, which does not depend on values.
@@ -313,7 +314,7 @@ def _factors(numbers: np.ndarray[Any, Any], dtype: Any) -> Any:
 
 
 @compiled_with("m")
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """A derivative of a polynomial.
 
     Args:
@@ -340,7 +341,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 @compiled_with("m")
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """An integral of a polynomial.
 
     Args:
@@ -381,7 +382,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @compiled
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial that has given roots, or the characteristic polynomial of a matrix.
 
     Args:
@@ -425,7 +426,7 @@ def _eigenvalues(matrix: Any) -> Any:
     )[0]
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
@@ -502,15 +503,35 @@ def _at_least_single(x: Any) -> Any:
 # ------------------------------------------------------------------------------------------ fitting
 
 
+@overload
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    cov: Literal[False] = False,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
-) -> Any:
+) -> Array | tuple[Array, ...]: ...
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, ...]:
     """The polynomial that comes nearest to points, by least squares.
 
     Differs from NumPy's in that residuals are returned whatever the rank is, in that nothing warns

@@ -26,6 +26,7 @@ from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take, take_along_axis
 from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.shapes import reshaped
+from dovetail.typing import Array, ArrayLike, Sharding
 
 #: How methods place a share q among n sorted elements, counted from 0: at ``n * q + a + b * q``.
 _PLACES: Final = {
@@ -59,12 +60,12 @@ _CONTINUOUS: Final = (
 
 @compiled_with("axis", "keepdims")
 def median(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The median of elements along some dimensions; the mean of the two middle ones of an even
     number.
 
@@ -89,12 +90,12 @@ def median(
 
 @compiled_with("axis", "keepdims")
 def nanmedian(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """`median` of the elements that are not nan; nan where there are none.
 
     Args:
@@ -118,16 +119,16 @@ def nanmedian(
 
 @compiled_with("axis", "method", "keepdims")
 def quantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """Numbers below which a given share of the elements along some dimensions is.
 
     Shares outside of [0, 1] count as the nearer bound, where NumPy raises an error. Shares of float
@@ -188,16 +189,16 @@ def quantile(
 
 @compiled_with("axis", "method", "keepdims")
 def nanquantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """`quantile` of the elements that are not nan; nan where there are none.
 
     Args:
@@ -224,17 +225,17 @@ def nanquantile(
 
 @compiled_with("axis", "method", "keepdims", "out_sharding")
 def percentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """`quantile` with shares in percent.
 
     Args:
@@ -264,16 +265,16 @@ def percentile(
 
 @compiled_with("axis", "method", "keepdims")
 def nanpercentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """`percentile` of the elements that are not nan; nan where there are none.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 from dovetail import lax
@@ -34,20 +34,21 @@ from dovetail.numpy.conditions import pick
 from dovetail.numpy.creation import SMALL, on_device
 from dovetail.numpy.joining import stack
 from dovetail.numpy.shapes import broadcast_to, expand_dims, moveaxis, operand, reshaped
+from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
 #: What `start` and `stop` are called in messages.
 _ENDS: Final = ("start", "stop")
 
 
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Numbers with equal steps, from a start up to but without an end.
 
     Args:
@@ -164,17 +165,41 @@ def _plain(number: Any) -> Any:
     return number.item() if isinstance(number, np.generic) else number
 
 
+@overload
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: DeviceLike | None = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: DeviceLike | None = None,
+) -> tuple[Array, Array]: ...
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
-) -> Any:
+    device: DeviceLike | None = None,
+) -> Array | tuple[Array, Array]:
     """Numbers with equal steps, of a given count.
 
     Args:
@@ -260,14 +285,14 @@ def _linspace(
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """Powers of a base whose exponents have equal steps.
 
     Args:
@@ -316,8 +341,13 @@ def _logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     """Numbers with equal ratios.
 
     Args:
@@ -365,8 +395,8 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
 
 
 def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> tuple[Any, ...]:
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Array, ...]:
     """Coordinates of the points of a grid, from the coordinates along its axes.
 
     Args:
@@ -416,7 +446,17 @@ def _meshgrid(xi: tuple[Any, ...], sparse: bool, indexing: str) -> list[Any]:
     return grids
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+@overload
+def indices(
+    dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: Literal[False] = False
+) -> Array: ...
+@overload
+def indices(
+    dimensions: ShapeLike, dtype: DTypeLike | None = None, *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+def indices(
+    dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
     """The indices of the elements of an array.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from dovetail import lax
@@ -35,6 +35,7 @@ from dovetail.lax import (
 )
 from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.conditions import as_mask, pick, truth
+from dovetail.typing import Array, ArrayLike, DTypeLike
 
 Shape = tuple[int, ...]
 
@@ -128,15 +129,15 @@ def _initial(function: str, initial: Any, dtype: Any) -> Any:
 
 @compiled_with("axis", "dtype", "keepdims", "promote_integers")
 def sum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The sum of elements along some dimensions.
 
     Args:
@@ -187,15 +188,15 @@ def sum(
 
 @compiled_with("axis", "dtype", "keepdims", "promote_integers")
 def prod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The product of elements along some dimensions.
 
     Args:
@@ -278,13 +279,13 @@ def _worst(dtype: Any, largest: bool) -> Any:
 
 @compiled_with("axis", "keepdims")
 def max(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element along some dimensions; nan where there is one.
 
     Args:
@@ -320,13 +321,13 @@ def max(
 
 @compiled_with("axis", "keepdims")
 def min(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element along some dimensions; nan where there is one.
 
     Args:
@@ -354,7 +355,7 @@ def min(
 
 
 @compiled_with("axis", "keepdims")
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The difference of the largest and the smallest element along some dimensions.
 
     Args:
@@ -394,8 +395,13 @@ def _logical(
 
 @compiled_with("axis", "keepdims")
 def all(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether all elements along some dimensions are true (not zero).
 
     Args:
@@ -419,8 +425,13 @@ def all(
 
 @compiled_with("axis", "keepdims")
 def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether any element along some dimensions is true (not zero).
 
     Args:
@@ -443,7 +454,7 @@ def any(
 
 
 @compiled_with("axis", "keepdims")
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements along some dimensions are not zero.
 
     Args:
@@ -509,14 +520,14 @@ def _drop(x: Any, axes: Shape, keepdims: bool) -> Any:
 
 @compiled_with("axis", "dtype", "keepdims")
 def mean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The arithmetic mean of elements along some dimensions.
 
     Args:
@@ -560,17 +571,17 @@ def _common_shape(function: str, x: Any, where: Any) -> Shape:
 
 @compiled_with("axis", "dtype", "keepdims")
 def var(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
     """The variance of elements along some dimensions: the mean square of distances from their mean.
 
     Args:
@@ -658,17 +669,17 @@ def variance(
 
 @compiled_with("axis", "dtype", "keepdims")
 def std(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
     """The standard deviation of elements along some dimensions: the square root of the variance.
 
     Args:
@@ -694,14 +705,31 @@ def std(
     return variance("std", a, axis, dtype, ddof, keepdims, where, mean, correction, root=True)
 
 
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    keepdims: bool = False,
+) -> Array: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+) -> tuple[Array, Array]: ...
 @compiled_with("axis", "returned", "keepdims")
 def average(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """The weighted mean of elements along some dimensions.
 
     Args:

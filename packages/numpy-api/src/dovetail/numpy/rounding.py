@@ -20,10 +20,11 @@ from dovetail.extend.arguments import (
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.float_parts import signbit
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled
-def floor(x: Any, /) -> Any:
+def floor(x: ArrayLike, /) -> Array:
     """The largest integer that is not greater than each element.
 
     Args:
@@ -45,7 +46,7 @@ def floor(x: Any, /) -> Any:
 
 
 @compiled
-def ceil(x: Any, /) -> Any:
+def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer that is not smaller than each element.
 
     Args:
@@ -67,7 +68,7 @@ def ceil(x: Any, /) -> Any:
 
 
 @compiled
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """Each element without its fraction: rounded towards zero.
 
     Args:
@@ -89,7 +90,7 @@ def trunc(x: Any) -> Any:
 
 
 @compiled
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer to each element, the even one where two are equally near, as a float.
 
     Args:
@@ -107,7 +108,7 @@ def rint(x: Any, /) -> Any:
 
 
 @compiled_with("decimals")
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Elements rounded to a number of decimals; halves go to the even neighbour.
 
     Args:
@@ -182,7 +183,7 @@ def _towards_zero(x: Any) -> Any:
 
 
 @compiled
-def modf(x: Any, /, out: None = None) -> Any:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fraction and the integer part of each element, both with its sign.
 
     Args:

@@ -6,7 +6,7 @@ NumPy's type of that name, and make an array of that dtype when called.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 
@@ -15,6 +15,7 @@ from dovetail.extend import dtypes
 from dovetail.extend.dtypes import finfo as finfo
 from dovetail.extend.dtypes import iinfo as iinfo
 from dovetail.extend.dtypes import promote_types as promote_types
+from dovetail.typing import ArrayLike, DType, DTypeLike
 
 
 class ScalarType(type):
@@ -119,7 +120,7 @@ dtype = np.dtype
 ComplexWarning = np.exceptions.ComplexWarning
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Whether a dtype is another, or one of its kind.
 
     Args:
@@ -134,7 +135,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: ArrayLike | DTypeLike) -> DType:
     """The dtype of the result of an operation on some values.
 
     `explain_dtype` says why. Unlike in NumPy, Python numbers and other weakly typed values give way
@@ -157,7 +158,11 @@ def result_type(*args: Any) -> Any:
     return dtypes.result_type(*args)
 
 
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+def can_cast(
+    from_: DTypeLike,
+    to: DTypeLike,
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
+) -> bool:
     """Whether values of one dtype may be converted to another under a rule.
 
     Args:
@@ -176,7 +181,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return bool(np.can_cast(here, there, casting=casting))
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind, or of one of several.
 
     Args:

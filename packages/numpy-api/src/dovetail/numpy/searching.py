@@ -22,6 +22,7 @@ from dovetail.numpy.conditions import pick
 from dovetail.numpy.gathering import take
 from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: Any) -> Any:
@@ -40,7 +41,9 @@ def _argument_extreme(function: str, compute: Any, a: Any, axis: Any, keepdims: 
 
 
 @compiled_with("axis", "keepdims")
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The position of the largest element, the first of several; of the first nan where there is
     one.
 
@@ -67,7 +70,9 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 @compiled_with("axis", "keepdims")
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The position of the smallest element, the first of several; of the first nan where there is
     one.
 
@@ -115,8 +120,8 @@ def _all_nan(x: Any, axis: Any, keepdims: Any) -> Any:
 
 @compiled_with("axis", "keepdims")
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """`argmax` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
 
     Args:
@@ -136,8 +141,8 @@ def nanargmax(
 
 @compiled_with("axis", "keepdims")
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """`argmin` that leaves nan out; -1 where there is nothing else (NumPy raises an error).
 
     Args:
@@ -158,7 +163,9 @@ def nanargmin(
 # ------------------------------------------------------------------------------------ non-zeros
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
     """The indices of elements that are not zero, in row-major order.
 
     Args:
@@ -185,7 +192,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return indices_of_nonzero(operand(a, "nonzero"), size, fill_value)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The positions, in row-major order, of elements that are not zero.
 
     Args:
@@ -205,7 +214,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(reshaped(x, (aval_of(x).size,)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The indices of elements that are not zero, as rows of a matrix.
 
     Args:
@@ -236,8 +247,13 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 @compiled_with("side", "method")
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Where to insert values so that an array stays sorted.
 
     Args:

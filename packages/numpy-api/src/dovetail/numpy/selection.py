@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from dovetail import lax
@@ -28,17 +28,32 @@ from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import as_condition, pick, spread
 from dovetail.numpy.nonzeros import indices_of_nonzero
 from dovetail.numpy.shapes import operand
+from dovetail.typing import Array, ArrayLike
 
 
+@overload
 def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
+    condition: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:
     """Elements of `x` where a condition holds, of `y` elsewhere; with a condition alone, `nonzero`.
 
     The gradient flows to the chosen elements only; but where the other branch has an infinite or
@@ -90,7 +105,7 @@ def chosen(condition: Any, x: Any, y: Any, function: str = "where") -> Any:
 
 
 @compiled
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """Elements of the first choice whose condition holds.
 
     Args:
@@ -130,7 +145,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """Elements of several arrays, from the one whose number is given for each.
 
     Args:
@@ -157,7 +174,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         [ 1 20  3]
     """
     no_out("choose", out)
-    numbers = value(array_like(a, "choose", "a"))
+    numbers: Any = value(array_like(a, "choose", "a"))
     require_kind("choose", numbers, "iu", "integers")
     cases = array_sequence(choices, "choose", "choices")
     if not cases:
@@ -174,7 +191,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         if host.size and (host.min() < 0 or host.max() >= len(cases)):
             raise ValueError(f"choose: a holds numbers that are not from 0 to {len(cases) - 1}")
     # Scalars as they are given: those that are arrays already would be constants of the program.
-    return _choose(numbers, choices if hasattr(choices, "shape") else list(choices), mode)
+    return _choose(numbers, choices if hasattr(choices, "shape") else list(choices), mode)  # type: ignore[arg-type]
 
 
 @compiled_with("mode")
@@ -194,7 +211,9 @@ def _choose(numbers: Any, choices: Any, mode: str) -> Any:
     return cases[0] if count == 1 else lax.select_n(spread(which, shape), *cases)
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """Elements, or the nearer of two bounds where they are outside of them.
 
     Args:
@@ -251,8 +270,12 @@ def _clip(arr: Any, min: Any, max: Any) -> Any:
 
 @compiled
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """Numbers in place of nan and infinities.
 
     Args:

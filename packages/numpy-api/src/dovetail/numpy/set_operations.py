@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from dovetail import lax
@@ -34,29 +34,30 @@ from dovetail.numpy.lookups import isin
 from dovetail.numpy.reductions import strong
 from dovetail.numpy.searching import nonzero
 from dovetail.numpy.shapes import moveaxis, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 class UniqueAllResult(NamedTuple):
     """What `unique_all` returns."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCountsResult(NamedTuple):
     """What `unique_counts` returns."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
     """What `unique_inverse` returns."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 class _Marked(NamedTuple):
@@ -69,7 +70,7 @@ class _Marked(NamedTuple):
         whole: arrays that are results as they are.
     """
 
-    flags: Any
+    flags: Array
     columns: Sequence[tuple[Any, Any]]
     whole: Sequence[Any] = ()
 
@@ -290,8 +291,60 @@ def _unique(
     return selected
 
 
+@overload
 def unique(
-    ar: Any,
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    *,
+    return_index: Literal[True],
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    *,
+    return_counts: Literal[True],
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, ...]: ...
+def unique(
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -299,9 +352,9 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The elements of an array, each of them once, in growing order.
 
     Differs from NumPy's in `size` and `fill_value`, and in that `equal_nan` counts with `axis` too.
@@ -364,7 +417,9 @@ def unique(
     return tuple(found) if len(found) > 1 else found[0]
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAllResult:
     """`unique` with everything that it can return, as the array API standard has it.
 
     Each nan is an element of its own.
@@ -389,7 +444,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
     """The unique elements and how often each occurs, as the array API standard has it.
 
@@ -414,7 +469,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
     """The unique elements and where each element is among them, as the array API standard has it.
 
@@ -438,7 +493,9 @@ def unique_inverse(
     return UniqueInverseResult(*found)
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The unique elements, as the array API standard has it.
 
     Each nan is an element of its own.
@@ -494,7 +551,9 @@ def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
     return ordered, numbers, repeats, second
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The elements that are in at least one of two arrays, each of them once, in growing order.
 
     Args:
@@ -539,15 +598,35 @@ def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:
     return _Marked(flags, columns)
 
 
+@overload
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: Literal[False] = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    return_indices: Literal[True],
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]: ...
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
     """The elements that are in both of two arrays, each of them once, in growing order.
 
     Args:
@@ -593,13 +672,13 @@ def _mark_rest(x: Any, y: Any, as_they_are: bool) -> _Marked:
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements of one array that are not in another, each of them once, in growing order.
 
     Args:
@@ -650,13 +729,13 @@ def _mark_different(x: Any, y: Any) -> _Marked:
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements that are in exactly one of two arrays, each of them once, in growing order.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from dovetail import lax
@@ -27,6 +27,7 @@ from dovetail.extend.avals import Tracer, aval_of
 from dovetail.extend.unchecked import broadcast_in_dim, slice_dimension
 from dovetail.lax import concatenate_p, reshape_p, rev_p, squeeze_p, transpose_p
 from dovetail.numpy.compiled import compiled_with
+from dovetail.typing import Array, ArrayLike, ShapeLike, Sharding
 
 Shape = tuple[int, ...]
 
@@ -36,7 +37,7 @@ def operand(x: Any, function: str, argument: str = "a") -> Any:
     return value(array_like(x, function, argument))
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of dimensions of an array.
 
     Args:
@@ -50,7 +51,7 @@ def ndim(a: Any) -> int:
     return len(shape_of_argument(a, "ndim", "a"))
 
 
-def shape(a: Any) -> Shape:
+def shape(a: ArrayLike) -> Shape:
     """The shape of an array.
 
     Args:
@@ -64,7 +65,7 @@ def shape(a: Any) -> Shape:
     return shape_of_argument(a, "shape", "a")
 
 
-def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of an array, or along some of its dimensions.
 
     Args:
@@ -126,8 +127,13 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
 
 
 def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike,
+    shape: ShapeLike,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The elements of an array, in their order, in another shape.
 
     Args:
@@ -173,7 +179,7 @@ def permuted(x: Any, permutation: Shape) -> Any:
 
 
 @compiled_with("order", "out_sharding")
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """The elements of an array in one dimension.
 
     Args:
@@ -195,7 +201,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape(a, (-1,), "C" if order in ("K", "A") else order) if size(a) else reshape(a, (0,))
 
 
-def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """New dimensions of size one.
 
     Args:
@@ -224,7 +230,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return broadcast_in_dim(x, result, kept)
 
 
-def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """The array without dimensions of size one.
 
     Args:
@@ -257,7 +263,9 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     return squeeze_p.bind(x, dimensions=axes) if axes else x
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(
+    array: ArrayLike, shape: ShapeLike, *, out_sharding: Sharding | None = None
+) -> Array:
     """The array repeated to a shape, by the rules of broadcasting.
 
     Args:
@@ -278,7 +286,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
          [0 1]]
     """
     no_sharding("broadcast_to", out_sharding)
-    x = array_like(array, "broadcast_to", "array")
+    x: Any = array_like(array, "broadcast_to", "array")
     sizes = canonical_shape("broadcast_to", shape)
     have = aval_of(x).shape
     missing = len(sizes) - len(have)
@@ -292,7 +300,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return broadcast_in_dim(x, sizes, tuple(range(missing, len(sizes))))
 
 
-def broadcast_shapes(*shapes: Any) -> Shape:
+def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     """The shape that shapes broadcast to.
 
     Args:
@@ -315,7 +323,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
         raise ValueError(str(error)) from None
 
 
-def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
     """Arrays repeated to their common shape.
 
     Args:
@@ -353,7 +361,13 @@ def _at_least(function: str, arrays: tuple[Any, ...], rank: int) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def atleast_1d(*arys: Any) -> Any:
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
+def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Arrays with at least one dimension.
 
     Args:
@@ -370,7 +384,13 @@ def atleast_1d(*arys: Any) -> Any:
     return _at_least("atleast_1d", arys, 1)
 
 
-def atleast_2d(*arys: Any) -> Any:
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
+def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Arrays with at least two dimensions; missing ones are put in front.
 
     Args:
@@ -387,7 +407,13 @@ def atleast_2d(*arys: Any) -> Any:
     return _at_least("atleast_2d", arys, 2)
 
 
-def atleast_3d(*arys: Any) -> Any:
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
+def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Arrays with at least three dimensions: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` ``(m, n,
     1)``.
 
@@ -408,7 +434,7 @@ def atleast_3d(*arys: Any) -> Any:
 # ---------------------------------------------------------------------------- dimensions move
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The array with its dimensions in another order.
 
     Args:
@@ -437,7 +463,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return permuted(x, permutation)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """`transpose` under its name in the array API standard.
 
     Args:
@@ -452,7 +478,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The array with its last two dimensions exchanged.
 
     Args:
@@ -473,7 +499,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 @compiled_with("axis1", "axis2")
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """The array with two dimensions exchanged.
 
     Args:
@@ -495,7 +521,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return permuted(x, tuple(order))
 
 
-def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """The array with dimensions moved to other places; the others keep their order.
 
     Args:
@@ -529,7 +555,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permuted(x, tuple(order))
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """The array with one dimension moved in front of another; `moveaxis` reads better.
 
     Args:
@@ -555,7 +581,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 @compiled_with("axis")
-def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """The array with its elements in reverse order along some dimensions.
 
     Args:
@@ -572,7 +598,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     return rev_p.bind(x, dimensions=axes) if axes else x
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """The array with its columns in reverse order.
 
     Args:
@@ -589,7 +615,7 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """The array with its rows in reverse order.
 
     Args:
@@ -607,7 +633,7 @@ def flipud(m: Any) -> Any:
 
 
 @compiled_with("k", "axes")
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array turned by right angles in the plane of two dimensions.
 
     Args:
@@ -635,7 +661,9 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return rev_p.bind(swapaxes(x, *plane), dimensions=(plane[1],))
 
 
-def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+def roll(
+    a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
+) -> Array:
     """The array with its elements moved along dimensions; those that leave one end enter at the
     other.
 
@@ -664,7 +692,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if type(shift) is int:
-        given = [shift]
+        given: list[Any] = [shift]
     elif isinstance(shift, (tuple, list)):
         given = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dovetail.extend.avals import aval_of
 from dovetail.lax import iota_p, rev_p, sort_p
 from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.shapes import reshaped
+from dovetail.typing import Array, ArrayLike, DTypeLike
 
 
 def _prepared(function: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
@@ -38,14 +40,14 @@ def _prepared(function: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[
 
 @compiled_with("axis", "kind", "order", "stable", "descending")
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """The elements along a dimension in growing order, nan last.
 
     Args:
@@ -78,15 +80,15 @@ def sort(
 
 @compiled_with("axis", "kind", "order", "stable", "descending", "dtype")
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The positions of the elements along a dimension in the order that sorts them.
 
     Args:
@@ -138,7 +140,9 @@ def _position_dtype(dtype: Any, size: int) -> Any:
 
 
 @compiled_with("axis", "batch_size")
-def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Any:
+def lexsort(
+    keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int | None = 16
+) -> Array:
     """The positions that sort several arrays together, the last of which counts first.
 
     Args:
@@ -185,7 +189,7 @@ def _nth(function: str, kth: Any, size: int) -> None:
 
 
 @compiled_with("kth", "axis")
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements along a dimension, those before a place no greater, those after it no smaller
     than what is there.
 
@@ -222,7 +226,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @compiled_with("kth", "axis")
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions of the elements along a dimension in the order of `partition`.
 
     Args:
@@ -248,7 +252,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @compiled
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements along the last dimension as complex numbers, ordered by real part, then by
     imaginary part.
 

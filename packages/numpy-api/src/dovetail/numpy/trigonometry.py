@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dovetail import lax
 from dovetail.extend.arguments import float_pair, inexact, literal, refuse_complex, weak_of
 from dovetail.numpy.compiled import compiled
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled
-def sin(x: Any, /) -> Any:
+def sin(x: ArrayLike, /) -> Array:
     """The sine of each element.
 
     Args:
@@ -28,7 +27,7 @@ def sin(x: Any, /) -> Any:
 
 
 @compiled
-def cos(x: Any, /) -> Any:
+def cos(x: ArrayLike, /) -> Array:
     """The cosine of each element.
 
     Args:
@@ -46,7 +45,7 @@ def cos(x: Any, /) -> Any:
 
 
 @compiled
-def tan(x: Any, /) -> Any:
+def tan(x: ArrayLike, /) -> Array:
     """The tangent of each element.
 
     Args:
@@ -64,7 +63,7 @@ def tan(x: Any, /) -> Any:
 
 
 @compiled
-def arcsin(x: Any, /) -> Any:
+def arcsin(x: ArrayLike, /) -> Array:
     """The angle whose sine is each element; nan for real numbers outside of [-1, 1].
 
     Args:
@@ -82,7 +81,7 @@ def arcsin(x: Any, /) -> Any:
 
 
 @compiled
-def arccos(x: Any, /) -> Any:
+def arccos(x: ArrayLike, /) -> Array:
     """The angle whose cosine is each element; nan for real numbers outside of [-1, 1].
 
     Args:
@@ -100,7 +99,7 @@ def arccos(x: Any, /) -> Any:
 
 
 @compiled
-def arctan(x: Any, /) -> Any:
+def arctan(x: ArrayLike, /) -> Array:
     """The angle whose tangent is each element.
 
     Args:
@@ -118,7 +117,7 @@ def arctan(x: Any, /) -> Any:
 
 
 @compiled
-def arctan2(x1: Any, x2: Any, /) -> Any:
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point with ordinate `x1` and abscissa `x2`.
 
     Args:
@@ -138,7 +137,7 @@ def arctan2(x1: Any, x2: Any, /) -> Any:
 
 
 @compiled
-def sinh(x: Any, /) -> Any:
+def sinh(x: ArrayLike, /) -> Array:
     """The hyperbolic sine of each element.
 
     Args:
@@ -156,7 +155,7 @@ def sinh(x: Any, /) -> Any:
 
 
 @compiled
-def cosh(x: Any, /) -> Any:
+def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine of each element.
 
     Args:
@@ -174,7 +173,7 @@ def cosh(x: Any, /) -> Any:
 
 
 @compiled
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent of each element.
 
     Args:
@@ -192,7 +191,7 @@ def tanh(x: Any, /) -> Any:
 
 
 @compiled
-def arcsinh(x: Any, /) -> Any:
+def arcsinh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic sine.
 
     Args:
@@ -210,7 +209,7 @@ def arcsinh(x: Any, /) -> Any:
 
 
 @compiled
-def arccosh(x: Any, /) -> Any:
+def arccosh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic cosine; nan for real numbers below 1.
 
     Args:
@@ -228,7 +227,7 @@ def arccosh(x: Any, /) -> Any:
 
 
 @compiled
-def arctanh(x: Any, /) -> Any:
+def arctanh(x: ArrayLike, /) -> Array:
     """The inverse of the hyperbolic tangent; nan for real numbers outside of [-1, 1].
 
     Args:
@@ -246,7 +245,7 @@ def arctanh(x: Any, /) -> Any:
 
 
 @compiled
-def deg2rad(x: Any, /) -> Any:
+def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians.
 
     Args:
@@ -266,7 +265,7 @@ def deg2rad(x: Any, /) -> Any:
 
 
 @compiled
-def rad2deg(x: Any, /) -> Any:
+def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees.
 
     Args:

@@ -414,7 +414,8 @@ def _doubled(function: Any, items: Any, starts: Any, ends: Any) -> tuple[Any, An
     of its length name, from left to right: n log n steps for n elements, whatever the parts are.
     """
     size, one = shape_of(items)[0], literal(1, starts.dtype)
-    total = some = None
+    total: Any = None
+    some: Any = None
     shape = (*shape_of(starts), *shape_of(items)[1:])
     lengths = lax.max(lax.sub(ends, starts), literal(0, starts.dtype))
     width = 1

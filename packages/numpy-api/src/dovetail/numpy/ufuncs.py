@@ -6,11 +6,12 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from dovetail.extend.arguments import array_like, no_out
 from dovetail.extend.eager import compile_eager
 from dovetail.numpy.compiled import plain
+from dovetail.typing import Array, ArrayLike, AxisLike, DTypeLike
 
 
 class ufunc(functools.partial):  # type: ignore[type-arg]
@@ -75,6 +76,10 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
     _compiled: dict[str, Callable[..., Any]]
     # The name of one of this package's own, whose folds are known; else None.
     _family: str | None
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: ArrayLike, out: None = None, where: None = None) -> Array: ...
 
     def __new__(
         cls,
@@ -152,14 +157,14 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
     def reduce(
         self,
-        a: Any,
-        axis: Any = 0,
-        dtype: Any = None,
+        a: ArrayLike,
+        axis: AxisLike = 0,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Fold the function over dimensions: ``f(f(f(a[0], a[1]), a[2]), ...)``.
 
         Args:
@@ -194,7 +199,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             return given(a, axis, dtype, None, keepdims, initial, where)
         return self._method("reduce", 1, 2, 3)(a, axis, dtype, keepdims, initial, where)
 
-    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(
+        self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """All steps of folding the function over a dimension.
 
         Args:
@@ -221,7 +228,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             return given(a, axis, dtype, None)
         return self._method("accumulate", 1, 2)(a, axis, dtype)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+    def at(
+        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
+    ) -> Array:
         """A copy of an array in which indexed elements are combined with others.
 
         An element that is indexed several times takes all of its updates.
@@ -265,7 +274,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
         return updated(self, a, indices, b, self._method("update"))
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of each element of one array with each of another.
 
         Args:
@@ -288,8 +297,13 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         return self._method("outer")(A, B)
 
     def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
-    ) -> Any:
+        self,
+        a: ArrayLike,
+        indices: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Array:
         """Fold the function over parts of a dimension.
 
         Args:
@@ -379,12 +393,14 @@ def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], 
     def decorate(function: Callable[..., Any]) -> ufunc:
         name = function.__name__
 
-        def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
+        def unary(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
             if out is not None or where is not None:
                 _refuse_places(name, out, where)
             return function(x)
 
-        def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+        def binary(
+            x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array:
             if out is not None or where is not None:
                 _refuse_places(name, out, where)
             return function(x1, x2)

@@ -27,6 +27,7 @@ from dovetail.numpy.gathering import take
 from dovetail.numpy.joining import concatenate
 from dovetail.numpy.searching import nonzero
 from dovetail.numpy.shapes import broadcast_to, moveaxis, operand, reshaped
+from dovetail.typing import Array, ArrayLike
 
 
 def _not_in_place(function: str, call: str, inplace: Any) -> None:
@@ -52,7 +53,9 @@ def _repeated(values: Any, count: int) -> Any:
 # -------------------------------------------------------------------------------- other elements
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """A copy of an array with values at positions in row-major order.
 
     Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
@@ -129,14 +132,14 @@ def _counted_from_front(where: Any, size: int) -> Any:
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """A copy of an array with values at positions along a dimension that differ between rows.
 
     It is the counterpart of `take_along_axis`. Differs from NumPy's, which changes its argument:
@@ -226,7 +229,7 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
     return x.at[tuple(index)].set(values, mode=mode)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of an array with values, one after another, where a mask is true.
 
     Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
@@ -279,7 +282,9 @@ def _place(x: Any, where: Any, values: Any) -> Any:
     return reshaped(pick(chosen, spread(values, (aval.size,)), _flat(x)), aval.shape)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """A copy of an array with other elements on its main diagonal.
 
     Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
@@ -362,7 +367,9 @@ def _opened(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
     return x, canonical_axis(function, axis, aval_of(x).ndim)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(
+    arr: ArrayLike, obj: slice | ArrayLike, values: ArrayLike, axis: int | None = None
+) -> Array:
     """A copy of an array with more elements, or slices, before some positions.
 
     Args:
@@ -455,8 +462,12 @@ def _origins(where: Any, size: int, count: int) -> Any:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike,
+    obj: slice | ArrayLike,
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """A copy of an array without some elements, or slices.
 
     Args:
@@ -552,7 +563,7 @@ def _without_several(x: Any, where: Any, axis: int) -> Any:
     return take(x, places, axis=axis, mode="promise_in_bounds")
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """The part of an array without zeros at its ends.
 
     Args:

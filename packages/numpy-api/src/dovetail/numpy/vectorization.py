@@ -24,6 +24,7 @@ from dovetail.numpy.conditions import spread, truth
 from dovetail.numpy.creation import asarray
 from dovetail.numpy.shapes import expand_dims, reshaped
 from dovetail.tree_util import tree_leaves, tree_map
+from dovetail.typing import Array, ArrayLike
 
 Shape = tuple[int, ...]
 Dimensions = tuple[str, ...]
@@ -241,7 +242,13 @@ def _check_results(name: str, found: Any, sizes: dict[str, int], signature: Any)
             _match(f"result {i} of {name}", core, shape, sizes, signature)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """A function that is given by others, each of them where a condition holds.
 
     Differs from NumPy: functions are traced as functions of one element, and those that are not
@@ -342,7 +349,7 @@ def _piecewise(
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Any:
     """A function of vectors, applied to all vectors along a dimension.
 
@@ -383,7 +390,9 @@ def apply_along_axis(
     return mapped(x)
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Sequence[int]
+) -> Array:
     """A function of an array and a dimension, applied for one dimension after another.
 
     Args:
@@ -408,7 +417,8 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
     require_callable("apply_over_axes", "func", func)
     x = value(array_like(a, "apply_over_axes", "a"))
     rank = len(shape_of(x))
-    for given in axes if isinstance(axes, (list, tuple)) or np.ndim(axes) else (axes,):
+    several: Any = axes if isinstance(axes, (list, tuple)) or np.ndim(axes) else (axes,)
+    for given in several:
         axis = canonical_axis("apply_over_axes", given, rank, "axes")
         found = asarray(func(x, axis))
         if len(shape_of(found)) == rank - 1:

@@ -20,6 +20,7 @@ from dovetail.extend.arguments import (
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with
 from dovetail.numpy.conditions import pick
+from dovetail.typing import Array, ArrayLike
 
 
 def _size(function: str, M: Any) -> int:
@@ -64,7 +65,7 @@ def _hamming(size: int) -> Any:
     return lax.add(literal(0.08, dtype), lax.mul(literal(0.92, dtype), s))
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """The triangular window: it rises by equal steps from 0 to 1 and falls likewise.
 
     Args:
@@ -84,7 +85,7 @@ def bartlett(M: int) -> Any:
     return _window(_size("bartlett", M), _rise)
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """The Blackman window, ``0.42 - 0.5 cos t + 0.08 cos 2t`` for t from 0 to a full turn.
 
     It is computed so that it is exactly 0 at both ends, where NumPy's is about -1e-17.
@@ -106,7 +107,7 @@ def blackman(M: int) -> Any:
     return _window(_size("blackman", M), _blackman)
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """The Hamming window, ``0.54 - 0.46 cos t`` for t from 0 to a full turn.
 
     Args:
@@ -126,7 +127,7 @@ def hamming(M: int) -> Any:
     return _window(_size("hamming", M), _hamming)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """The Hann window, ``0.5 - 0.5 cos t`` for t from 0 to a full turn.
 
     Args:
@@ -146,7 +147,7 @@ def hanning(M: int) -> Any:
     return _window(_size("hanning", M), _squared_sine)
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window, ``i0(beta sqrt(1 - r**2)) / i0(beta)`` for r from -1 to 1.
 
     Args:
@@ -196,7 +197,7 @@ def _magnitude(x: Any) -> Any:
 
 
 @compiled
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 
     Args:

@@ -47,6 +47,7 @@ from dovetail.random.intervals import (
     spread,
     unit_interval,
 )
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 
 def _log(x: Any) -> Any:
@@ -74,7 +75,13 @@ def _draws(function: str, key: Any, shape: Any, dtype: Any) -> tuple[Any, Shape,
     return checked, shape_argument(function, shape), float_argument(function, dtype)
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def normal(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Numbers of the standard normal distribution.
 
     Complex ones have independent normal parts with variance 1/2 each.
@@ -126,7 +133,13 @@ def _normal_of_error(x: Any, dtype: Any) -> Any:
     return mul(make_literal(math.sqrt(2), dtype), erf_inv_fast_p.bind(x))
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def exponential(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Numbers of the exponential distribution with mean 1.
 
     Args:
@@ -159,13 +172,13 @@ def _exponential(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Numbers of the standard Gumbel distribution, that of the largest of many.
 
     Args:
@@ -225,7 +238,13 @@ def gumbel_numbers(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
     return neg(_log(neg(_log1p(neg(x)))))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def logistic(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Numbers of the standard logistic distribution.
 
     Args:
@@ -257,7 +276,13 @@ def _logistic(key: Any, shape: Any, dtype: Any) -> Any:
     return sub_p.bind(_log(x), _log1p(neg(x)))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def laplace(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Numbers of the standard Laplace distribution: exponential ones of either sign.
 
     Args:
@@ -289,7 +314,13 @@ def _laplace(key: Any, shape: Any, dtype: Any) -> Any:
     return mul(sign_p.bind(x), _log1p(neg(abs_p.bind(x))))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def cauchy(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Numbers of the standard Cauchy distribution, which has no mean.
 
     Args:
@@ -324,14 +355,14 @@ def _cauchy(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: KeyLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Numbers of the standard normal distribution that lie between two bounds.
 
     Args:

@@ -31,6 +31,7 @@ from dovetail.random.arguments import (
     single_key,
     typed,
 )
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 _BOOL = np.dtype(bool)
 _INT32 = np.dtype(np.int32)
@@ -103,7 +104,13 @@ def between(key: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
 # ----------------------------------------------------------------------------------- for users
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def bits(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Unsigned integers of uniformly random bits.
 
     Args:
@@ -146,14 +153,14 @@ def _bits(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def uniform(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Floats uniformly distributed from `minval` (included) to `maxval` (excluded).
 
     Args:
@@ -211,14 +218,14 @@ def _uniform(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
 
 
 def randint(
-    key: Any,
-    shape: Any,
-    minval: Any,
-    maxval: Any,
-    dtype: Any = None,
+    key: KeyLike,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Integers uniformly distributed from `minval` (included) to `maxval` (excluded).
 
     Their chances differ by less than one in 2**32 (for 64-bit dtypes 2**64) over the number of
@@ -264,7 +271,7 @@ def _bound_argument(argument: str, x: Any, dtype: Any) -> tuple[Any, bool]:
     if type(x) is int and -(2**31) <= x < 2**31:
         return x, False
     if not isinstance(x, (bool, int, np.integer, np.bool_)):
-        value = array_like(x, "random.randint", argument)
+        value: Any = array_like(x, "random.randint", argument)
         if dtypes.kind_of(value.dtype) not in ("b", "i", "u", "f"):
             raise TypeError(f"random.randint: {argument} must be an integer, got {value.dtype}")
         if type(value) is not Literal or not math.isfinite(value.val):
@@ -364,8 +371,13 @@ def _of_one_shape(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def bernoulli(
-    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: None = None
-) -> Any:
+    key: KeyLike,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: None = None,
+) -> Array:
     """True with chance `p`, else False.
 
     Args:
@@ -417,7 +429,13 @@ def _bernoulli(key: Any, p: Any, shape: Any, mode: Any) -> Any:
     return lax.lt_p.bind(fine, sub_p.bind(p, coarse))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+def rademacher(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Signs: 1 or -1 with equal chances.
 
     Args:

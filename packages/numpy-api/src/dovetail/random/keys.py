@@ -22,6 +22,7 @@ from dovetail.random.arguments import (
     single_key,
     typed,
 )
+from dovetail.typing import Array, ArrayLike, DTypeLike, KeyLike
 
 _UINT32 = np.dtype(np.uint32)
 
@@ -83,7 +84,7 @@ def _raw_key_of_seed(seed: Any, impl: Any) -> Any:
     return random_keys.unwrap(_key_of_seed(seed, impl))
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Array:
     """A random key made from a seed.
 
     Args:
@@ -117,7 +118,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _key_of_seed(_seed("key", seed), _implementation(impl, dtype))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """A raw random key made from a seed: an array of numbers, as keys were before they had dtypes.
 
     Args:
@@ -140,7 +141,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return _raw_key_of_seed(_seed("PRNGKey", seed), _implementation(impl))
 
 
-def key_dtype(impl: Any = None) -> Any:
+def key_dtype(impl: str | None = None) -> Any:
     """The dtype of the keys of a generator.
 
     Args:
@@ -160,7 +161,7 @@ def key_dtype(impl: Any = None) -> Any:
     return random_keys.key_dtype(_implementation(impl))
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: KeyLike) -> str:
     """The name of the generator that keys are for.
 
     Args:
@@ -182,7 +183,7 @@ def key_impl(keys: Any) -> str:
     return str(implementation.name)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: KeyLike) -> Array:
     """The numbers that keys are made of: raw keys.
 
     Args:
@@ -208,7 +209,7 @@ def _data(key: Any) -> Any:
     return random_keys.unwrap(typed(key))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
     """Typed keys made of raw ones.
 
     Args:
@@ -252,7 +253,7 @@ def _wrapped(raw: Any, impl: Any) -> Any:
     return random_keys.wrap(raw, impl)
 
 
-def clone(key: Any) -> Any:
+def clone(key: KeyLike) -> Array:
     """The same key, to say that using it again is meant.
 
     Args:
@@ -272,7 +273,7 @@ def clone(key: Any) -> Any:
     return checked_keys("clone", key)[0]
 
 
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: KeyLike, num: int | tuple[int, ...] = 2) -> Array:
     """Several new keys made from one, which should not be used again.
 
     Args:
@@ -300,7 +301,7 @@ def _split(key: Any, shape: Any) -> Any:
     return like(key, random_keys.split(typed(key), shape))
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: KeyLike, data: ArrayLike) -> Array:
     """A new key made from one and a number, such as the number of a step or of a device.
 
     Args:

@@ -26,6 +26,7 @@ from dovetail.numpy.searching import searchsorted
 from dovetail.random.arguments import Shape, shape_argument, single_key, typed
 from dovetail.random.continuous import gumbel_mode, gumbel_numbers
 from dovetail.random.intervals import no_sharding, pair_of_keys, randint, unit_interval
+from dovetail.typing import Array, ArrayLike, KeyLike, ShapeLike
 
 _LARGEST_WORD = 2**32 - 1
 
@@ -48,8 +49,13 @@ def _array(function: str, argument: str, x: Any) -> Any:
 
 
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: None = None
-) -> Any:
+    key: KeyLike,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """An array in random order, or the numbers below an integer.
 
     Args:
@@ -138,15 +144,15 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
 
 
 def categorical(
-    key: Any,
-    logits: Any,
+    key: KeyLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Categories with chances in proportion to the exponentials of given numbers.
 
     Args:
@@ -185,7 +191,7 @@ def categorical(
             "write log(p)"
         )
     axis = canonical_axis("random.categorical", axis, aval.ndim)
-    batch = aval.shape[:axis] + aval.shape[axis + 1 :]
+    batch: Shape = aval.shape[:axis] + aval.shape[axis + 1 :]
     count = aval.shape[axis]
     if shape is None:
         shape = batch
@@ -201,7 +207,7 @@ def categorical(
                 f"axis {axis}, which cannot be broadcast to the last dimensions of shape {shape}"
             )
     draws = math.prod(shape[: len(shape) - len(batch)])
-    if not count and math.prod(shape):
+    if not count and math.prod(shape) > 0:
         raise ValueError(f"random.categorical: there are no categories in logits {aval.shape}")
     if not replace and draws > count:
         raise ValueError(
@@ -246,14 +252,14 @@ def _largest(x: Any, count: int, axis: int) -> Any:
 
 
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: KeyLike,
+    a: ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Random elements of an array, or random numbers below an integer.
 
     Args:
@@ -284,6 +290,7 @@ def choice(
     key = single_key("choice", key)
     shape = shape_argument("choice", shape)
     mode = gumbel_mode("choice", mode)
+    source: Any
     if isinstance(a, (int, np.integer)) and not isinstance(a, bool):
         size, axis, source = int(a), 0, None
     else:

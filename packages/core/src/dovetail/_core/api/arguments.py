@@ -24,6 +24,7 @@ from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
+from dovetail.typing import Array
 
 Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None
@@ -42,8 +43,9 @@ _FLOAT64: Final = np.dtype("float64")
 _literals: Final[dict[Any, Literal]] = {}
 
 
-def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promotion") -> Literal:
-    """A Python scalar as a constant of some dtype; equal ones are the same object.
+def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promotion") -> Any:
+    """A Python scalar as a `Literal` of some dtype, which stands where an array does; equal ones
+    are the same object.
 
     Raises:
         OverflowError: an integer dtype cannot hold a Python integer.
@@ -71,18 +73,18 @@ def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
 # ---------------------------------------------------------------------------------- conversion
 
 
-def array_like(x: Any, function: str, argument: str = "x") -> Any:
+def array_like(x: Any, function: str, argument: str = "x") -> Array:
     """`x` as primitives take it: an array, a tracer, a NumPy array, or a `Literal` for a scalar.
 
     Raises:
         NonArrayArgumentError: `x` is none of these.
     """
     if isinstance(x, ArrayClass):
-        return x
+        return x  # type: ignore[return-value]
     return as_operand(x, function, argument)
 
 
-def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Any]:
+def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Array]:
     """A sequence of arrays, or an array taken apart along its first dimension.
 
     Raises:
@@ -127,7 +129,7 @@ def convert(x: Any, dtype: Any, weak: bool = False, function: str = "promotion")
     return convert_element_type(x, dtype, weak)
 
 
-def value(x: Any) -> Any:
+def value(x: Any) -> Array:
     """A checked operand as a value that users can hold: an array or tracer."""
     if type(x) is Literal:
         return broadcast_in_dim(x, (), ())
@@ -136,7 +138,7 @@ def value(x: Any) -> Any:
     return x
 
 
-def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Any:
+def host_array(x: np.ndarray[Any, Any], weak: bool = False) -> Array:
     """A NumPy array of a canonical dtype as an array on the default device."""
     aval = make_aval(x.shape, x.dtype, weak)
     return array_from_buffer(buffers.put(x, aval, default_sharding()))
@@ -174,7 +176,7 @@ def requested_dtype(function: str, dtype: Any) -> Any:
 # ----------------------------------------------------------------------------------- promotion
 
 
-def promoted_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promoted_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands in their common dtype, with shapes that an elementwise primitive takes.
 
     This runs for every traced operation: the first cases are the common ones.
@@ -226,7 +228,7 @@ def dtype_by_value(x: Any, y: Any) -> Any:
     return dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)[0]
 
 
-def promoted(function: str, *args: Any, names: Sequence[str] = _NAMES) -> list[Any]:
+def promoted(function: str, *args: Any, names: Sequence[str] = _NAMES) -> list[Array]:
     """Operands in their common dtype, with shapes that an elementwise primitive takes."""
     values = [array_like(x, function, name) for x, name in zip(args, names, strict=False)]
     return broadcast_ranks(function, same_dtype(values, function))
@@ -259,7 +261,7 @@ def broadcast_ranks(function: str, values: Sequence[Any]) -> list[Any]:
     return [with_rank(v, s, rank) for v, s in zip(values, shapes, strict=True)]
 
 
-def with_rank(x: Any, shape: Shape, rank: int) -> Any:
+def with_rank(x: Any, shape: Shape, rank: int) -> Array:
     """`x` of the given shape with dimensions of size one in front; a scalar stays one."""
     missing = rank - len(shape)
     if not missing or not shape:
@@ -323,7 +325,7 @@ def inexact_dtype(dtype: Any) -> Any:
     raise TypeError(f"dtype {dtype} has no floating-point counterpart")
 
 
-def inexact(function: str, x: Any, argument: str = "x") -> Any:
+def inexact(function: str, x: Any, argument: str = "x") -> Array:
     """An operand as a float or complex number."""
     try:
         aval = x.aval
@@ -344,7 +346,9 @@ def _inexact_of(function: str, dtype: Any) -> Any:
         raise TypeError(f"{function} does not accept the dtype {dtype}") from None
 
 
-def inexact_pair(function: str, x: Any, y: Any, names: Sequence[str] = _NAMES) -> tuple[Any, Any]:
+def inexact_pair(
+    function: str, x: Any, y: Any, names: Sequence[str] = _NAMES
+) -> tuple[Array, Array]:
     """Two operands in their common dtype, as floats or complex numbers."""
     first, second = array_like(x, function, names[0]), array_like(y, function, names[1])
     if dtypes.kind_of(first.dtype) in ("f", "c") or dtypes.kind_of(second.dtype) in ("f", "c"):
@@ -357,7 +361,7 @@ def inexact_pair(function: str, x: Any, y: Any, names: Sequence[str] = _NAMES) -
     return promoted_pair(function, convert(first, floating, weak), convert(second, floating, weak))
 
 
-def float_pair(function: str, x: Any, y: Any) -> tuple[Any, Any]:
+def float_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands in their common dtype, as floats.
 
     Raises:

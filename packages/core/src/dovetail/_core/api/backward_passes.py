@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from dovetail._core.api.derivatives import (
     cast_number,
@@ -19,6 +19,7 @@ from dovetail._core.api.derivatives import (
 )
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.structural import instantiate
 from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo
@@ -35,6 +36,10 @@ from dovetail._core.transform.flattening import (
 )
 from dovetail._core.transform.linearize import LinearProgram, linearize_flat
 from dovetail._core.transform.referencing import Lending, inner
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Aux = TypeVar("Aux")
 
 
 class _Sign:
@@ -461,14 +466,32 @@ def _aligned(tree: Any, structure: Any, name: str) -> list[Any]:
     ]
 
 
+@overload
+def vjp(
+    fun: Callable[..., R],
+    *primals: PyTree,
+    has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
+) -> tuple[R, Pullback]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, Aux]],
+    *primals: PyTree,
+    has_aux: Literal[True],
+    reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
+) -> tuple[R, Pullback, Aux]: ...
 def vjp(
     fun: Callable[..., Any],
-    *primals: Any,
+    *primals: PyTree,
     has_aux: bool = False,
     reduce_axes: Sequence[Any] = (),
-    saveable_args: Any = True,
-    in_nzs: Any = None,
-) -> Any:
+    saveable_args: PyTree = True,
+    in_nzs: PyTree = None,
+) -> tuple[PyTree, Pullback] | tuple[PyTree, Pullback, PyTree]:
     """The value of a function and its derivative backwards (reverse mode).
 
     The derivative is a function, and a pytree of what the forward pass has saved for it: it can be
@@ -575,11 +598,11 @@ def _vjp(
 
 
 def fwd_and_bwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     jitted: bool = True,
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+) -> tuple[Callable[P, tuple[PyTree, ...]], Callable[[PyTree, PyTree], PyTree]]:
     """The forward and the backward pass of a function, as two functions, each compiled once.
 
     Where `vjp` and its derivative are called outside of a compiled function, the derivative is a

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar, overload
+from typing import Literal as Lit
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
 from dovetail._core.basis.structural import instantiate
@@ -34,11 +36,37 @@ from dovetail._core.transform.stage import replace_constants, stage
 from dovetail._core.transform.transposition import transpose_jaxpr
 
 P = ParamSpec("P")
+R = TypeVar("R")
+Aux = TypeVar("Aux")
 
 
+@overload
 def jvp(
-    fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
-) -> tuple[Any, ...]:
+    fun: Callable[..., R],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    has_aux: Lit[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, Aux]],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    has_aux: Lit[True],
+) -> tuple[R, R, Aux]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    has_aux: bool,
+) -> tuple[PyTree, ...]: ...
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    has_aux: bool = False,
+) -> tuple[PyTree, ...]:
     """The value of a function and its derivative in one direction (forward mode).
 
     Args:
@@ -255,9 +283,23 @@ class LinearFunction:
         )
 
 
+@overload
 def linearize(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None
-) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
+    fun: Callable[..., R],
+    *primals: PyTree,
+    has_aux: Lit[False] = False,
+    in_nzs: PyTree = None,
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, Aux]],
+    *primals: PyTree,
+    has_aux: Lit[True],
+    in_nzs: PyTree = None,
+) -> tuple[R, Callable[..., R], Aux]: ...
+def linearize(
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, in_nzs: PyTree = None
+) -> tuple[PyTree, Callable[..., PyTree]] | tuple[PyTree, Callable[..., PyTree], PyTree]:
     """The value of a function and its derivative as a linear function.
 
     `fun` runs once; the linear function may be called many times.
@@ -366,13 +408,13 @@ def check_reduce_axes(reduce_axes: Any) -> None:
 
 
 def value_and_grad(
-    fun: Callable[P, Any],
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[P, tuple[Any, Any]]:
+) -> Callable[P, tuple[R, PyTree]]:
     """A function that returns the value of `fun` and its gradient.
 
     Args:
@@ -522,6 +564,17 @@ def _check_scalar(outs: Any, out_tree: Any, fun: Any, holomorphic: bool) -> None
         )
 
 
+@overload
+def grad(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Lit[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, tuple[PyTree, Aux]]: ...
+@overload
 def grad(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -529,7 +582,15 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[P, Any]:
+) -> Callable[P, PyTree]: ...
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, PyTree]:
     """A function that returns the gradient of `fun`.
 
     Args:
@@ -566,8 +627,8 @@ def grad(
 
 
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
-) -> Callable[[Any], tuple[Any, ...]]:
+    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Sequence[Any] = ()
+) -> Callable[[PyTree], tuple[PyTree, ...]]:
     """The transpose of a linear function.
 
     Args:

@@ -6,12 +6,14 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
-from dovetail._core.ir.avals import AbstractToken, aval_of
+from dovetail._core.base.typing import ArrayLike, PyTree
+from dovetail._core.ir.avals import AbstractToken, ShapedArray, aval_of
+from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.runtime.devices.layout import Format
 from dovetail._core.runtime.devices.sharding import Sharding
 from dovetail._core.trace.state import KnownValuesTrace, evaluation_trace, state, use_trace
@@ -130,7 +132,7 @@ def struct_of(aval: Any) -> Any:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
-def typeof(x: Any) -> Any:
+def typeof(x: ArrayLike) -> ShapedArray:
     """The abstract value of an array, tracer, NumPy value or Python scalar.
 
     Args:
@@ -173,7 +175,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
     """Shapes and dtypes of a function's result, without computing it.
 
     Args:
@@ -201,12 +203,27 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return flat.out_tree.unflatten([struct_of(a) for a in outs])
 
 
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: Literal[False] = False,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, PyTree]]:
     """A function that returns the jaxpr of `fun` for its arguments.
 
     Args:

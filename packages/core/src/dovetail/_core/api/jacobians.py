@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dovetail._core.api.backward_passes import vjp
 from dovetail._core.api.derivatives import jvp
 from dovetail._core.api.vectorization import vmap
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.structural import full, reshape
 from dovetail._core.ir.avals import aval_of
@@ -23,13 +24,31 @@ from dovetail._core.transform.flattening import (
     normalized_argnums,
 )
 
+P = ParamSpec("P")
+Aux = TypeVar("Aux")
 
+
+@overload
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Callable[P, tuple[PyTree, Aux]]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, PyTree]: ...
+def jacfwd(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, PyTree]:
     """The Jacobian of a function, column by column with forward mode: good for few inputs.
 
     Args:
@@ -86,13 +105,30 @@ def jacfwd(
     return jacfwd_fun
 
 
+@overload
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[PyTree, Aux]]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, PyTree]: ...
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, PyTree]:
     """The Jacobian of a function, row by row with reverse mode: good for few outputs.
 
     Args:
@@ -152,12 +188,27 @@ def jacrev(
 jacobian = jacrev
 
 
+@overload
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Callable[P, tuple[PyTree, Aux]]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, PyTree]: ...
+def hessian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, PyTree]:
     """The Hessian of a function: forward mode over reverse mode.
 
     Args:

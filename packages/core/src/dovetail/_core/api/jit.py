@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from dovetail._core.api.stages import Lowered, Traced, Wrapped
 from dovetail._core.base import caches
+from dovetail._core.base.typing import Device, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.runtime.calls.jit import JitFunction
 from dovetail._core.runtime.calls.staged_program import JitOptions
@@ -24,14 +25,14 @@ def jit(
     fun: Callable[P, R],
     /,
     *,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
+    in_shardings: PyTree = ...,
+    out_shardings: PyTree = ...,
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Iterable[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Iterable[str] | None = ...,
     keep_unused: bool = ...,
-    device: Any = ...,
+    device: Device | None = ...,
     backend: str | None = ...,
     inline: bool = ...,
     compiler_options: Mapping[str, Any] | None = ...,
@@ -39,34 +40,34 @@ def jit(
 @overload
 def jit(
     *,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
+    in_shardings: PyTree = ...,
+    out_shardings: PyTree = ...,
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Iterable[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Iterable[str] | None = ...,
     keep_unused: bool = ...,
-    device: Any = ...,
+    device: Device | None = ...,
     backend: str | None = ...,
     inline: bool = ...,
     compiler_options: Mapping[str, Any] | None = ...,
 ) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
-    fun: Any = UNSPECIFIED,
+    fun: Callable[..., Any] = UNSPECIFIED,
     /,
     *,
-    in_shardings: Any = UNSPECIFIED,
-    out_shardings: Any = UNSPECIFIED,
+    in_shardings: PyTree = UNSPECIFIED,
+    out_shardings: PyTree = UNSPECIFIED,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """A function that is compiled on its first call for each signature of its arguments.
 
     The function is run once with tracers for every combination of structures, shapes, dtypes and
@@ -121,7 +122,7 @@ def jit(
                 f"{name} of jit needs arrays over several devices, which this version does not "
                 "have; place arguments with device_put, or use device="
             )
-    options = {
+    options: dict[str, Any] = {
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,

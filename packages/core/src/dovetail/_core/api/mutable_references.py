@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike, SupportsShape
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import instantiate
@@ -24,7 +25,7 @@ from dovetail._core.transform.flattening import abstract
 
 
 def new_ref(
-    init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
+    init_val: ArrayLike, *, memory_space: None = None, kind: str | None = None, pin: bool = False
 ) -> Ref:
     """A mutable reference: an array that is read and written in place.
 
@@ -88,7 +89,7 @@ def new_ref(
     return _made(convert_element_type(instantiate(value), aval.dtype), memory_space, kind, pin)
 
 
-def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
+def empty_ref(ty: SupportsShape, memory_space: None = None, pin: bool = False) -> Ref:
     """A mutable reference whose first value is not specified.
 
     Args:
@@ -123,7 +124,7 @@ def _made(value: Any, memory_space: Any, kind: str | None, pin: bool) -> Ref:
     return Ref(AbstractRef(aval, memory_space, kind), RefState(state.trace, value))
 
 
-def freeze(ref: Ref) -> Any:
+def freeze(ref: Ref) -> Array:
     """The last value of a mutable reference, which is not valid any more afterwards.
 
     Args:

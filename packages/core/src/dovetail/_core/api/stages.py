@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from dovetail._core.api.inspection import ShapeDtypeStruct, struct_of
 from dovetail._core.base import pytree
@@ -25,6 +25,8 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.transform.flattening import check_array_leaves
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
+S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -377,6 +379,13 @@ class Wrapped(Protocol[P, R_co]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function, compiled."""
+
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> Self: ...
+    @overload
+    def __get__(
+        self: Wrapped[Concatenate[Any, Q], S], instance: object, owner: type | None = None, /
+    ) -> Wrapped[Q, S]: ...
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the function for these arguments."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from dovetail._core.base import pytree
+from dovetail._core.base.typing import PyTree
 from dovetail._core.ir.avals import shape_of
 from dovetail._core.trace.mutable_references import Ref
 from dovetail._core.transform.batch import batch_flat, place_batch
@@ -19,18 +20,19 @@ from dovetail._core.transform.flattening import (
 )
 from dovetail._core.transform.referencing import Lending
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def vmap(
-    fun: F,
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: Any = 0,
+    fun: Callable[P, R],
+    in_axes: int | Sequence[PyTree] | None = 0,
+    out_axes: PyTree = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: Hashable | None = None,
     sum_match: bool = False,
-) -> F:
+) -> Callable[P, R]:
     """A function that applies `fun` to each element along an axis of its arguments, in one go.
 
     Args:
@@ -104,7 +106,7 @@ def vmap(
         ]
         return flat.out_tree.unflatten(placed)
 
-    return cast(F, vmap_fun)
+    return vmap_fun
 
 
 def _batch_references(

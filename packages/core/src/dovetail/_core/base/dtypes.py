@@ -12,6 +12,7 @@ from dovetail._core.base import promotion, source
 from dovetail._core.base.config import enable_x64, numpy_dtype_promotion
 from dovetail._core.base.errors import NonArrayArgumentError
 from dovetail._core.base.promotion import TypePromotionError as TypePromotionError
+from dovetail._core.base.typing import DTypeLike
 
 __all__ = [
     "ExtendedDType",
@@ -379,7 +380,7 @@ def result_of_pair(dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool) -> tu
         return result
 
 
-def promote_types(a: Any, b: Any) -> DType:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that two dtypes have in common.
 
     Python's own types ``int``, ``float`` and ``complex`` stand for weak types.
@@ -530,7 +531,7 @@ _ABSTRACT = frozenset(
 )
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     """The limits of a dtype of floats or complex numbers: ``eps``, ``max``, ``tiny``, ``bits`` ...
 
     Example:
@@ -541,10 +542,11 @@ def finfo(dtype: Any) -> Any:
     found = _number_dtype("finfo", dtype)
     if promotion.kind_of(found) not in ("f", "c"):
         raise ValueError(f"finfo: {found} is not a dtype of floats; use iinfo for integers")
-    return _finfo(found)
+    info: np.finfo[Any] = _finfo(found)
+    return info
 
 
-def iinfo(int_type: Any) -> Any:
+def iinfo(int_type: DTypeLike) -> np.iinfo[Any]:
     """The limits of a dtype of integers: ``min``, ``max``, ``bits``.
 
     Example:
@@ -555,7 +557,8 @@ def iinfo(int_type: Any) -> Any:
     found = _number_dtype("iinfo", int_type)
     if promotion.kind_of(found) not in ("i", "u"):
         raise ValueError(f"iinfo: {found} is not a dtype of integers; use finfo for floats")
-    return _iinfo(found)
+    info: np.iinfo[Any] = _iinfo(found)
+    return info
 
 
 def _number_dtype(name: str, dtype: Any) -> DType:

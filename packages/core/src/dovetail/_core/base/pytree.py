@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from dovetail._core.base import bindings
 from dovetail._core.base.bindings import DictKey as DictKey
@@ -46,6 +46,7 @@ from dovetail._core.base.tree_difference import (
     explain_tree_error,
 )
 from dovetail._core.base.tree_difference import structure_difference as structure_difference
+from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 
 __all__ = [
@@ -92,11 +93,12 @@ __all__ = [
     "unflatten",
 ]
 
+T = TypeVar("T")
 IsLeaf = Callable[[Any], bool] | None
 IsLeafWithPath = Callable[..., bool] | None
 
 
-def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """Take a tree apart into its leaves and its structure.
 
     Args:
@@ -122,7 +124,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
         raise explain_tree_error(error, tree, is_leaf) from error.__cause__
 
 
-def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """Put a tree together from its structure and its leaves.
 
     Args:
@@ -137,7 +139,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree, from left to right.
 
     Args:
@@ -152,7 +154,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree, without its leaves.
 
     Args:
@@ -168,7 +170,7 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Take a tree apart into leaves with their paths, and its structure.
 
@@ -203,7 +205,7 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: IsLeafWithPath = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """The leaves of a tree with their paths.
 
@@ -220,7 +222,11 @@ def leaves_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+@overload
+def map(f: Callable[..., ArrayLike], tree: T, *rest: PyTree, is_leaf: IsLeaf = None) -> T: ...
+@overload
+def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree: ...
+def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """Apply a function to the leaves of a tree, or to corresponding leaves of several.
 
     Args:
@@ -249,11 +255,11 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
 
 def map_with_path(
     f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
+    tree: PyTree,
+    *rest: PyTree,
     is_leaf: IsLeafWithPath = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
+) -> PyTree:
     """`map` for a function that is also given the path of each leaf, as its first argument.
 
     Args:
@@ -318,10 +324,10 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
 
 def reduce(
     function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = UNSPECIFIED,
+    tree: PyTree,
+    initializer: PyTree = UNSPECIFIED,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> PyTree:
     """Combine the leaves of a tree from left to right, as `functools.reduce` does.
 
     Args:
@@ -347,11 +353,11 @@ def reduce(
 
 def reduce_associative(
     operation: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: PyTree,
     *,
-    identity: Any = UNSPECIFIED,
+    identity: PyTree = UNSPECIFIED,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> PyTree:
     """Combine the leaves of a tree pairwise, in a balanced tree of operations.
 
     The order of the leaves is kept; ``operation`` must be associative.
@@ -380,7 +386,7 @@ def reduce_associative(
     return level[0]
 
 
-def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+def all_true(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Whether every leaf is true; True for a tree without leaves.
 
     Args:
@@ -395,7 +401,7 @@ def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     return all(leaves(tree, is_leaf))
 
 
-def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
     """Repeat each leaf of a prefix of a tree over what stands below it in the tree.
 
     Args:
@@ -475,8 +481,8 @@ def _is_none(node: Any) -> bool:
 
 
 def transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree
+) -> PyTree:
     """Turn a tree of trees inside out.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes
 from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.typing import Array
 from dovetail._core.ir.avals import (
     ShapedArray,
     as_array,
@@ -24,7 +25,7 @@ from dovetail._core.trace.tracer import ArrayClass
 _SCALARS = (bool, int, float, complex)
 
 
-def as_operand(x: Any, function: str, argument: str = "x") -> Any:
+def as_operand(x: Any, function: str, argument: str = "x") -> Array:
     """`x` as a primitive takes it.
 
     Args:
@@ -40,17 +41,17 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Any:
         NonArrayArgumentError: `x` is none of these.
     """
     if isinstance(x, ArrayClass) or type(x) is Literal:
-        return x
+        return x  # type: ignore[return-value]
     if type(x) in _SCALARS:
-        return Literal(x, _aval_of_scalar(x))
+        return Literal(x, _aval_of_scalar(x))  # type: ignore[return-value]
     if isinstance(x, (np.ndarray, np.generic)):
         refusal = numpy_refusal(x, f"{function}: the argument {argument}")
         if refusal:
             raise NonArrayArgumentError(refusal)
         if x.ndim == 0 and x.dtype != dtypes.float0:
             aval = aval_of(x)
-            return Literal(np.asarray(x, aval.dtype)[()], aval)
-        return np.asarray(x)
+            return Literal(np.asarray(x, aval.dtype)[()], aval)  # type: ignore[return-value]
+        return np.asarray(x)  # type: ignore[return-value]
     if not is_array_like(x):
         hint = (
             f"; write dovetail.numpy.asarray({argument}) first"
@@ -73,8 +74,8 @@ def _aval_of_scalar(x: Any) -> ShapedArray:
     return found
 
 
-def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
-    """A scalar constant of that dtype.
+def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """A scalar constant of that dtype: a `Literal`, which stands where an array does.
 
     Example:
         >>> make_literal(2, np.dtype("float32"))
@@ -87,7 +88,7 @@ def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     return Literal(np.asarray(value, dtype)[()], make_aval((), dtype))
 
 
-def literal_like(value: Any, like: Any) -> Literal:
+def literal_like(value: Any, like: Any) -> Any:
     """A scalar constant with the dtype and weak type of `like`."""
     aval = aval_of(like)
     return make_literal(value, aval.dtype, aval.weak_type)
@@ -100,7 +101,9 @@ def equal_dtypes(function: str, *args: Any) -> list[Any]:
         TypeError: two operands have different dtypes.
     """
     names = "xyz" if len(args) <= 3 else [f"operand {i}" for i in range(len(args))]
-    values = [as_operand(a, function, name) for a, name in zip(args, names, strict=False)]
+    values: list[Any] = [
+        as_operand(a, function, name) for a, name in zip(args, names, strict=False)
+    ]
     avals = [aval_of(v) for v in values]
     first = avals[0]
     if all(a.dtype == first.dtype for a in avals):

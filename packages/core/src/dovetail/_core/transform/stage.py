@@ -118,7 +118,7 @@ class StageTrace(Trace):
             return value
         if isinstance(value, Tracer):
             if value._trace is self:
-                var: Var = value.variable
+                var: Var = value.variable  # type: ignore[attr-defined]
                 return var
             if value._trace.finished or not self.is_inside(value._trace):
                 raise UnexpectedTracerError(value)

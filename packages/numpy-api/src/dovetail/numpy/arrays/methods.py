@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,52 +10,58 @@ from dovetail.extend import dtypes
 from dovetail.extend.arguments import no_out
 from dovetail.extend.avals import ArrayClass, aval_of
 from dovetail.numpy import complex_numbers, creation, shapes
+from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
 
 
-def reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def reshape(
+    self: Array, *args: ShapeLike, order: str = "C", out_sharding: Sharding | None = None
+) -> Array:
     """The elements in another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
     if not args:
         raise TypeError("reshape needs a shape: x.reshape(2, 3) or x.reshape((2, 3))")
-    shape = args[0] if len(args) == 1 else args
+    shape: Any = args[0] if len(args) == 1 else args
     return shapes.reshape(self, shape, order, out_sharding=out_sharding)
 
 
-def transpose(self: Any, *args: Any) -> Any:
+def transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
     """The dimensions in another order, reversed by default: ``x.transpose(1, 0)``."""
     if not args or (len(args) == 1 and args[0] is None):
         return shapes.transpose(self)
-    return shapes.transpose(self, args[0] if isinstance(args[0], (tuple, list)) else args)
+    axes: Any = args[0] if isinstance(args[0], (tuple, list)) else args
+    return shapes.transpose(self, axes)
 
 
-def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    self: Array, dtype: DTypeLike | None, copy: bool = False, device: DeviceLike | None = None
+) -> Array:
     """The array in another dtype. See `dovetail.numpy.astype`."""
     return creation.astype(self, dtype, copy=copy, device=device)
 
 
-def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def flatten(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """The elements in one dimension. See `dovetail.numpy.ravel`."""
     return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
-def copy(self: Any) -> Any:
+def copy(self: Array) -> Array:
     """An array with the same values and memory of its own."""
     return creation.array(self, copy=True)
 
 
-def conjugate(self: Any) -> Any:
+def conjugate(self: Array) -> Array:
     """The complex conjugate. See `dovetail.numpy.conj`."""
     return complex_numbers.conj(self)
 
 
 def compress(
-    self: Any,
-    condition: Any,
+    self: Array,
+    condition: ArrayLike,
     axis: int | None = None,
     *,
     out: None = None,
     size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:
+    fill_value: ArrayLike = 0,
+) -> Array:
     """Slices for which a condition holds. See `dovetail.numpy.compress`."""
     from dovetail.numpy.gathering import compress as function  # deferred: rarely used
 
@@ -63,7 +69,7 @@ def compress(
     return function(condition, self, axis, size=size, fill_value=fill_value)
 
 
-def view(self: Any, dtype: Any = None, type: None = None) -> Any:
+def view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The same bits read as another dtype.
 
     The last dimension grows or shrinks where the sizes of the dtypes differ.
@@ -131,27 +137,27 @@ def _complex_view(x: Any, own: Any, target: Any) -> Any:
     return lax.complex(pairs[..., 0], pairs[..., 1])
 
 
-def transposed(self: Any) -> Any:
+def transposed(self: Array) -> Array:
     """The array with its dimensions in reverse order."""
     return shapes.transpose(self)
 
 
-def matrix_transposed(self: Any) -> Any:
+def matrix_transposed(self: Array) -> Array:
     """The array with its last two dimensions exchanged."""
     return shapes.matrix_transpose(self)
 
 
-def real(self: Any) -> Any:
+def real(self: Array) -> Array:
     """The real part."""
     return complex_numbers.real(self)
 
 
-def imag(self: Any) -> Any:
+def imag(self: Array) -> Array:
     """The imaginary part."""
     return complex_numbers.imag(self)
 
 
-def byteswap(self: Any) -> Any:
+def byteswap(self: Array) -> Array:
     """The array with the bytes of each element in reverse order; of both parts of complex ones."""
     from dovetail import lax  # deferred: rarely used
 

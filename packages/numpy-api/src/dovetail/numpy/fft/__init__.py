@@ -21,6 +21,7 @@ from dovetail.numpy.compiled import compiled_with, plain
 from dovetail.numpy.creation import on_device
 from dovetail.numpy.fft.fourier import along, length, over, over_two
 from dovetail.numpy.shapes import roll
+from dovetail.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
 __all__ = [
     "fft",
@@ -45,7 +46,7 @@ __all__ = [
 
 
 @compiled_with("n", "axis", "norm")
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along one dimension.
 
     Args:
@@ -81,7 +82,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 @compiled_with("n", "axis", "norm")
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`.
 
     Args:
@@ -108,7 +109,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @compiled_with("n", "axis", "norm")
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The first half of the discrete Fourier transform of real numbers along one dimension.
 
     The other half holds the conjugates of this one.
@@ -139,7 +140,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @compiled_with("n", "axis", "norm")
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft`: real numbers from the first half of their transform.
 
     Args:
@@ -167,7 +168,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @compiled_with("n", "axis", "norm")
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of a Hermitian signal, which is real.
 
     Of the signal the first half is given; the other half holds the conjugates of this one.
@@ -196,7 +197,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @compiled_with("n", "axis", "norm")
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first half of a Hermitian signal from its real transform.
 
     Args:
@@ -226,11 +227,11 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 @compiled_with("s", "axes", "norm")
 def fftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The discrete Fourier transform along several dimensions.
 
     Args:
@@ -261,11 +262,11 @@ def fftn(
 
 @compiled_with("s", "axes", "norm")
 def ifftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `fftn`.
 
     Args:
@@ -296,11 +297,11 @@ def ifftn(
 
 @compiled_with("s", "axes", "norm")
 def rfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The first half of the discrete Fourier transform of real numbers along several dimensions.
 
     Args:
@@ -340,11 +341,11 @@ def rfftn(
 
 @compiled_with("s", "axes", "norm")
 def irfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `rfftn`.
 
     Args:
@@ -377,11 +378,11 @@ def irfftn(
 
 @compiled_with("s", "axes", "norm")
 def fft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The discrete Fourier transform along two dimensions.
 
     Args:
@@ -412,11 +413,11 @@ def fft2(
 
 @compiled_with("s", "axes", "norm")
 def ifft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `fft2`.
 
     Args:
@@ -447,11 +448,11 @@ def ifft2(
 
 @compiled_with("s", "axes", "norm")
 def rfft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The first half of the discrete Fourier transform of real numbers along two dimensions.
 
     Args:
@@ -483,11 +484,11 @@ def rfft2(
 
 @compiled_with("s", "axes", "norm")
 def irfft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `rfft2`.
 
     Args:
@@ -518,7 +519,9 @@ def irfft2(
     return over_two("fft.irfft2", a, s, axes, norm, lax.FftType.IRFFT)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Array:
     """The frequencies of the coefficients of `fft`, in their order.
 
     Args:
@@ -550,7 +553,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fft.fftfreq", n, d, dtype, device, False)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Array:
     """The frequencies of the coefficients of `rfft`, in their order.
 
     Args:
@@ -601,7 +606,7 @@ def _frequency_array(n: int, d: Any, dtype: Any, half: bool) -> Any:
 
 
 @compiled_with("axes")
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The coefficients of a transform in the order of their frequencies, zero in the middle.
 
     Args:
@@ -623,7 +628,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
 
 
 @compiled_with("axes")
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`: coefficients in the order in which transforms have them.
 
     Args:

@@ -71,7 +71,7 @@ def _checked_values(values: Any, method: str) -> Any:
         return values
     if isinstance(values, (list, tuple)):
         values = stacked(values) if holds_arrays(values) else np.asarray(values)
-    checked = array_like(values, f"x.at[...].{method}", "values")
+    checked: Any = array_like(values, f"x.at[...].{method}", "values")
     return checked.val if type(checked) is Literal else checked
 
 

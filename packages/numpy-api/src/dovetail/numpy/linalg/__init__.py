@@ -7,8 +7,9 @@ because an iteration does not end, results are infinite or nan.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from dovetail import lax
 from dovetail.extend.arguments import array_like, canonical_axis, integer
 from dovetail.extend.avals import aval_of
 from dovetail.numpy.compiled import compiled, compiled_with, plain
@@ -43,6 +44,7 @@ from dovetail.numpy.linalg.solvers import tensorsolve as tensorsolve
 from dovetail.numpy.matrices import diagonal as diagonals
 from dovetail.numpy.matrices import trace as traces
 from dovetail.numpy.shapes import matrix_transpose as matrix_transpose
+from dovetail.typing import Array, ArrayLike, DTypeLike, Sharding
 
 __all__ = [
     "cholesky",
@@ -81,8 +83,13 @@ __all__ = [
 
 @compiled_with("precision", "preferred_element_type")
 def matmul(
-    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The matrix product, ``x1 @ x2``, as `dovetail.numpy.matmul`.
 
     Args:
@@ -105,7 +112,7 @@ def matmul(
 
 
 @compiled
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of each element of a vector with each one of another.
 
     Unlike `dovetail.numpy.outer` it takes vectors only.
@@ -138,15 +145,15 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 @compiled_with("axes", "precision", "preferred_element_type", "out_sharding")
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
-    axes: Any = 2,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Sums of products along several dimensions, as `dovetail.numpy.tensordot`.
 
     Args:
@@ -178,7 +185,7 @@ def tensordot(
 
 
 @compiled_with("axis")
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross products of vectors with three components.
 
     Args:
@@ -209,7 +216,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 @compiled_with("offset")
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Diagonals of matrices, in the last two dimensions.
 
     Args:
@@ -237,7 +244,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 @compiled_with("offset", "dtype")
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sums of diagonals of matrices, in the last two dimensions.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from dovetail import lax
@@ -21,6 +21,7 @@ from dovetail.numpy.compiled import compiled, compiled_with, plain
 from dovetail.numpy.conditions import pick
 from dovetail.numpy.reductions import strong
 from dovetail.numpy.sorting import argsort
+from dovetail.typing import Array, ArrayLike
 
 _FLOAT32 = np.dtype("float32")
 
@@ -33,8 +34,8 @@ class EigResult(NamedTuple):
         eigenvectors: in columns, of shape ``(..., n, n)``.
     """
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -45,8 +46,8 @@ class EighResult(NamedTuple):
         eigenvectors: in columns, of shape ``(..., n, n)``.
     """
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
@@ -57,8 +58,8 @@ class QRResult(NamedTuple):
         R: the second one.
     """
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
@@ -70,9 +71,9 @@ class SVDResult(NamedTuple):
         Vh: right vectors, conjugated, in rows.
     """
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 # ------------------------------------------------------------------------------------- arguments
@@ -131,7 +132,7 @@ def rounded(x: Any, dtype: Any) -> Any:
 
 
 @compiled_with("upper", "symmetrize_input")
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factors of positive definite Hermitian (or real symmetric) matrices.
 
     Unlike NumPy's, it symmetrizes first, and gives nan for matrices that are not positive definite,
@@ -174,8 +175,14 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 _QR_MODES = ("reduced", "complete", "r", "raw")
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "raw"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: ArrayLike, *, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array: ...
 @compiled_with("mode")
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     """The QR factorisation of matrices: ``a = q @ r``, with ``q^H @ q`` the identity.
 
     Args:
@@ -217,7 +224,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 @compiled
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and eigenvectors of general square matrices: ``a @ v = v * w``.
 
     Args:
@@ -245,7 +252,7 @@ def eig(a: Any) -> EigResult:
 
 
 @compiled
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of general square matrices.
 
     Args:
@@ -281,7 +288,7 @@ def _of_hermitian(
 
 
 @compiled_with("UPLO", "symmetrize_input")
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian (or real symmetric) matrices: ``a @ v = v * w``.
 
     Unlike NumPy's, it symmetrizes first.
@@ -311,7 +318,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @compiled_with("UPLO", "symmetrize_input")
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Eigenvalues of Hermitian (or real symmetric) matrices.
 
     Unlike NumPy's, it symmetrizes first.
@@ -339,14 +346,39 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 # --------------------------------------------------------------------------------- singular values
 
 
-@compiled_with("full_matrices", "compute_uv", "hermitian", "subset_by_index")
+@overload
 def svd(
-    a: Any,
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> SVDResult | Array: ...
+@compiled_with("full_matrices", "compute_uv", "hermitian", "subset_by_index")
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult | Array:
     """The singular value decomposition of matrices: ``a = (u * s) @ vh``.
 
     Args:
@@ -428,7 +460,7 @@ def _of_hermitian_values(x: Any, compute_uv: bool, subset: tuple[int, int] | Non
 
 
 @compiled
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Singular values of matrices.
 
     Args:

@@ -33,6 +33,7 @@ from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import matrix_operand, rounded
 from dovetail.numpy.linalg.solvers import inverse
 from dovetail.numpy.sorting import argsort
+from dovetail.typing import Array, ArrayLike
 
 
 class SlogdetResult(NamedTuple):
@@ -43,12 +44,12 @@ class SlogdetResult(NamedTuple):
         logabsdet: the logarithm of the magnitude, minus infinity where the matrix is singular.
     """
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 @compiled
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices.
 
     Args:
@@ -83,7 +84,7 @@ _METHODS = (None, "lu", "qr")
 
 
 @compiled_with("method")
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs, and the logarithms of the magnitudes, of the determinants of square matrices.
 
     Args:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from dovetail import lax
 from dovetail.extend.arguments import array_like, array_sequence, integer, same_dtype, value
 from dovetail.extend.avals import aval_of
 from dovetail.extend.matrices import identity
@@ -14,10 +16,11 @@ from dovetail.numpy.contraction import matmul
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, rounded
 from dovetail.numpy.linalg.solvers import inverse
 from dovetail.numpy.reductions import strong
+from dovetail.typing import Array, ArrayLike
 
 
 @compiled_with("n")
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Powers of square matrices.
 
     Args:
@@ -63,7 +66,9 @@ def _power(x: Any, exponent: int) -> Any:
 
 
 @compiled_with("precision")
-def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
+def multi_dot(
+    arrays: Sequence[ArrayLike] | ArrayLike, *, precision: lax.PrecisionLike = None
+) -> Array:
     """The product of several matrices, in the order that takes the fewest multiplications.
 
     Args:

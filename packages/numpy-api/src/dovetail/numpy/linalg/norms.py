@@ -16,10 +16,16 @@ from dovetail.numpy.reductions import kept
 from dovetail.numpy.reductions import max as largest
 from dovetail.numpy.reductions import min as smallest
 from dovetail.numpy.reductions import sum as total
+from dovetail.typing import Array, ArrayLike, AxisLike
 
 
 @compiled_with("ord", "axis", "keepdims")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(
+    x: ArrayLike,
+    ord: int | float | str | None = None,
+    axis: int | tuple[int, int] | None = None,
+    keepdims: bool = False,
+) -> Array:
     """The norm of a vector or matrix, or of several along some dimensions.
 
     Args:
@@ -135,7 +141,9 @@ def _matrix(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
     raise ValueError(f"{function}: ord {ord!r} is not a norm of matrices")
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: int | float = 2
+) -> Array:
     """The norm of vectors; of all elements where no dimension is given.
 
     Args:
@@ -163,7 +171,9 @@ def _vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
     return _vector("linalg.vector_norm", x, ord, axes, keepdims)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro"
+) -> Array:
     """The norm of matrices in the last two dimensions.
 
     Args:
@@ -190,7 +200,7 @@ def _matrix_norm(x: Any, keepdims: bool, ord: Any) -> Any:
 
 
 @compiled_with("p")
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """The condition numbers of matrices: how much the solution of equations may change relative to
     the right-hand side.
 

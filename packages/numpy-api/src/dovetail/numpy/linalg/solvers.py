@@ -36,6 +36,7 @@ from dovetail.numpy.conditions import pick, spread
 from dovetail.numpy.linalg.decompositions import checked_matrices, factored, matrix_operand, rounded
 from dovetail.numpy.shapes import permuted, reshaped
 from dovetail.numpy.sorting import argsort
+from dovetail.typing import Array, ArrayLike
 
 # ---------------------------------------------------------------------------------- square matrices
 
@@ -69,7 +70,7 @@ def inverse(a: Any) -> Any:
 
 
 @compiled
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solutions of linear equations ``a @ x = b``.
 
     Args:
@@ -132,7 +133,7 @@ def _stacked(function: str, a: Any, b: Any, of_a: tuple[int, ...], of_b: tuple[i
 
 
 @compiled
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices.
 
     To solve equations use `solve`, which is faster and more exact.
@@ -161,7 +162,7 @@ def inv(a: Any) -> Any:
 
 
 @compiled_with("ind")
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of a tensor, seen as a matrix whose rows are its first dimensions.
 
     Args:
@@ -197,7 +198,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @compiled_with("axes")
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The solution of ``tensordot(a, x, x.ndim) = b``.
 
     Args:
@@ -325,7 +326,13 @@ def _cutoff(function: str, argument: str, given: Any, x: Any, factor: int) -> An
 
 
 @compiled_with("hermitian")
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """The Moore-Penrose pseudoinverses of matrices.
 
     Args:
@@ -368,7 +375,13 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 @compiled_with("hermitian")
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """How many singular values of matrices count as different from zero.
 
     Args:
@@ -410,8 +423,8 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 def lstsq(
-    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """The least-squares solutions of linear equations ``a @ x = b``, the shortest ones.
 
     Args:
@@ -454,7 +467,7 @@ def lstsq(
             raise ConcretizationTypeError(
                 rank, "the rank of a, on which linalg.lstsq with numpy_resid=True depends"
             )
-        rows, columns = np.shape(a)
+        rows, columns = aval_of(a).shape
         if rows <= columns or int(rank) < columns:
             residuals = lax.slice_in_dim(residuals, 0, 0)
     return x, residuals, rank, s

@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.source import describe
+from dovetail._core.base.typing import PyTree, Sharding
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, to_front
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval, shape_of
@@ -215,13 +216,13 @@ def flat_operands(
 
 
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    callback: Callable[..., PyTree],
+    result_shape_dtypes: PyTree,
+    *args: PyTree,
+    sharding: Sharding | None = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: PyTree,
+) -> PyTree:
     """Call a Python function, for its results, also from compiled programs.
 
     The function must be pure: the same arguments give the same results, and nothing else happens.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear
 from dovetail._core.ir.avals import aval_of, outer_aval
@@ -17,6 +18,9 @@ from dovetail._core.trace.zeros import Zero
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
+
+
+T = TypeVar("T")
 
 
 class OptimizationBarrier(Primitive):
@@ -126,7 +130,7 @@ dce_sink_p: Final = DceSink()
 # Functions for users.
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """The same values; the compiler moves nothing across this point.
 
     No result can be used before all operands are computed, and what computes the operands is not
@@ -159,7 +163,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     )
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: ArrayLike, /) -> Array:
     """The same value as an array, and under a transformation as a value of the traced program.
 
     Constants of the host are otherwise written into a program as they are.
@@ -181,7 +185,7 @@ def stage(x: Any, /) -> Any:
     return stage_p.bind(as_operand(x, "lax.stage"))
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
     """Keep the computation of values whose results nothing uses.
 
     Under `jit`, what nothing uses is left out of the program. Where a value goes to this function,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 #: Names, and trees taken apart: the form in which attributes are compared.
+P = ParamSpec("P")
+R = TypeVar("R")
 Attributes = tuple[tuple[str, tuple[Any, ...], Any], ...]
 _ATTRIBUTES: Final = (bool, int, float, str, bytes, np.generic, np.ndarray, ArrayClass)
 
@@ -153,7 +155,7 @@ def _attributes(given: dict[str, Any], name: str) -> Attributes:
     return tuple(made)
 
 
-def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Callable[P, R]:
     """A function as one operation of the program, which a backend may know by its name.
 
     A backend that does not know the name computes the decomposition. Derivatives are those of the

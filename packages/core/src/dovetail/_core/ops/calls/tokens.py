@@ -11,6 +11,7 @@ from dovetail._core.trace.primitive import Primitive
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
+    from dovetail._core.runtime.arrays.tokens import Token
 
 
 class CreateToken(Primitive):
@@ -62,7 +63,7 @@ after_all_p: Final = AfterAll()
 # Functions for users.
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: object | None = None) -> Token:
     """A token: a value without data that other things can wait for.
 
     Tokens are arguments and results of programs like arrays. `optimization_barrier` of a token and
@@ -84,7 +85,7 @@ def create_token(_: Any = None) -> Any:
     return create_token_p.bind()
 
 
-def after_all(*operands: Any) -> Any:
+def after_all(*operands: Token) -> Token:
     """A token that is there when all given tokens are.
 
     Args:

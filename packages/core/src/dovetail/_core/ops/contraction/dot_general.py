@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import config, dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name
 from dovetail._core.basis.operands import as_operand
@@ -424,14 +425,14 @@ def canonical_dimension_numbers(
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Sums of products of two arrays over some of their dimensions.
 
     Args:
@@ -483,14 +484,14 @@ def dot_general(
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The product of two matrices, of a matrix and a vector, or of two vectors.
 
     Args:
@@ -535,7 +536,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Products of stacks of matrices.
 
     Args:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -169,7 +170,7 @@ def _weights(length: int, edge: float, inside: float, like: Any) -> Any:
     return structural.reshape(weights, (1,) * (aval.ndim - 1) + shape_of(weights))
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """Discrete Fourier transform along the last dimensions.
 
     Args:

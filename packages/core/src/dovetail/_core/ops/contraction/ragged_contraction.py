@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
@@ -23,6 +24,7 @@ from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.contraction.dot_algorithms import for_cotangents
 from dovetail._core.ops.contraction.dot_general import (
     Dims,
+    PrecisionLike,
     contracted_aval,
     dot_general_p,
     dot_precision,
@@ -391,15 +393,15 @@ ragged_dot_general_p: Final = RaggedDotGeneral()
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: Sharding | None = None,
+) -> Array:
     """A contraction in which one dimension of `lhs` falls into groups of consecutive positions.
 
     The ragged dimension decides what a group has of its own:
@@ -457,14 +459,14 @@ _MATRICES: Final = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The product of consecutive groups of rows with a matrix for each group.
 
     Args:

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, broadcast_in_dim, full, reshape, to_front
@@ -16,6 +17,7 @@ from dovetail._core.ir.avals import aval_of, make_aval, shape_of
 from dovetail._core.ops.contraction.dot_general import (
     DimensionNumbers,
     Dims,
+    DotDimensionNumbers,
     batched_numbers,
     canonical_dimension_numbers,
     contracted_aval,
@@ -171,14 +173,14 @@ def _product(x: Any, y: Any, **params: Any) -> Any:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
-    dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """A contraction of operands of few bits, with scales that blocks of their elements share.
 
     Each operand is multiplied by its scales, of which each belongs to consecutive positions of the

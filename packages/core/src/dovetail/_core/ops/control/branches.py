@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
@@ -76,6 +77,8 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 _INDEX: Final = np.dtype(np.int32)
+R = TypeVar("R")
+S = TypeVar("S")
 Branches = tuple[ClosedJaxpr, ...]
 #: For each branch the platforms that it is for, or None for all others.
 Platforms = tuple[tuple[str, ...] | None, ...] | None
@@ -492,12 +495,12 @@ def _value(x: Any) -> Any:
 
 
 def cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = UNSPECIFIED,
-) -> Any:
+    pred: ArrayLike,
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., S],
+    *operands: PyTree,
+    operand: PyTree = UNSPECIFIED,
+) -> R | S:
     """Call one of two functions.
 
     Both are traced, and both are part of the compiled program, of which one runs. Where `pred` is
@@ -560,11 +563,11 @@ def cond(
 
 
 def switch(
-    index: Any,
-    branches: Sequence[Callable[..., Any]],
-    *operands: Any,
-    operand: Any = UNSPECIFIED,
-) -> Any:
+    index: ArrayLike,
+    branches: Sequence[Callable[..., R]],
+    *operands: PyTree,
+    operand: PyTree = UNSPECIFIED,
+) -> R:
     """Call one of several functions.
 
     All are traced, and all are part of the compiled program, of which one runs. Where `index` is

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 T = TypeVar("T")
+R = TypeVar("R")
 _CALLER: Final = "lax.custom_linear_solve"
 
 
@@ -232,11 +233,11 @@ def _transposed(product: Body, count: int) -> Body:
 def custom_linear_solve(
     matvec: Callable[[T], T],
     b: T,
-    solve: Callable[[Callable[[T], T], T], Any],
-    transpose_solve: Callable[[Callable[[T], T], T], Any] | None = None,
+    solve: Callable[[Callable[[T], T], T], R],
+    transpose_solve: Callable[[Callable[[T], T], T], R] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """Solve a linear system by a function, with derivatives that do not look into that function.
 
     The derivative of the solution solves the same system with another right-hand side, and a
@@ -273,8 +274,8 @@ def custom_linear_solve(
         >>> float(half(2.0)), float(dt.grad(half)(2.0))
         (0.5, -0.25)
     """
-    for function, name in ((matvec, "matvec"), (solve, "solve")):
-        check_callable(function, f"{_CALLER}, for {name},")
+    for given, name in ((matvec, "matvec"), (solve, "solve")):
+        check_callable(given, f"{_CALLER}, for {name},")
     if transpose_solve is None:
         transpose_solve = solve if symmetric else None
     else:
@@ -289,8 +290,8 @@ def custom_linear_solve(
         function = function_of(transposed.closed)
 
         def vecmat(x: Any) -> Any:
-            given = vector.leaves_of(x, "the product with the transpose")
-            return pytree.unflatten(vector.tree, function(*transposed.captured, *given))
+            leaves = vector.leaves_of(x, "the product with the transpose")
+            return pytree.unflatten(vector.tree, function(*transposed.captured, *leaves))
 
         by = matvec if symmetric else vecmat
         bodies[1] = transposed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
+from dovetail._core.base.typing import Array, ArrayLike, IntLike, PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import reshape
@@ -38,15 +39,45 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 
+@overload
 def scan(
-    f: Callable[[C, X], tuple[C, Y]],
-    init: C,
-    xs: X = None,  # type: ignore[assignment]
+    f: Callable[[Array, X], tuple[ArrayLike, Y]],
+    init: ArrayLike,
+    xs: X,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[C, Y]:
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, X], tuple[C, Y]],
+    init: C,
+    xs: X,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[C, Y]: ...
+@overload
+def scan(
+    f: Callable[[Any, Any], tuple[C, Y]],
+    init: PyTree,
+    xs: PyTree = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[C, Y]: ...
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: PyTree,
+    xs: PyTree = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[PyTree, PyTree]:
     """Call a function for each element along the leading axis of arrays, carrying a value along.
 
     The function is traced once, and the loop is one operation of the compiled program: it takes no
@@ -100,7 +131,7 @@ def scan(
     unroll = _unroll(unroll, length)
     carry = operands_of(init, "lax.scan", "init")
     if config.disable_jit.value and length:
-        return _step_by_step(f, init, elements, length, bool(reverse))  # type: ignore[no-any-return]
+        return _step_by_step(f, init, elements, length, bool(reverse))
     flat = FlatFunction(
         f, pytree.structure((init, pytree.unflatten(elements.tree, elements.leaves)))
     )
@@ -226,14 +257,41 @@ def _step_by_step(
     return carry, pytree.map(stack, *results)
 
 
+@overload
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: IntLike,
+    upper: IntLike,
+    body_fun: Callable[[Any, Array], ArrayLike],
+    init_val: ArrayLike,
+    *,
+    unroll: int | bool | None = None,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: IntLike,
+    upper: IntLike,
     body_fun: Callable[[Any, C], C],
     init_val: C,
     *,
     unroll: int | bool | None = None,
-) -> C:
+) -> C: ...
+@overload
+def fori_loop(
+    lower: IntLike,
+    upper: IntLike,
+    body_fun: Callable[[Any, Any], C],
+    init_val: PyTree,
+    *,
+    unroll: int | bool | None = None,
+) -> C: ...
+def fori_loop(
+    lower: IntLike,
+    upper: IntLike,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: PyTree,
+    *,
+    unroll: int | bool | None = None,
+) -> PyTree:
     """Call a function for each integer of a range, carrying a value along.
 
     The function is traced once. Where both bounds are Python integers (or the values of arrays that
@@ -301,7 +359,7 @@ def fori_loop(
         value: Any = init_val
         for i in range(start, stop):
             value = body_fun(np.asarray(i, dtype)[()], value)
-        return value  # type: ignore[no-any-return]
+        return value
 
     weak = first.weak_type and last.weak_type
     index = (
@@ -322,7 +380,7 @@ def fori_loop(
         carry, body = stage_loop("lax.fori_loop", flat, names, carry, own=[index], turn=step)
         nothing = Operands([], None, [])
         outs = _scan(body, [index, *carry.leaves], nothing, count, unroll=turns)
-        return pytree.unflatten(carry.tree, outs[1:])  # type: ignore[no-any-return]
+        return pytree.unflatten(carry.tree, outs[1:])
     if unroll is not None:
         raise ValueError(
             "lax.fori_loop: unroll needs bounds that are known while tracing, got "
@@ -343,7 +401,7 @@ def fori_loop(
         DebugInfo("lax.fori_loop", "the comparison with upper"),
     )
     outs = run_while(Body(interned(proceed), [], None), body, leaves)
-    return pytree.unflatten(carry.tree, outs[2:])  # type: ignore[no-any-return]
+    return pytree.unflatten(carry.tree, outs[2:])
 
 
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
@@ -377,11 +435,11 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     names = leaf_names(f, (xs,))
     if config.disable_jit.value and length:
         _, each = _step_by_step(lambda _, x: ((), f(x)), (), elements, length, False)
-        return each  # type: ignore[no-any-return]
+        return each
     if batch_size is None:
         body = stage_body("lax.map", flat, _elements(elements), names)
         outs = _scan(body, [], elements, length)
-        return pytree.unflatten(body.out_tree, outs)  # type: ignore[no-any-return]
+        return pytree.unflatten(body.out_tree, outs)
 
     def batched(*values: Any) -> list[Any]:
         size = shape_of(values[0])[0]
@@ -407,4 +465,4 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=0)
         for parts in zip(*results, strict=True)
     ]
-    return pytree.unflatten(flat.out_tree, joined)  # type: ignore[no-any-return]
+    return pytree.unflatten(flat.out_tree, joined)

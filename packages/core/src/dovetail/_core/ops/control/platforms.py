@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
+from dovetail._core.base.typing import PyTree
 from dovetail._core.hlo.platform_choice import by_platform
 from dovetail._core.ir.avals import make_aval
 from dovetail._core.ops.control.branches import Platforms, branch_of, choose
@@ -46,7 +47,7 @@ platform_index_p: Final = PlatformIndex()
 
 
 def platform_dependent(
-    *args: Any, default: Callable[..., T] | None = None, **per_platform: Callable[..., T]
+    *args: PyTree, default: Callable[..., T] | None = None, **per_platform: Callable[..., T]
 ) -> T:
     """Call the function that is meant for the platform where the program runs.
 

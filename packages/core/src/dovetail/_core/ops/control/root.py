@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 T = TypeVar("T")
+R = TypeVar("R")
 _CALLER: Final = "lax.custom_root"
 
 
@@ -187,10 +188,10 @@ def _linearized(
 def custom_root(
     f: Callable[[T], T],
     initial_guess: T,
-    solve: Callable[[Callable[[T], T], T], Any],
+    solve: Callable[[Callable[[T], T], T], R],
     tangent_solve: Callable[[Callable[[T], T], T], T],
     has_aux: bool = False,
-) -> Any:
+) -> R:
     """Find a root of a function, with derivatives that do not look into the search.
 
     The derivatives are those of the root as a function of what `f` captures from outside, by the

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.structural import batch_size, instantiate, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.effects import input_output
@@ -459,7 +460,23 @@ def _checked_loop(
     )
 
 
-def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], ArrayLike],
+    body_fun: Callable[[Array], ArrayLike],
+    init_val: ArrayLike,
+) -> Array: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[T], ArrayLike], body_fun: Callable[[T], T], init_val: T
+) -> T: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], T], init_val: PyTree
+) -> T: ...
+def while_loop(
+    cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], Any], init_val: PyTree
+) -> PyTree:
     """Apply a function as long as a condition holds.
 
     Both functions are traced once, and the loop is one operation of the compiled program, so that
@@ -495,7 +512,7 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_va
         except ConcretizationTypeError:
             pass  # whether the condition holds is not known here
         else:
-            return value  # type: ignore[no-any-return]
+            return value
     carry = operands_of(init_val, "lax.while_loop", "init_val")
     arguments = pytree.structure((init_val,))
     names = leaf_names(body_fun, (init_val,))
@@ -507,8 +524,7 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_va
         leaf_names(cond_fun, (init_val,)),
     )
     _check_condition(cond_fun, condition)
-    result: T = pytree.unflatten(carry.tree, run_while(condition, body, carry.leaves))
-    return result
+    return pytree.unflatten(carry.tree, run_while(condition, body, carry.leaves))
 
 
 def run_while(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import Array, PyTree
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ir.walk import eval_jaxpr
@@ -21,14 +22,29 @@ from dovetail._core.transform.flattening import (
 )
 from dovetail._core.transform.stage import stage
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
+def custom_gradient(
+    fun: Callable[P, tuple[R, Any]],
+    *,
+    with_logs: bool = False,
+    remat: bool = False,
+    with_accums: None = None,
+) -> Callable[P, R]: ...
+@overload
+def custom_gradient(
+    fun: None = None, *, with_logs: bool = False, remat: bool = False, with_accums: None = None
+) -> Callable[[Callable[P, tuple[R, Any]]], Callable[P, R]]: ...
 def custom_gradient(
     fun: Callable[..., Any] | None = None,
     *,
     with_logs: bool = False,
     remat: bool = False,
-    with_accums: Any = None,
-) -> Any:
+    with_accums: None = None,
+) -> Callable[..., Any]:
     """A function that returns its result together with its own backward pass.
 
     The backward pass may use whatever the function has computed. `custom_vjp`, which keeps the two
@@ -105,7 +121,7 @@ def custom_gradient(
 
     # Messages about the backward pass say where the function is.
     bwd.__wrapped__ = fun  # type: ignore[attr-defined]
-    made: custom_vjp[Any] = custom_vjp(function)
+    made: custom_vjp[..., Any] = custom_vjp(function)
     made.defvjp(fwd, bwd)
     return made
 
@@ -128,8 +144,8 @@ def _as_tuple(cotangents: Any, count: int) -> Any:
 
 
 def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
-) -> tuple[Callable[..., Any], list[Any]]:
+    fun: Callable[..., R], *example_args: PyTree
+) -> tuple[Callable[..., R], list[Array]]:
     """A function with the traced values that it captures turned into arguments.
 
     A function with a derivative rule of its own, such as one made by `custom_vjp`, must get all

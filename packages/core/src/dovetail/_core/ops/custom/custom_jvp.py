@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar
 
 from dovetail._core.base import pytree
 from dovetail._core.base.caches import HasMemory, Memory
@@ -40,6 +40,7 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
+P = ParamSpec("P")
 R = TypeVar("R")
 #: From primals and tangents, `Zero` where they vanish, to results and their tangents.
 Rule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
@@ -334,7 +335,7 @@ def _checked_tangents(
     return checked
 
 
-class custom_jvp(HasMemory, Generic[R]):
+class custom_jvp(HasMemory, Generic[P, R]):
     """A function with a forward-mode derivative rule of its own.
 
     The rule is used by every kind of differentiation, reverse mode included: the rule is linear in
@@ -363,14 +364,14 @@ class custom_jvp(HasMemory, Generic[R]):
         1.0
     """
 
-    fun: Callable[..., R]
+    fun: Callable[P, R]
     nondiff_argnums: tuple[int, ...]
     jvp: Callable[..., Any] | None
     symbolic_zeros: bool
 
     def __init__(
         self,
-        fun: Callable[..., R],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
@@ -439,7 +440,8 @@ class custom_jvp(HasMemory, Generic[R]):
                     f"{len(primals)} arguments of this call; pass one for each, None where the "
                     "derivative is zero"
                 )
-            out = self(*primals)
+            function: Callable[..., R] = self
+            out = function(*primals)
             parts = [
                 rule(tangent, out, *primals)
                 for rule, tangent in zip(jvps, tangents, strict=True)
@@ -452,18 +454,18 @@ class custom_jvp(HasMemory, Generic[R]):
 
         self.defjvp(jvp)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(
                 f"no derivative rule is defined for the custom_jvp function {self._signature}: "
                 "define one with its method defjvp, or call the function without custom_jvp"
             )
-        args = self._signature.resolve(args, kwargs)
+        positional: tuple[Any, ...] = self._signature.resolve(args, kwargs)
         if self.nondiff_argnums:
-            args = tuple(
-                [_stopped(a) if i in self.nondiff_argnums else a for i, a in enumerate(args)]
+            positional = tuple(
+                [_stopped(a) if i in self.nondiff_argnums else a for i, a in enumerate(positional)]
             )
-        function, leaves = UserFunction.of_call(self._signature, args)
+        function, leaves = UserFunction.of_call(self._signature, positional)
         rule = _rule_of(function, self.jvp, self.symbolic_zeros)
         call = _JVPCall(function, {"jvp": rule}, function.debug_info, self.symbolic_zeros)
         outs = state.trace.process_custom_rule(call, leaves)

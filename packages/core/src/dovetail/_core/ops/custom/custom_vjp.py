@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+)
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
@@ -44,6 +53,7 @@ from dovetail._core.transform.flattening import check_array_leaves, check_callab
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
+P = ParamSpec("P")
 R = TypeVar("R")
 #: From primals, and which of them are perturbed, to results, residuals and the backward pass.
 Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], Backward]]
@@ -403,7 +413,7 @@ def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
     return out if walk(tree, found) else None
 
 
-class custom_vjp(HasMemory, Generic[R]):
+class custom_vjp(HasMemory, Generic[P, R]):
     """A function with a reverse-mode derivative rule of its own.
 
     Under `grad` and `vjp` the forward rule runs in place of the function, and later the backward
@@ -454,7 +464,7 @@ class custom_vjp(HasMemory, Generic[R]):
         1.0
     """
 
-    fun: Callable[..., R]
+    fun: Callable[P, R]
     nondiff_argnums: tuple[int, ...]
     fwd: Callable[..., Any] | None
     bwd: Callable[..., Any] | None
@@ -463,7 +473,7 @@ class custom_vjp(HasMemory, Generic[R]):
 
     def __init__(
         self,
-        fun: Callable[..., R],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
@@ -507,17 +517,17 @@ class custom_vjp(HasMemory, Generic[R]):
                 "is not known where the function is chosen"
             )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"no derivative rule is defined for the custom_vjp function {self._signature}: "
                 "define one with its method defvjp, or call the function without custom_vjp"
             )
-        args = self._signature.resolve(args, kwargs)
+        positional: tuple[Any, ...] = self._signature.resolve(args, kwargs)
         for i in self.nondiff_argnums:
-            if i < len(args):
-                self._check_not_traced(i, args[i])
-        function, leaves = UserFunction.of_call(self._signature, args)
+            if i < len(positional):
+                self._check_not_traced(i, positional[i])
+        function, leaves = UserFunction.of_call(self._signature, positional)
         forward = _forward_of(
             function, self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat
         )

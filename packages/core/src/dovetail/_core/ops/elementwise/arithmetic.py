@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, mul_p, neg_p
 from dovetail._core.basis.elementwise import mul as multiply
 from dovetail._core.basis.elementwise import neg as negate
@@ -327,7 +328,7 @@ abs_p: Final = Abs()
 # Users' functions
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """The elementwise sum ``x + y``; integers wrap around.
 
     Args:
@@ -361,7 +362,7 @@ def add(x: Any, y: Any) -> Any:
     return add_p.bind(*operands("add", x, y))
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """The elementwise difference ``x - y``; integers wrap around.
 
     Args:
@@ -383,7 +384,7 @@ def sub(x: Any, y: Any) -> Any:
     return sub_p.bind(*operands("sub", x, y))
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """The elementwise product ``x * y``; integers wrap around.
 
     Args:
@@ -415,7 +416,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return mul_p.bind(x, y)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of the elementwise product of integers.
 
     For 32-bit integers it is ``(x * y) >> 32`` with a product that does not wrap around.
@@ -439,7 +440,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return mulhi_p.bind(*operands("mulhi", x, y))
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """The elementwise quotient ``x / y``; unlike NumPy's, that of integers is an integer.
 
     Integers are divided with rounding towards zero. Dividing them by zero gives the number with
@@ -464,7 +465,7 @@ def div(x: Any, y: Any) -> Any:
     return div_p.bind(*operands("div", x, y))
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The elementwise remainder of division rounded towards zero, as C's ``%`` and ``fmod``.
 
     It has the sign of the dividend. For integers divided by zero it is the dividend.
@@ -488,7 +489,7 @@ def rem(x: Any, y: Any) -> Any:
     return rem_p.bind(*operands("rem", x, y))
 
 
-def neg(x: Any) -> Any:
+def neg(x: ArrayLike) -> Array:
     """The elementwise negative ``-x``; unsigned integers wrap around.
 
     Args:
@@ -508,7 +509,7 @@ def neg(x: Any) -> Any:
     return neg_p.bind(as_operand(x, "lax.neg"))
 
 
-def sign(x: Any) -> Any:
+def sign(x: ArrayLike) -> Array:
     """The elementwise sign: -1, 0 (of the sign of `x`) or 1; NaN for NaN.
 
     For complex numbers ``x / abs(x)``, and 0 for 0.
@@ -542,7 +543,7 @@ def sign(x: Any) -> Any:
     return sign_p.bind(as_operand(x, "lax.sign"))
 
 
-def abs(x: Any) -> Any:
+def abs(x: ArrayLike) -> Array:
     """The elementwise absolute value; the lowest integer is its own.
 
     Its derivative at zero is taken to be 1 (0 for complex numbers).

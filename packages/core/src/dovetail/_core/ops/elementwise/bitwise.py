@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.families import Discrete
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ops.elementwise import references
@@ -102,7 +103,7 @@ clz_p: Final = CountLeadingZeros()
 # Users' functions
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits that are set in both operands; for booleans, whether both are true.
 
     Args:
@@ -123,7 +124,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return and_p.bind(*operands("bitwise_and", x, y))
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits that are set in either operand; for booleans, whether one is true.
 
     Args:
@@ -144,7 +145,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return or_p.bind(*operands("bitwise_or", x, y))
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits that are set in one operand only; for booleans, whether just one is true.
 
     Args:
@@ -165,7 +166,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     return xor_p.bind(*operands("bitwise_xor", x, y))
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """Bits that are not set; for booleans, the opposite.
 
     Args:
@@ -185,7 +186,7 @@ def bitwise_not(x: Any) -> Any:
     return not_p.bind(as_operand(x, "lax.bitwise_not"))
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved to higher places by `y`: ``x << y``.
 
     The result is 0 where `y` is negative or not less than the number of bits.
@@ -208,7 +209,7 @@ def shift_left(x: Any, y: Any) -> Any:
     return shift_left_p.bind(*operands("shift_left", x, y))
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved to lower places by `y`, with zeros after them.
 
     The result is 0 where `y` is negative or not less than the number of bits.
@@ -231,7 +232,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return shift_right_logical_p.bind(*operands("shift_right_logical", x, y))
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved to lower places by `y`, with copies of the highest after them.
 
     Where `y` is negative or not less than the number of bits, all bits are copies of the highest.
@@ -254,7 +255,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return shift_right_arithmetic_p.bind(*operands("shift_right_arithmetic", x, y))
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """The number of bits that are set in each element.
 
     Args:
@@ -274,7 +275,7 @@ def population_count(x: Any) -> Any:
     return population_count_p.bind(as_operand(x, "lax.population_count"))
 
 
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Array:
     """The number of bits before the highest that is set; all of them for 0.
 
     Args:

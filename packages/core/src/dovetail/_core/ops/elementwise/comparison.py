@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.families import Compare, Discrete
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import ShapedArray, make_aval
@@ -160,7 +161,7 @@ is_finite_p: Final = IsFinite()
 # Users' functions
 
 
-def eq(x: Any, y: Any) -> Any:
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Elementwise ``x == y``; NaN is not equal to anything.
 
     Args:
@@ -181,7 +182,7 @@ def eq(x: Any, y: Any) -> Any:
     return eq_p.bind(*operands("eq", x, y))
 
 
-def ne(x: Any, y: Any) -> Any:
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Elementwise ``x != y``; NaN differs from everything.
 
     Args:
@@ -202,7 +203,7 @@ def ne(x: Any, y: Any) -> Any:
     return ne_p.bind(*operands("ne", x, y))
 
 
-def lt(x: Any, y: Any) -> Any:
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Elementwise ``x < y``; false where either is NaN.
 
     Args:
@@ -223,7 +224,7 @@ def lt(x: Any, y: Any) -> Any:
     return lt_p.bind(*operands("lt", x, y))
 
 
-def le(x: Any, y: Any) -> Any:
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Elementwise ``x <= y``; false where either is NaN.
 
     Args:
@@ -244,7 +245,7 @@ def le(x: Any, y: Any) -> Any:
     return le_p.bind(*operands("le", x, y))
 
 
-def gt(x: Any, y: Any) -> Any:
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Elementwise ``x > y``; false where either is NaN.
 
     Args:
@@ -265,7 +266,7 @@ def gt(x: Any, y: Any) -> Any:
     return gt_p.bind(*operands("gt", x, y))
 
 
-def ge(x: Any, y: Any) -> Any:
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Elementwise ``x >= y``; false where either is NaN.
 
     Args:
@@ -286,7 +287,7 @@ def ge(x: Any, y: Any) -> Any:
     return ge_p.bind(*operands("ge", x, y))
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: ArrayLike) -> Array:
     """Whether each element is neither infinite nor NaN.
 
     Args:

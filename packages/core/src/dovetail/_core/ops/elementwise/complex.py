@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name, neg
 from dovetail._core.basis.families import Binary, Unary
 from dovetail._core.basis.operands import as_operand, literal_like
@@ -140,7 +141,7 @@ conj_p: Final = Conj()
 # Users' functions
 
 
-def real(x: Any) -> Any:
+def real(x: ArrayLike) -> Array:
     """The real part of each element.
 
     Args:
@@ -160,7 +161,7 @@ def real(x: Any) -> Any:
     return real_p.bind(as_operand(x, "lax.real"))
 
 
-def imag(x: Any) -> Any:
+def imag(x: ArrayLike) -> Array:
     """The imaginary part of each element.
 
     Args:
@@ -180,7 +181,7 @@ def imag(x: Any) -> Any:
     return imag_p.bind(as_operand(x, "lax.imag"))
 
 
-def complex(x: Any, y: Any) -> Any:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """Complex numbers ``x + i y`` from their parts.
 
     Args:
@@ -201,7 +202,7 @@ def complex(x: Any, y: Any) -> Any:
     return complex_p.bind(*operands("complex", x, y))
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate of each element.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import Array, ArrayLike, DType, DTypeLike
 from dovetail._core.basis.elementwise import Elementwise, convert_element_type_p, dtype_name
 from dovetail._core.basis.families import NoGradient, Unary
 from dovetail._core.basis.operands import as_operand as _operand
@@ -180,7 +181,7 @@ stop_gradient_p: Final = StopGradient()
 # Users' functions
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: ArrayLike | DTypeLike) -> DType:
     """The dtype that a value has as an array, or that a type or a name stands for.
 
     Args:
@@ -205,7 +206,7 @@ def dtype(x: Any) -> Any:
     return dtypes.dtype_of(x)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The elements converted to another dtype.
 
     Floating point numbers go to integers by cutting off the fraction; unlike in NumPy, those out of
@@ -244,7 +245,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return convert_element_type_p.bind(x, new_dtype=new, weak_type=False, sharding=None)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The same bits as another dtype.
 
     A dtype of fewer bits adds a dimension at the end, the least significant part first; one of more
@@ -271,7 +272,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Numbers rounded to a floating point format with fewer bits, in the same dtype.
 
     Halves are rounded to even. Numbers too large for the format become infinite, those below its

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.operands import as_operand, literal_like, make_literal
 from dovetail._core.basis.structural import broadcast_to
@@ -379,7 +380,7 @@ def _small_or_large(size: Any, small: Any, factor: Any) -> Any:
 # Users' functions
 
 
-def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
+def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The exponential of each element.
 
     Args:
@@ -400,7 +401,7 @@ def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
     return exp_p.bind(as_operand(x, "lax.exp"), accuracy=accuracy)
 
 
-def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """Two to the power of each element, exact for integers.
 
     Args:
@@ -421,7 +422,7 @@ def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
     return exp2_p.bind(as_operand(x, "lax.exp2"), accuracy=accuracy)
 
 
-def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
+def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """``exp(x) - 1`` of each element, exact for small ones.
 
     Args:
@@ -451,7 +452,7 @@ def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
     return expm1_p.bind(as_operand(x, "lax.expm1"), accuracy=accuracy)
 
 
-def log(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The natural logarithm of each element.
 
     Args:
@@ -473,7 +474,7 @@ def log(x: Any, *, accuracy: Accuracy = None) -> Any:
     return log_p.bind(as_operand(x, "lax.log"), accuracy=accuracy)
 
 
-def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """``log(1 + x)`` of each element, exact for small ones.
 
     Args:
@@ -494,7 +495,7 @@ def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
     return log1p_p.bind(as_operand(x, "lax.log1p"), accuracy=accuracy)
 
 
-def log2(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The logarithm to base two of each element, exact for powers of two.
 
     Args:
@@ -516,7 +517,7 @@ def log2(x: Any, *, accuracy: Accuracy = None) -> Any:
     return log2_p.bind(as_operand(x, "lax.log2"), accuracy=accuracy)
 
 
-def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
+def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The logistic function ``1 / (1 + exp(-x))`` of each element.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import Elementwise, add_tangents, convert_element_type, mul
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import equal_dtypes, literal_like
@@ -172,7 +173,7 @@ clamp_p: Final = Clamp()
 # Users' functions
 
 
-def max(x: Any, y: Any) -> Any:
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of `x` and `y`; NaN where either is NaN.
 
     Complex numbers are ordered by their real, then their imaginary parts. Where the operands are
@@ -196,7 +197,7 @@ def max(x: Any, y: Any) -> Any:
     return max_p.bind(*operands("max", x, y))
 
 
-def min(x: Any, y: Any) -> Any:
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of `x` and `y`; NaN where either is NaN.
 
     Complex numbers are ordered by their real, then their imaginary parts. Where the operands are
@@ -220,7 +221,7 @@ def min(x: Any, y: Any) -> Any:
     return min_p.bind(*operands("min", x, y))
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """`x`, but not less than `min` and not more than `max`; NaN stays NaN.
 
     Where the limits cross, the result is `max`. At a limit the derivative in `x` is 0.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import mul
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.basis.structural import broadcast_to
@@ -144,7 +145,7 @@ atanh_p: Final = Atanh()
 # Users' functions
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: ArrayLike) -> Array:
     """The hyperbolic sine of each element.
 
     Args:
@@ -164,7 +165,7 @@ def sinh(x: Any) -> Any:
     return sinh_p.bind(as_operand(x, "lax.sinh"))
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosine of each element.
 
     Args:
@@ -184,7 +185,7 @@ def cosh(x: Any) -> Any:
     return cosh_p.bind(as_operand(x, "lax.cosh"))
 
 
-def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
+def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The hyperbolic tangent of each element.
 
     Args:
@@ -212,7 +213,7 @@ def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
     return tanh_p.bind(as_operand(x, "lax.tanh"), accuracy=accuracy)
 
 
-def asinh(x: Any) -> Any:
+def asinh(x: ArrayLike) -> Array:
     """The inverse of the hyperbolic sine of each element.
 
     Args:
@@ -232,7 +233,7 @@ def asinh(x: Any) -> Any:
     return asinh_p.bind(as_operand(x, "lax.asinh"))
 
 
-def acosh(x: Any) -> Any:
+def acosh(x: ArrayLike) -> Array:
     """The inverse of the hyperbolic cosine of each element.
 
     Args:
@@ -252,7 +253,7 @@ def acosh(x: Any) -> Any:
     return acosh_p.bind(as_operand(x, "lax.acosh"))
 
 
-def atanh(x: Any) -> Any:
+def atanh(x: ArrayLike) -> Array:
     """The inverse of the hyperbolic tangent of each element.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary, Unary
 from dovetail._core.basis.operands import as_operand, literal_like
@@ -292,7 +293,7 @@ cbrt_p: Final = Cbrt()
 # Users' functions
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """The elementwise power ``x ** y``.
 
     ``x ** 0`` is 1 for every `x`. The derivative in `x` is 0 where `y` is 0, the one in `y` is 0
@@ -325,7 +326,7 @@ def pow(x: Any, y: Any) -> Any:
     return pow_p.bind(*operands("pow", x, y))
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """The elementwise power with an integer exponent that is known when tracing.
 
     Args:
@@ -355,7 +356,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return integer_pow_p.bind(x, y=exponent)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """The elementwise inverse ``1 / x``.
 
     Args:
@@ -375,7 +376,7 @@ def reciprocal(x: Any) -> Any:
     return integer_pow_p.bind(as_operand(x, "lax.reciprocal"), y=-1)
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """The elementwise square ``x * x``; integers wrap around.
 
     Args:
@@ -403,7 +404,7 @@ def square(x: Any) -> Any:
     return square_p.bind(as_operand(x, "lax.square"))
 
 
-def one_minus_square(x: Any) -> Any:
+def one_minus_square(x: ArrayLike) -> Array:
     """``1 - x * x`` of each element, also exact to rounding near 1 and -1; integers wrap around.
 
     Args:
@@ -423,7 +424,7 @@ def one_minus_square(x: Any) -> Any:
     return one_minus_square_p.bind(as_operand(x, "lax.one_minus_square"))
 
 
-def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The elementwise square root; NaN for negative real numbers. Its derivative at 0 is infinite.
 
     Args:
@@ -444,7 +445,7 @@ def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     return sqrt_p.bind(as_operand(x, "lax.sqrt"), accuracy=accuracy)
 
 
-def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The inverse of the square root of each element.
 
     Args:
@@ -472,7 +473,7 @@ def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     return rsqrt_p.bind(as_operand(x, "lax.rsqrt"), accuracy=accuracy)
 
 
-def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The real cube root of each element.
 
     Args:

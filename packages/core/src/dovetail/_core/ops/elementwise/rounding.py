@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import Elementwise
 from dovetail._core.basis.families import Discrete
 from dovetail._core.basis.operands import as_operand
@@ -70,7 +71,7 @@ nextafter_p: Final = NextAfter()
 # Users' functions
 
 
-def floor(x: Any) -> Any:
+def floor(x: ArrayLike) -> Array:
     """The largest integer not greater than each element, as a floating point number.
 
     Args:
@@ -90,7 +91,7 @@ def floor(x: Any) -> Any:
     return floor_p.bind(as_operand(x, "lax.floor"))
 
 
-def ceil(x: Any) -> Any:
+def ceil(x: ArrayLike) -> Array:
     """The smallest integer not less than each element, as a floating point number.
 
     Args:
@@ -110,7 +111,7 @@ def ceil(x: Any) -> Any:
     return ceil_p.bind(as_operand(x, "lax.ceil"))
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The integer nearest to each element, as a floating point number.
 
     Unlike NumPy's, it rounds halves away from zero unless told otherwise.
@@ -134,7 +135,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return round_p.bind(as_operand(x, "lax.round"), rounding_method=RoundingMethod(rounding_method))
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The number next to `x1` in the direction of `x2`; `x2` itself where they are equal.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import (
@@ -131,7 +132,7 @@ class SelectN(Primitive):
 select_n_p: Final = SelectN()
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Each element from one of several arrays.
 
     Args:
@@ -159,7 +160,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     )
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred` is true, else `on_false`.
 
     Unlike `dovetail.numpy.where` it neither broadcasts nor promotes.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import as_operand, literal_like
@@ -220,7 +221,7 @@ atan2_p: Final = Atan2()
 # Users' functions
 
 
-def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
+def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The sine of each element.
 
     Args:
@@ -241,7 +242,7 @@ def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
     return sin_p.bind(as_operand(x, "lax.sin"), accuracy=accuracy)
 
 
-def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
+def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The cosine of each element.
 
     Args:
@@ -262,7 +263,7 @@ def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
     return cos_p.bind(as_operand(x, "lax.cos"), accuracy=accuracy)
 
 
-def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
+def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The tangent of each element.
 
     Args:
@@ -283,7 +284,7 @@ def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
     return tan_p.bind(as_operand(x, "lax.tan"), accuracy=accuracy)
 
 
-def asin(x: Any) -> Any:
+def asin(x: ArrayLike) -> Array:
     """The inverse of the sine of each element.
 
     Args:
@@ -304,7 +305,7 @@ def asin(x: Any) -> Any:
     return asin_p.bind(as_operand(x, "lax.asin"))
 
 
-def acos(x: Any) -> Any:
+def acos(x: ArrayLike) -> Array:
     """The inverse of the cosine of each element.
 
     Args:
@@ -333,7 +334,7 @@ def acos(x: Any) -> Any:
     return acos_p.bind(as_operand(x, "lax.acos"))
 
 
-def atan(x: Any) -> Any:
+def atan(x: ArrayLike) -> Array:
     """The inverse of the tangent of each element.
 
     Args:
@@ -353,7 +354,7 @@ def atan(x: Any) -> Any:
     return atan_p.bind(as_operand(x, "lax.atan"))
 
 
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angle in radians of the point with ordinate `x` and abscissa `y`.
 
     It is the inverse tangent of ``x / y`` in the quadrant of the point.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import make_aval, shape_of
@@ -134,13 +135,13 @@ approx_top_k_p: Final = ApproxTopK()
 
 
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions; a few may be missed.
 
     Backends that find nearly all of them faster may do so, others find all.
@@ -183,13 +184,13 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The smallest elements along a dimension, and their positions; a few may be missed.
 
     Backends that find nearly all of them faster may do so, others find all.

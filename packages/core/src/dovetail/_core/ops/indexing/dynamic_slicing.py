@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes, make_literal
@@ -310,7 +311,7 @@ def _scalar_index(index: Any, function: str) -> Any:
     """A start index: a Python int where it is static, an array of 32 or 64 bits where it is not."""
     if type(index) is int:
         return index
-    value = as_operand(index, f"lax.{function}", "start_indices")
+    value: Any = as_operand(index, f"lax.{function}", "start_indices")
     if value.ndim or dtypes.kind_of(value.dtype) not in ("i", "u"):
         raise TypeError(
             f"lax.{function}: each start index must be an integer scalar, got "
@@ -329,12 +330,12 @@ def _from_end(index: Any, size: int, dtype: Any) -> Any:
 
 
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
-    slice_sizes: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
+    slice_sizes: Sequence[int],
     *,
-    allow_negative_indices: Any = True,
-) -> Any:
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """A part of an array, of static size, from a position known only at run time.
 
     Args:
@@ -365,12 +366,12 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     *,
-    allow_negative_indices: Any = True,
-) -> Any:
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """An array with a part of it replaced, from a position known only at run time.
 
     Args:
@@ -408,13 +409,13 @@ def _along(index: Any, axis: int, rank: int) -> list[Any]:
 
 
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """A part of an array along one dimension, from a position known only at run time.
 
     Args:
@@ -450,13 +451,13 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """The part of an array at one position of a dimension, known only at run time.
 
     Args:
@@ -486,13 +487,13 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any,
-    update: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """An array with a part along one dimension replaced, from a position known only at run time.
 
     Args:
@@ -527,13 +528,13 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any,
-    update: Any,
-    index: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """An array with the part at one position of a dimension replaced, known only at run time.
 
     Args:
@@ -566,7 +567,7 @@ def dynamic_update_index_in_dim(
     )
 
 
-def index_take(src: Any, idxs: Any, axes: Any) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """Elements of an array, or slices of it, at several indices.
 
     Args:

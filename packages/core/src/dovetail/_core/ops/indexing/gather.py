@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import (
@@ -659,16 +660,16 @@ def gather_slices(
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
+    slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Slices of an array at positions known at run time.
 
     This is StableHLO's gather; ``x[indices]`` of `dovetail.numpy` is written with it and is easier

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike, ShapeLike
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes
 from dovetail._core.basis.structural import full
@@ -58,15 +59,15 @@ def _update(
 
 
 def scatter(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with slices at positions known at run time replaced.
 
     This is StableHLO's scatter; ``x.at[indices].set(updates)`` of `dovetail.numpy` arrays is
@@ -110,15 +111,15 @@ def scatter(
 
 
 def scatter_add(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with updates added to slices at positions known at run time.
 
     Updates of one element add up.
@@ -156,15 +157,15 @@ def scatter_add(
 
 
 def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with updates subtracted from slices at positions known at run time.
 
     All updates of one element are subtracted.
@@ -202,15 +203,15 @@ def scatter_sub(
 
 
 def scatter_mul(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with slices at positions known at run time multiplied by updates.
 
     An element is multiplied by all of its updates.
@@ -248,15 +249,15 @@ def scatter_mul(
 
 
 def scatter_min(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with slices at positions known at run time replaced by smaller updates.
 
     Where several of an element and its updates are smallest, they share the derivative evenly.
@@ -294,15 +295,15 @@ def scatter_min(
 
 
 def scatter_max(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with slices at positions known at run time replaced by larger updates.
 
     Where several of an element and its updates are largest, they share the derivative evenly.
@@ -340,16 +341,16 @@ def scatter_max(
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
-    update_shape: Any = (),
+    update_shape: ShapeLike = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """An array with a function applied to slices at positions known at run time.
 
     Args:

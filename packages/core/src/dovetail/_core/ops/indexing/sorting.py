@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
@@ -299,7 +300,20 @@ top_k_p: Final = TopK()
 # Functions for users.
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Array | tuple[Array, ...]:
     """Sort an array, or several together.
 
     Args:
@@ -324,7 +338,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         [1, 2, 3]
     """
     several = isinstance(operand, tuple | list)
-    values = [as_operand(x, "lax.sort", "operand") for x in (operand if several else [operand])]
+    given: Any = operand if several else [operand]
+    values = [as_operand(x, "lax.sort", "operand") for x in given]
     if not values:
         raise TypeError("lax.sort needs at least one operand, got an empty sequence")
     dimension = canonical_dimension(dimension, len(shape_of(values[0])), "sort", "dimension")
@@ -334,8 +349,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
-) -> tuple[Any, Any]:
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Sort an array of keys, and put an array of values in the same order.
 
     Args:
@@ -362,7 +377,9 @@ def sort_key_val(
     return found, ordered
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def top_k(
+    operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions.
 
     Args:

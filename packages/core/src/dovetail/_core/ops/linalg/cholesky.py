@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full
@@ -207,7 +208,7 @@ cholesky_update_p: Final = CholeskyUpdate()
 # Functions for users
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The Cholesky factorisation of positive definite matrices: ``x = l @ l^H``.
 
     Args:
@@ -248,7 +249,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     return cholesky_p.bind(x)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """Update a Cholesky factorisation: from ``r`` to the factor of ``r^T @ r + w @ w^T``.
 
     It takes as many operations as the matrix has elements, times a constant, where factoring anew

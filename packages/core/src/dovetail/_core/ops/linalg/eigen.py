@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
@@ -364,14 +365,14 @@ def _changed_vectors(vectors: Any, values: Any, inner: Any) -> Any:
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of Hermitian (or real symmetric) matrices: ``x @ v = v * w``.
 
     Args:
@@ -439,14 +440,14 @@ def eigh(
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> list[Any]:
+) -> list[Array]:
     """Eigenvalues and eigenvectors of general square matrices.
 
     ``x @ r = r * w``, and ``l^H @ x = w * l^H``.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
@@ -220,7 +221,7 @@ def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> An
 # Functions for users
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of a product of Householder reflections.
 
     Args:
@@ -250,7 +251,9 @@ def householder_product(a: Any, taus: Any) -> Any:
     )
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """Multiply by the orthogonal matrix ``q`` that Householder reflections stand for.
 
     It is that of a QR factorisation, and is not computed.

@@ -65,7 +65,7 @@ def lower_loop(
             lambda number, *_: context.compare(number, end, "LT", position),
             advance,
         )
-    return context.lower_function(last, start.out_avals)(*carried)  # type: ignore[no-any-return]
+    return context.lower_function(last, start.out_avals)(*carried)
 
 
 def lower_while(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -224,7 +225,7 @@ lu_pivots_to_permutation_p: Final = LuPivotsToPermutation()
 # Functions for users
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The LU factorisation of matrices with partial pivoting: ``x[permutation] = l @ u``.
 
     Args:
@@ -250,7 +251,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return packed, pivots, permutation
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that exchanging rows one after another comes to.
 
     Args:

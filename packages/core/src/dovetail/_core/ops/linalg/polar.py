@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim, full, reshape
@@ -262,13 +263,13 @@ def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[Any, Any] | None = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """The polar decomposition of matrices, by Halley's iteration with dynamic weights.
 
     ``x = u @ h``, where ``u`` has orthonormal columns and ``h`` is Hermitian and positive

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import make_aval, shape_of
@@ -97,13 +98,13 @@ def _static_float(value: Any, argument: str) -> float:
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """Products of matrices with their transposes: ``alpha * a @ a^T + beta * c``.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_to, full, move_dimension
@@ -372,12 +373,12 @@ def _changed_factors(q: Any, r: Any, change: Any) -> tuple[Any, Any]:
 
 
 def qr(
-    x: Any,
+    x: ArrayLike,
     *,
     pivoting: bool = False,
     full_matrices: bool = True,
     use_magma: bool | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The QR factorisation of matrices: ``x = q @ r``, with ``q^H @ q`` the identity.
 
     It is computed by Householder reflections, as in LAPACK. So the diagonal of ``r`` is real, and

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ops.linalg.eigen_matrices import ON_THE_CPU, cannot_compute, each_matrix
@@ -74,12 +75,12 @@ schur_p: Final = Schur()
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Selection = None,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The Schur decomposition of square matrices: ``x = z @ t @ z^H``.
 
     Args:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
@@ -329,14 +330,41 @@ def _by_polar(
 # Functions for users
 
 
+@overload
 def svd(
-    x: Any,
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Array: ...
+@overload
+def svd(
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array, Array]: ...
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition of matrices: ``x = (u * s) @ vh``.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import add_tangents, neg
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import is_linear
@@ -231,15 +232,15 @@ def solve_triangular(
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solve linear equations with triangular matrices: ``op(a) @ x = b`` or ``x @ op(a) = b``.
 
     Args:

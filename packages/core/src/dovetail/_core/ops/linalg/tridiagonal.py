@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import full
 from dovetail._core.ir.avals import aval_of, make_aval
@@ -164,7 +165,7 @@ tridiagonal_p: Final = Tridiagonal()
 # Functions for users
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The Hessenberg form of square matrices: ``a = q @ h @ q^H``.
 
     Args:
@@ -193,7 +194,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """The tridiagonal form of Hermitian (or real symmetric) matrices: ``a = q @ t @ q^H``.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, neg
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import broadcast_in_dim, full, is_linear
@@ -242,7 +243,9 @@ def _substitute(i: Any, d: Any, du: Any, further: Any, x: Any) -> tuple[Any, Any
 # Functions for users
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solve linear equations with tridiagonal matrices: ``a @ x = b``.
 
     The computation is Gaussian elimination with exchanges of neighbouring rows.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, ShapeLike, Sharding
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, equal_dtypes
@@ -191,13 +192,13 @@ rng_uniform_p: Final = RngUniform()
 
 
 def rng_bit_generator(
-    key: Any,
-    shape: Any,
-    dtype: Any = np.uint32,
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: Any = None,
-) -> tuple[Any, Any]:
+    out_sharding: Sharding | None = None,
+) -> tuple[Array, Array]:
     """Random bits from a backend's own generator.
 
     The same key gives the same bits on one kind of backend; those of `RNG_DEFAULT` may be others on
@@ -248,7 +249,7 @@ def _algorithm(algorithm: Any) -> RandomAlgorithm:
         ) from None
 
 
-def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Random numbers from a generator whose state is hidden in the backend: others each time.
 
     Use `dovetail.random.uniform` instead, which gives the same numbers for the same key, and which

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -419,7 +420,7 @@ def _cumulative(primitive: Primitive, x: Any, axis: Any, reverse: Any) -> Any:
     return primitive.bind(x, axis=axis, reverse=bool(reverse))
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Sums of the elements up to each.
 
     Args:
@@ -443,7 +444,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(cumsum_p, operand, axis, reverse)
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Products of the elements up to each.
 
     Args:
@@ -475,7 +476,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The largest of the elements up to each.
 
     Args:
@@ -506,7 +507,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest of the elements up to each.
 
     Args:
@@ -530,7 +531,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(cummin_p, operand, axis, reverse)
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Logarithms of the sums of the exponentials of the elements up to each, without overflow.
 
     Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import Array, ArrayLike, PyTree, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name, mul_p
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -44,6 +45,7 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
+T = TypeVar("T")
 Axes = tuple[int, ...]
 
 
@@ -231,13 +233,29 @@ def known_monoid(closed: ClosedJaxpr, start: Any, dtype: Any) -> Monoid | None:
     return monoid if value == monoid.neutral(dtype) else None
 
 
+@overload
 def reduce(
-    operands: Any,
-    init_values: Any,
-    computation: Callable[[Any, Any], Any],
-    dimensions: Any,
-    out_sharding: Any = None,
-) -> Any:
+    operands: ArrayLike,
+    init_values: ArrayLike,
+    computation: Callable[[Any, Any], ArrayLike],
+    dimensions: Sequence[int],
+    out_sharding: Sharding | None = None,
+) -> Array: ...
+@overload
+def reduce(
+    operands: T,
+    init_values: PyTree,
+    computation: Callable[[Any, Any], PyTree],
+    dimensions: Sequence[int],
+    out_sharding: Sharding | None = None,
+) -> T: ...
+def reduce(
+    operands: PyTree,
+    init_values: PyTree,
+    computation: Callable[[Any, Any], PyTree],
+    dimensions: Sequence[int],
+    out_sharding: Sharding | None = None,
+) -> PyTree:
     """Combine all elements along some dimensions with a function.
 
     Args:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import add_tangents, convert_element_type, dtype_name, mul
 from dovetail._core.basis.families import NoGradient
@@ -58,8 +59,8 @@ def _extreme(dtype: Any, sign: int) -> Any:
     if kind == "b":
         return np.bool_(sign > 0)
     if kind in "iu":
-        info = dtypes.iinfo(dtype)
-        return np.asarray(info.max if sign > 0 else info.min, dtype)[()]
+        limits = dtypes.iinfo(dtype)
+        return np.asarray(limits.max if sign > 0 else limits.min, dtype)[()]
     if kind == "c":
         return np.asarray(complex(sign * np.inf, sign * np.inf), dtype)[()]
     extreme = np.asarray(sign * np.inf).astype(dtype)
@@ -411,7 +412,9 @@ def _reduced(primitive: Primitive, x: Any, axes: Any) -> Any:
     return primitive.bind(x, axes=canonical_dimensions(axes, len(shape_of(x)), name, "axes"))
 
 
-def reduce_sum(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+def reduce_sum(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None
+) -> Array:
     """The sum over some dimensions.
 
     Args:
@@ -445,7 +448,7 @@ def reduce_sum(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     return structural.reduce_sum_p.bind(x, axes=dims, out_sharding=None)
 
 
-def reduce_prod(operand: Any, axes: Any) -> Any:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product over some dimensions.
 
     Args:
@@ -469,7 +472,9 @@ def reduce_prod(operand: Any, axes: Any) -> Any:
     return _reduced(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+def reduce_max(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None
+) -> Array:
     """The largest element over some dimensions.
 
     Args:
@@ -495,7 +500,9 @@ def reduce_max(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     return _reduced(reduce_max_p, operand, axes)
 
 
-def reduce_min(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+def reduce_min(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None
+) -> Array:
     """The smallest element over some dimensions.
 
     Args:
@@ -521,7 +528,7 @@ def reduce_min(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
     return _reduced(reduce_min_p, operand, axes)
 
 
-def reduce_and(operand: Any, axes: Any) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits that are set in all elements over some dimensions.
 
     Args:
@@ -544,7 +551,7 @@ def reduce_and(operand: Any, axes: Any) -> Any:
     return _reduced(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Any) -> Any:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits that are set in any element over some dimensions.
 
     Args:
@@ -567,7 +574,7 @@ def reduce_or(operand: Any, axes: Any) -> Any:
     return _reduced(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Any) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits that are set in an odd number of elements over some dimensions.
 
     Args:
@@ -598,7 +605,7 @@ def _position(primitive: Primitive, operand: Any, axis: Any, index_dtype: Any) -
     return primitive.bind(x, axes=(axis,), index_dtype=dtype)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The position of the largest element along a dimension.
 
     Args:
@@ -623,7 +630,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _position(argmax_p, operand, axis, index_dtype)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The position of the smallest element along a dimension.
 
     Args:

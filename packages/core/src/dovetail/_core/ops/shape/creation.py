@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, IntLike, ShapeLike, Sharding
 from dovetail._core.basis.elementwise import convert_element_type, dtype_name
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -67,7 +68,7 @@ def iota_like(dtype: Any, shape: Shape, dimension: int) -> Any:
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension, sharding=None)
 
 
-def iota(dtype: Any, size: Any) -> Any:
+def iota(dtype: DTypeLike, size: IntLike) -> Array:
     """The numbers 0, 1, ... below `size`.
 
     Args:
@@ -91,7 +92,9 @@ def iota(dtype: Any, size: Any) -> Any:
     )
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: Any, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: ShapeLike, dimension: IntLike, *, out_sharding: Sharding | None = None
+) -> Array:
     """An array whose elements are their positions along one dimension.
 
     Args:
@@ -134,7 +137,13 @@ def _converted(function: str, value: Any, dtype: Any, weak_type: bool = False) -
         ) from None
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: Sharding | None = None,
+) -> Array:
     """An array of one repeated value.
 
     Args:
@@ -178,8 +187,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
-) -> Any:
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    sharding: Sharding | None = None,
+) -> Array:
     """An array of one repeated value, with the shape and dtype of another.
 
     Args:
@@ -233,7 +246,7 @@ def zeros_like_array(x: Any) -> Any:
     return full_like(x, 0)
 
 
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Sharding | None = None) -> Array:
     """An array whose values nobody reads; it is filled with zeros.
 
     Args:

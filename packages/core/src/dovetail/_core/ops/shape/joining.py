@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, equal_dtypes
@@ -274,9 +275,10 @@ unstack_p: Final = Unstack()
 # Functions for users.
 
 
-def _operands(operands: Any, function: str) -> list[Any]:
+def _operands(operands: Any, function: str) -> list[Array]:
     if isinstance(operands, ArrayClass | np.ndarray):
-        operands = unstack(operands) if operands.ndim else [operands]
+        given: Any = operands
+        operands = unstack(given) if operands.ndim else [operands]
     values = list(operands)
     if not values:
         raise ValueError(f"lax.{function} needs at least one operand, got an empty sequence")
@@ -287,7 +289,7 @@ def _operands(operands: Any, function: str) -> list[Any]:
     return equal_dtypes(function, *values)
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Sequence[ArrayLike] | ArrayLike, dimension: int) -> Array:
     """Join arrays along a dimension that they have.
 
     Args:
@@ -313,7 +315,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return concatenate_p.bind(*values, dimension=integer(dimension, "concatenate", "dimension"))
 
 
-def stack(operands: Any, axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike] | ArrayLike, axis: int = 0) -> Array:
     """Join arrays of one shape along a new dimension.
 
     Args:
@@ -337,7 +339,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
     return stack_p.bind(*values, axis=canonical_dimension(axis, values[0].ndim + 1, "stack"))
 
 
-def split(operand: Any, sizes: Any, axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Take an array apart along a dimension.
 
     Args:
@@ -366,7 +368,7 @@ def split(operand: Any, sizes: Any, axis: int = 0) -> list[Any]:
     return parts
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array at each position of a dimension.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike, ShapeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear, reduce_sum
@@ -163,7 +164,9 @@ def add_dimensions(x: Any, dimensions: tuple[int, ...]) -> Any:
 # Functions for users.
 
 
-def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
+def broadcast(
+    operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Sharding | None = None
+) -> Array:
     """Repeat an array along new leading dimensions.
 
     Args:
@@ -196,8 +199,12 @@ def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike,
+    shape: ShapeLike,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Repeat an array along new dimensions, and along those of its dimensions that have size one.
 
     Args:
@@ -233,7 +240,7 @@ def broadcast_in_dim(
     )
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Repeat an array to the shape of another; its dimensions are aligned with the last ones there.
 
     Args:
@@ -264,7 +271,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return broadcast_in_dim(x, shape, range(len(shape) - rank, len(shape)))
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Add leading dimensions of size one until there are `rank` of them.
 
     Args:
@@ -288,7 +295,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return add_dimensions(x, tuple(range(max(rank - have, 0))))
 
 
-def broadcast_shapes(*shapes: Any) -> Shape:
+def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     """The shape to which arrays of the given shapes are broadcast together, as NumPy defines it.
 
     Args:
@@ -319,7 +326,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return tuple(out)
 
 
-def shape_as_value(shape: Any) -> Any:
+def shape_as_value(shape: Sequence[int]) -> np.ndarray[Any, Any]:
     """A shape as an array of integers.
 
     Args:
@@ -341,8 +348,12 @@ def shape_as_value(shape: Any) -> Any:
 
 
 def reshape(
-    operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike,
+    new_sizes: ShapeLike,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """The same elements, in row-major order, in another shape.
 
     Args:
@@ -394,7 +405,7 @@ def reshape(
     return structural.reshape_p.bind(x, dimensions=None, new_sizes=sizes, sharding=None)
 
 
-def transpose(operand: Any, permutation: Any) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the dimensions of an array.
 
     Args:
@@ -421,7 +432,7 @@ def transpose(operand: Any, permutation: Any) -> Any:
     return structural.transpose_p.bind(x, permutation=order)
 
 
-def squeeze(array: Any, dimensions: Any) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove dimensions of size one.
 
     Args:
@@ -447,7 +458,7 @@ def squeeze(array: Any, dimensions: Any) -> Any:
     return squeeze_p.bind(x, dimensions=dims)
 
 
-def expand_dims(array: Any, dimensions: Any) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Add dimensions of size one.
 
     Args:
@@ -475,7 +486,7 @@ def expand_dims(array: Any, dimensions: Any) -> Any:
     return add_dimensions(x, tuple(sorted(dims)))
 
 
-def rev(operand: Any, dimensions: Any) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of the elements along some dimensions.
 
     Args:
@@ -498,7 +509,7 @@ def rev(operand: Any, dimensions: Any) -> Any:
     return rev_p.bind(x, dimensions=canonical_dimensions(dimensions, len(shape_of(x)), "rev"))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merge neighbouring dimensions into one.
 
     Args:
@@ -529,7 +540,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(x, (*shape[:start], prod(shape[start:stop]), *shape[stop:]))
 
 
-def tile(operand: Any, reps: Any) -> Any:
+def tile(operand: ArrayLike, reps: ShapeLike) -> Array:
     """Repeat an array side by side along each of its dimensions.
 
     Args:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand, make_literal
@@ -122,7 +123,7 @@ class Slice(Linear):
 
 slice_p: Final = Slice()
 # The public function below has the name of Python's own.
-slice_of = slice
+slice_of: Any = slice
 
 
 def padded_size(size: int, low: int, high: int, interior: int) -> int:
@@ -271,7 +272,9 @@ def pad_with(x: Any, value: Any, padding_config: PaddingConfig) -> Any:
 # Functions for users.
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
     """Put copies of a scalar before, after and between the elements of an array.
 
     Args:
@@ -296,7 +299,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
         [0, 1, 0, 0, 2]
     """
     x = as_operand(operand, "lax.pad", "operand")
-    value = as_operand(padding_value, "lax.pad", "padding_value")
+    value: Any = as_operand(padding_value, "lax.pad", "padding_value")
     dtype = aval_of(x).dtype
     if type(value) is Literal and value.aval.weak_type and value.dtype != dtype:
         # A Python scalar takes the dtype of the array if no information is lost by its kind.
@@ -320,8 +323,11 @@ def _weak_scalar(value: Literal, dtype: Any) -> Literal:
 
 
 def slice(  # the name that lax has
-    operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None
-) -> Any:
+    operand: ArrayLike,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Array:
     """A part of an array, with static positions.
 
     Args:
@@ -352,12 +358,12 @@ def slice(  # the name that lax has
 
 
 def slice_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     start_index: int | None,
     limit_index: int | None,
     stride: int = 1,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """A part of an array along one dimension, with static positions.
 
     Args:
@@ -408,7 +414,7 @@ def _position(index: Any, size: int, argument: str) -> int:
     return i + size if i < 0 else i
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The part of an array at one static position of one dimension.
 
     Args:

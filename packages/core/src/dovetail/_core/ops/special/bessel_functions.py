@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
@@ -145,7 +146,7 @@ bessel_i1e_p: Final = BesselI1e()
 # Users' functions
 
 
-def bessel_i0e(x: Any) -> Any:
+def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0 of each element, times ``exp(-abs(x))``.
 
     Args:
@@ -165,7 +166,7 @@ def bessel_i0e(x: Any) -> Any:
     return bessel_i0e_p.bind(as_operand(x, "lax.bessel_i0e"))
 
 
-def bessel_i1e(x: Any) -> Any:
+def bessel_i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1 of each element, times ``exp(-abs(x))``.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.operands import as_operand, literal_like
 from dovetail._core.ir.avals import aval_of
@@ -195,7 +196,7 @@ erf_inv_p: Final = ErfInv()
 # Users' functions
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function of each element: 2 / sqrt(pi) times the integral of exp(-t**2) from 0.
 
     Args:
@@ -215,7 +216,7 @@ def erf(x: Any) -> Any:
     return erf_p.bind(as_operand(x, "lax.erf"))
 
 
-def erfc(x: Any, *, accuracy: Accuracy = None) -> Any:
+def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """One minus the error function of each element, exact where that is small.
 
     Args:
@@ -236,7 +237,7 @@ def erfc(x: Any, *, accuracy: Accuracy = None) -> Any:
     return erfc_p.bind(as_operand(x, "lax.erfc"), accuracy=accuracy)
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: ArrayLike) -> Array:
     """The inverse of the error function of each element.
 
     Args:

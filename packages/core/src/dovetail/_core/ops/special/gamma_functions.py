@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import convert_element_type, mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import as_operand, literal_like
@@ -242,7 +243,7 @@ zeta_p: Final = Zeta()
 # Users' functions
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: ArrayLike) -> Array:
     """The logarithm of the absolute value of the gamma function of each element.
 
     Args:
@@ -262,7 +263,7 @@ def lgamma(x: Any) -> Any:
     return lgamma_p.bind(as_operand(x, "lax.lgamma"))
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of `lgamma` at each element.
 
     Args:
@@ -282,7 +283,7 @@ def digamma(x: Any) -> Any:
     return digamma_p.bind(as_operand(x, "lax.digamma"))
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order `m` of the digamma function.
 
     It has no derivative in `m`.
@@ -312,7 +313,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return polygamma_p.bind(*operands("polygamma", m, x))
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The Hurwitz zeta function, the sum of ``(k + q) ** -x`` over the integers k >= 0.
 
     It has no derivative in `x`.

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import add_tangents, mul, neg
 from dovetail._core.basis.operands import equal_dtypes, literal_like
 from dovetail._core.basis.structural import broadcast_to
@@ -393,7 +394,7 @@ def _complement(a: Expression, b: Expression, x: Expression, exact: bool) -> Exp
     return (factor + 1.0) * a * ((b - 1.0) * x) * total - factor
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, the distribution function of the beta distribution.
 
     It is the integral of ``t**(a - 1) * (1 - t)**(b - 1)`` from 0 to `x`, divided by that to 1. It

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import mul, neg
 from dovetail._core.basis.families import Binary
 from dovetail._core.basis.operands import literal_like
@@ -314,7 +315,7 @@ gamma_density_p: Final = GammaDensity()
 # Users' functions
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function P(a, x).
 
     It is the integral of ``t**(a - 1) * exp(-t)`` from 0 to `x`, divided by gamma(a), and so the
@@ -339,7 +340,7 @@ def igamma(a: Any, x: Any) -> Any:
     return igamma_p.bind(*operands("igamma", a, x))
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where small.
 
     Args:
@@ -361,7 +362,7 @@ def igammac(a: Any, x: Any) -> Any:
     return igammac_p.bind(*operands("igammac", a, x))
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of `igamma` in its first argument, which is not positive.
 
     It has itself no derivative in `a`.
@@ -385,7 +386,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return igamma_grad_a_p.bind(*operands("igamma_grad_a", a, x))
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of a gamma distributed number in the shape of its distribution.
 
     Where `x` was drawn with the shape `a`, this is how fast it changes with `a` while ``igamma(a,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import (
     Elementwise,
     add_tangents,
@@ -161,7 +162,7 @@ polynomial_p: Final = Polynomial()
 # Users' functions
 
 
-def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
+def polynomial(x: ArrayLike, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
     """A polynomial of each element, ``coeffs[0] + coeffs[1] * x + coeffs[2] * x**2 + ...``.
 
     It is evaluated by Horner's rule. Unlike in `numpy.polyval` the constant coefficient comes
@@ -202,7 +203,7 @@ def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> A
 
 def _listed(coeffs: Any) -> Sequence[Any]:
     if isinstance(coeffs, (ArrayClass, np.ndarray)) and coeffs.ndim:
-        return unstack(coeffs)
+        return unstack(coeffs)  # type: ignore[arg-type]
     if isinstance(coeffs, (list, tuple)):
         return coeffs
     raise TypeError(

@@ -7,7 +7,12 @@ from typing import Any, Final
 
 from dovetail._core.ops.shape.dimensions import canonical_shape, integer, integers
 from dovetail._core.ops.shape.padding import Pads, dilated_size, pads_of
-from dovetail._core.ops.windows.convolution import ConvDimensionNumbers, in_places, spatial_sizes
+from dovetail._core.ops.windows.convolution import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    in_places,
+    spatial_sizes,
+)
 
 Shape = tuple[int, ...]
 
@@ -206,7 +211,9 @@ def _result_sizes(x: Shape, y: Shape, strides: Shape, padding: Any, function: st
 
 
 def conv_dimension_numbers(
-    lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> ConvDimensionNumbers:
     """The dimension numbers of a convolution as positions.
 
@@ -231,7 +238,9 @@ def conv_dimension_numbers(
     return _in_order(lhs_shape, rhs_shape, dimension_numbers, "conv_dimension_numbers")[2]
 
 
-def conv_general_permutations(dimension_numbers: Any) -> tuple[Shape, Shape, Shape]:
+def conv_general_permutations(
+    dimension_numbers: tuple[str, str, str],
+) -> tuple[Shape, Shape, Shape]:
     """Permutations that bring the arrays of a convolution to the standard order of dimensions.
 
     Args:
@@ -254,7 +263,11 @@ def conv_general_permutations(dimension_numbers: Any) -> tuple[Shape, Shape, Sha
 
 
 def conv_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    batch_group_count: int = 1,
 ) -> Shape:
     """The shape of the result of `conv`.
 
@@ -291,7 +304,11 @@ def conv_shape_tuple(
 
 
 def conv_general_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> Shape:
     """The shape of the result of `conv_general_dilated` without dilation and groups.
 
@@ -323,7 +340,11 @@ def conv_general_shape_tuple(
 
 
 def conv_transpose_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> Shape:
     """The shape of the result of `conv_transpose` without dilation.
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from dovetail._core.base import dtypes
+from dovetail._core.base.typing import Array, ArrayLike, DTypeLike, Sharding
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import convert_element_type, mul
 from dovetail._core.basis.operands import as_operand, make_literal
 from dovetail._core.basis.structural import move_dimension, reshape, transpose
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ops.contraction.dot_general import canonical_precision, dot_general
+from dovetail._core.ops.contraction.dot_general import (
+    PrecisionLike,
+    canonical_precision,
+    dot_general,
+)
 from dovetail._core.ops.indexing.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -27,6 +33,7 @@ from dovetail._core.ops.shape.reshaping import reverse
 from dovetail._core.ops.shape.slicing import pad_with, slice_dimension
 from dovetail._core.ops.windows.convolution import (
     ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     conv_general_dilated_p,
     in_places,
     result_dtype,
@@ -91,19 +98,19 @@ def _convolution(
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
     """Convolution in any number of dimensions, as neural networks have it.
 
     Nothing is turned round: it is what mathematics calls a cross-correlation. Element ``[n, o, p]``
@@ -166,13 +173,13 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv_general_dilated` without dilation and groups.
 
     Args:
@@ -208,15 +215,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int],
+    rhs_dilation: Sequence[int],
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv_general_dilated` without groups.
 
     Args:
@@ -257,17 +264,17 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
-    strides: Any,
-    padding: Any,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """Transposed convolution: what makes an input larger by its strides.
 
     It is the gradient of a convolution with respect to its input, also called fractionally strided
@@ -349,16 +356,16 @@ def conv_transpose(
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
-    filter_shape: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The windows of an input that a kernel of some shape would be multiplied with.
 
     Elements are copied, never multiplied: NaN and infinities stay in their places.
@@ -497,16 +504,16 @@ def _windows(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    filter_shape: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: PrecisionLike = None,
+) -> Array:
     """Convolution with another kernel at each place of the result.
 
     Args:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis import structural
 from dovetail._core.basis.elementwise import dtype_name
 from dovetail._core.basis.operands import as_operand
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 FLOAT32: Final = np.dtype(np.float32)
+
+T = TypeVar("T")
 
 
 class ReduceWindow(Primitive):
@@ -374,16 +377,38 @@ def _canonical(
     return replace(window, padding=pads)
 
 
+@overload
 def reduce_window(
-    operand: Any,
-    init_value: Any,
-    computation: Callable[[Any, Any], Any],
-    window_dimensions: Any,
-    window_strides: Any = None,
-    padding: Any = "VALID",
-    base_dilation: Any = None,
-    window_dilation: Any = None,
-) -> Any:
+    operand: ArrayLike,
+    init_value: ArrayLike,
+    computation: Callable[[Any, Any], ArrayLike],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array: ...
+@overload
+def reduce_window(
+    operand: T,
+    init_value: PyTree,
+    computation: Callable[[Any, Any], PyTree],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> T: ...
+def reduce_window(
+    operand: PyTree,
+    init_value: PyTree,
+    computation: Callable[[Any, Any], PyTree],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> PyTree:
     """Combine the elements that a window sees with a function, wherever the window stands.
 
     Sums and extremes (``lax.add`` from 0, ``lax.max`` and ``lax.min`` from the lowest and the
@@ -470,12 +495,12 @@ def reduce_window(
 
 
 def reduce_window_shape_tuple(
-    operand_shape: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any = None,
-    window_dilation: Any = None,
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
 ) -> Shape:
     """The shape of a reduction by windows.
 

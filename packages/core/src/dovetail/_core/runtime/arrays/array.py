@@ -346,7 +346,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         length: int = shape[0]
         return length
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Array]:
         aval = self.aval
         if not aval.shape:
             raise TypeError("iteration over an array without dimensions")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 import numpy as np
 
 from dovetail._core.base import bindings, pytree
 from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.typing import ArrayLike, DeviceLike, PyTree
 from dovetail._core.ir.avals import ShapedArray, aval_of, make_aval
 from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ops.calls.placement import device_put_p, set_placement
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 _put: Final = buffers.put
+
+T = TypeVar("T")
 
 
 def array_from_numpy(
@@ -149,14 +152,32 @@ def _place(given: Any, argument: str) -> Any:
     return None if given is None else as_sharding(given, argument)
 
 
+@overload
 def device_put(
-    x: Any,
-    device: Any = None,
+    x: ArrayLike,
+    device: DeviceLike | Format | None = None,
     *,
-    src: Any = None,
-    donate: Any = False,
-    may_alias: Any = None,
-) -> Any:
+    src: DeviceLike | Format | None = None,
+    donate: bool = False,
+    may_alias: bool | None = None,
+) -> Array: ...
+@overload
+def device_put(
+    x: T,
+    device: PyTree = None,
+    *,
+    src: PyTree = None,
+    donate: PyTree = False,
+    may_alias: PyTree = None,
+) -> T: ...
+def device_put(
+    x: PyTree,
+    device: PyTree = None,
+    *,
+    src: PyTree = None,
+    donate: PyTree = False,
+    may_alias: PyTree = None,
+) -> PyTree:
     """Place data on a device.
 
     With ``device`` the result is committed to it: computations follow it, and do not mix with data
@@ -226,7 +247,11 @@ class _Path:
 # host
 
 
-def device_get(x: Any) -> Any:
+@overload
+def device_get(x: Array) -> np.ndarray[Any, Any]: ...
+@overload
+def device_get(x: PyTree) -> PyTree: ...
+def device_get(x: PyTree) -> PyTree:
     """Copy data to the host.
 
     All arrays of a tree travel at the same time.
@@ -262,7 +287,7 @@ def _on_host(leaf: Any) -> Any:
     return leaf
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: T) -> T:
     """Start copying the arrays of a tree to the host, so that reading them later waits less.
 
     Args:
@@ -278,7 +303,7 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """Wait until all arrays of a tree are computed.
 
     Args:
