@@ -34,8 +34,8 @@ FEWEST_CASES = 2
 THIN = ("tests/numpy/", "tests/ops/linalg/")
 SAMPLED = "test_rules_agree"
 WHOLE = (SAMPLED, "test_example")
-# It installs into an environment of its own and runs the kit in it: a minute for one test.
-OUTER = ("tests/packaging/test_write_a_backend.py::test_the_guide",)
+# They install into environments of their own and run what they tell: a minute for one test.
+OUTER = ("tests/packaging/test_guides.py::test_the_guide",)
 APART = ("aot", "coexistence")  # these have sessions of their own
 
 # Set before dovetail is imported; processes that tests start inherit them.
