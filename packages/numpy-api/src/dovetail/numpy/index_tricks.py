@@ -15,7 +15,8 @@ from dovetail.extend.arguments import (
     same_dtype,
 )
 from dovetail.extend.avals import Tracer, aval_of
-from dovetail.numpy.creation import array, ones
+from dovetail.numpy.creation import array
+from dovetail.numpy.filling import ones
 from dovetail.numpy.joining import concatenate, stack
 from dovetail.numpy.ranges import arange, linspace, meshgrid
 from dovetail.numpy.searching import nonzero

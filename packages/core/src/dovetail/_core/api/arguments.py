@@ -14,6 +14,7 @@ import numpy as np
 from dovetail._core.base import dtypes, source
 from dovetail._core.base.config import numpy_rank_promotion
 from dovetail._core.base.errors import ConcretizationTypeError, NonArrayArgumentError
+from dovetail._core.base.typing import Array
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import broadcast_in_dim
@@ -24,7 +25,6 @@ from dovetail._core.runtime.arrays.array import array_from_buffer
 from dovetail._core.runtime.arrays.host import checked_ndarray
 from dovetail._core.runtime.devices.sharding import default_sharding
 from dovetail._core.trace.tracer import ArrayClass, Tracer
-from dovetail.typing import Array
 
 Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None

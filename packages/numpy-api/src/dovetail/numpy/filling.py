@@ -1,0 +1,360 @@
+"""Arrays of one repeated value."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from dovetail import enable_x64
+from dovetail.extend import dtypes
+from dovetail.extend.arguments import (
+    Literal,
+    array_like,
+    canonical_shape,
+    convert,
+    host_array,
+    literal,
+    no_sharding,
+    shape_of_argument,
+)
+from dovetail.extend.arrays import (
+    Array,
+    array_from_buffer,
+    default_sharding,
+    put_buffer,
+)
+from dovetail.extend.avals import aval_of, make_aval
+from dovetail.extend.eager import evaluation_trace, register_cache, trace_state
+from dovetail.lax import broadcast_in_dim_p
+from dovetail.numpy.creation import SMALL, Shape, asarray, on_device
+from dovetail.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike, Sharding
+
+_host_constants: Final[dict[Any, tuple[np.ndarray[Any, Any], Any]]] = {}
+register_cache(_host_constants.clear)
+
+
+def _constant(
+    function: str, number: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any
+) -> Any:
+    """An array of one number, in a dtype that is a float by default."""
+    key: Any = None
+    # 2.0 and True are no sizes, but would find what 2 and 1 have left.
+    exact = type(shape) is int or (type(shape) is tuple and {int}.issuperset(map(type, shape)))
+    if exact and device is None and out_sharding is None and trace_state.trace is evaluation_trace:
+        key = (number, shape, dtype, enable_x64.value)
+        try:
+            found = _host_constants.get(key)
+        except TypeError:  # a list as dtype
+            key = found = None
+        if found is not None:
+            value, aval = found
+            return array_from_buffer(put_buffer(value, aval, default_sharding()))
+    no_sharding(function, out_sharding)
+    sizes = canonical_shape(function, shape)
+    target = (
+        dtypes.default_dtype("f") if dtype is None else dtypes.check_user_dtype(dtype, function)
+    )
+    aval = make_aval(sizes, target)
+    if key is not None and aval.size <= SMALL:
+        if len(_host_constants) > 1024:
+            _host_constants.clear()
+        value = np.full(sizes, number, target)
+        _host_constants[key] = value, aval
+        return array_from_buffer(put_buffer(value, aval, default_sharding()))
+    return on_device(filled(sizes, literal(number, target)), device)
+
+
+def filled(shape: Shape, value: Any) -> Any:
+    """A scalar operand repeated to a shape."""
+    return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=None)
+
+
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array of zeros.
+
+    Args:
+        shape: a size, or a sequence of them.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.zeros((2, 3), int))
+        [[0 0 0]
+         [0 0 0]]
+    """
+    return _constant("zeros", 0, shape, dtype, device, out_sharding)
+
+
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array of ones.
+
+    Args:
+        shape: a size, or a sequence of them.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ones(3))
+        [1. 1. 1.]
+    """
+    return _constant("ones", 1, shape, dtype, device, out_sharding)
+
+
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array whose values do not matter. There is no uninitialised memory here: they are zeros.
+
+    Args:
+        shape: a size, or a sequence of them.
+        dtype: dtype of the result; the default float if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.empty((2, 3)).shape
+        (2, 3)
+    """
+    return _constant("empty", 0, shape, dtype, device, out_sharding)
+
+
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array of one repeated value.
+
+    Args:
+        shape: a size, or a sequence of them.
+        fill_value: scalar, or an array that broadcasts to `shape`.
+        dtype: dtype of the result; that of `fill_value` if None, weak where that is a Python
+            number.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Raises:
+        ValueError: `fill_value` does not broadcast to `shape`.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.full((2, 2), 7.5), jnp.full((2, 2), jnp.arange(2)))
+        [[7.5 7.5]
+         [7.5 7.5]] [[0 1]
+         [0 1]]
+    """
+    no_sharding("full", out_sharding)
+    sizes = canonical_shape("full", shape)
+    target = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
+    return on_device(_full("full", sizes, fill_value, target, None), device)
+
+
+def _full(function: str, sizes: Shape, fill_value: Any, dtype: Any, weak: bool | None) -> Any:
+    """`fill_value` in a canonical dtype (None: its own), repeated to a shape."""
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = asarray(fill_value)
+    value: Any = array_like(fill_value, function, "fill_value")
+    aval = aval_of(value)
+    if dtype is not None:
+        if (
+            type(value) is Literal
+            and type(value.val) is int
+            and dtypes.kind_of(dtype) in ("i", "u")
+        ):
+            dtypes.check_fits(value.val, dtype, function)
+        value = convert(value, dtype, bool(weak))
+    result = make_aval(sizes, aval_of(value).dtype, aval_of(value).weak_type)
+    if type(value) is Literal:
+        if result.size <= SMALL and trace_state.trace is evaluation_trace:
+            return host_array(np.full(sizes, value.val, result.dtype), result.weak_type)
+        return filled(sizes, value)
+    if not aval.shape:
+        return filled(sizes, value)
+    pairs = zip(reversed(aval.shape), reversed(sizes), strict=False)
+    if aval.ndim > len(sizes) or any(have not in (1, wanted) for have, wanted in pairs):
+        raise ValueError(
+            f"{function}: fill_value of shape {aval.shape} cannot be broadcast to shape {sizes}"
+        )
+    from dovetail.numpy.shapes import broadcast_to  # deferred: needed to fill with arrays only
+
+    return broadcast_to(value, sizes)
+
+
+def _like(
+    function: str,
+    a: Any,
+    fill_value: Any,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    argument: str = "a",
+) -> Any:
+    """An array of one repeated value, with the shape and dtype of another."""
+    sizes = (
+        shape_of_argument(a, function, argument)
+        if shape is None
+        else canonical_shape(function, shape)
+    )
+    weak = False
+    if dtype is not None:
+        target = dtypes.check_user_dtype(dtype, function)
+    else:
+        found = getattr(a, "dtype", None)
+        if found is None:
+            found = aval_of(array_like(a, function, argument)).dtype
+        if isinstance(a, np.ndarray) and not dtypes.kind_of(found):
+            array_like(a, function, argument)
+        target = dtypes.canonicalize_dtype(found)
+        weak = dtypes.is_weakly_typed(a)
+    return on_device(_full(function, sizes, fill_value, target, weak), device)
+
+
+def zeros_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array of zeros with the shape and dtype of another.
+
+    Args:
+        a: array, scalar, or object with ``shape`` and ``dtype``.
+        dtype: dtype of the result; that of `a` if None.
+        shape: shape of the result; that of `a` if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.zeros_like(jnp.arange(3)))
+        [0 0 0]
+    """
+    no_sharding("zeros_like", out_sharding)
+    return _like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array of ones with the shape and dtype of another.
+
+    Args:
+        a: array, scalar, or object with ``shape`` and ``dtype``.
+        dtype: dtype of the result; that of `a` if None.
+        shape: shape of the result; that of `a` if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.ones_like(jnp.arange(3)))
+        [1 1 1]
+    """
+    no_sharding("ones_like", out_sharding)
+    return _like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Array:
+    """An array with the shape and dtype of another, whose values do not matter (they are zeros).
+
+    Args:
+        prototype: array, scalar, or object with ``shape`` and ``dtype``.
+        dtype: dtype of the result; that of `prototype` if None.
+        shape: shape of the result; that of `prototype` if None.
+        device: where the array is placed, and stays.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> jnp.empty_like(jnp.arange(3)).dtype
+        dtype('int32')
+    """
+    return _like("empty_like", prototype, 0, dtype, shape, device, "prototype")
+
+
+def full_like(
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    out_sharding: Sharding | None = None,
+) -> Array:
+    """An array of one repeated value, with the shape and dtype of another.
+
+    Args:
+        a: array, scalar, or object with ``shape`` and ``dtype``.
+        fill_value: scalar, or an array that broadcasts to the shape.
+        dtype: dtype of the result; that of `a` if None.
+        shape: shape of the result; that of `a` if None.
+        device: where the array is placed, and stays.
+        out_sharding: not supported yet.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> import dovetail.numpy as jnp
+        >>> print(jnp.full_like(jnp.arange(3), 7))
+        [7 7 7]
+    """
+    no_sharding("full_like", out_sharding)
+    return _like("full_like", a, fill_value, dtype, shape, device)
