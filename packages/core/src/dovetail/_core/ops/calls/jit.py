@@ -51,21 +51,21 @@ class Jit(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, name: str
     ) -> tuple[Any, Any]:
-        varies = tuple(type(t) is not Zero for t in tangents)
-        derived, varies_out = jvp_of(jaxpr, varies)
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        derived, nonzero_out = jvp_of(jaxpr, nonzero)
         results = call(derived, [*primals, *(t for t in tangents if type(t) is not Zero)], name)
-        count = len(varies_out)
+        count = len(nonzero_out)
         outs, given = results[:count], iter(results[count:])
         return outs, [
-            next(given) if v else Zero.of(o) for o, v in zip(outs, varies_out, strict=True)
+            next(given) if v else Zero.of(o) for o, v in zip(outs, nonzero_out, strict=True)
         ]
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], *, jaxpr: ClosedJaxpr, name: str
     ) -> tuple[Any, Callable[..., Any]]:
-        primal, linear, forwarded, varies_out = linearization_of(jaxpr, tuple(nonzero))
+        primal, linear, forwarded, nonzero_out = linearization_of(jaxpr, tuple(nonzero))
         results = call(primal, primals, name)
-        count = len(varies_out)
+        count = len(nonzero_out)
         outs, computed = results[:count], iter(results[count:])
         residuals = [next(computed) if f is None else primals[f] for f in forwarded]
 
@@ -73,7 +73,7 @@ class Jit(Primitive):
             given = [t for t, n in zip(tangents, nonzero, strict=True) if n]
             varying = iter(self.bind(*residuals, *given, jaxpr=linear, name=name))
             return [
-                next(varying) if v else Zero.of(o) for o, v in zip(outs, varies_out, strict=True)
+                next(varying) if v else Zero.of(o) for o, v in zip(outs, nonzero_out, strict=True)
             ]
 
         return outs, tangent
@@ -81,11 +81,11 @@ class Jit(Primitive):
     def transpose(self, cotangent: Any, *args: Any, jaxpr: ClosedJaxpr, name: str) -> Sequence[Any]:
         linear = tuple(is_linear(a) for a in args)
         given = tuple(type(ct) is not Zero for ct in cotangent)
-        derived, varies = transposition_of(jaxpr, linear, given, None, wanted_among(args))
+        derived, nonzero = transposition_of(jaxpr, linear, given, None, wanted_among(args))
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         results = iter(call(derived, [*operands, *cts], name))
-        found = iter(next(results) if v else None for v in varies)
+        found = iter(next(results) if v else None for v in nonzero)
         return [next(found) if lin else None for lin in linear]
 
     def batch(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base import config
+from dovetail._core.base.flags import Flags
 from dovetail._core.base.source import user_frame
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.jaxpr import (
@@ -37,7 +38,6 @@ from dovetail._core.ops.checkpoint.split import split, with_calls_written_out
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero, wanted_among
 from dovetail._core.transform.derived import (
-    Flags,
     batch_of,
     dependence_of,
     function_of,
@@ -92,15 +92,15 @@ class Remat(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        varies = tuple(type(t) is not Zero for t in tangents)
-        derived, varies_out = jvp_of(params["jaxpr"], varies)
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        derived, nonzero_out = jvp_of(params["jaxpr"], nonzero)
         given = [t for t in tangents if type(t) is not Zero]
         held = _held(params["prevent_cse"], range(len(primals)), len(given))
         results = _bind(derived, [*primals, *given], held, params)
-        count = len(varies_out)
+        count = len(nonzero_out)
         outs, found = results[:count], iter(results[count:])
         return outs, [
-            next(found) if v else Zero.of(o) for o, v in zip(outs, varies_out, strict=True)
+            next(found) if v else Zero.of(o) for o, v in zip(outs, nonzero_out, strict=True)
         ]
 
     def linearize(
@@ -111,7 +111,7 @@ class Remat(Primitive):
             _log(plan)
         every = _held(params["prevent_cse"], range(len(primals)), 0)
         found = _bind(plan.primal, primals, every, params)
-        outs = found[: len(plan.varies_out)]
+        outs = found[: len(plan.nonzero_out)]
         operands = [primals[i] for i in plan.arguments] + [found[i] for i in plan.saved]
         held = _held(params["prevent_cse"], plan.arguments, len(plan.saved) + sum(nonzero))
 
@@ -122,7 +122,7 @@ class Remat(Primitive):
             )
             return [
                 next(results) if v else Zero.of(o)
-                for o, v in zip(outs, plan.varies_out, strict=True)
+                for o, v in zip(outs, plan.nonzero_out, strict=True)
             ]
 
         return outs, tangent
@@ -130,13 +130,15 @@ class Remat(Primitive):
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         linear = tuple(is_linear(a) for a in args)
         given = tuple(type(ct) is not Zero for ct in cotangent)
-        derived, varies = transposition_of(params["jaxpr"], linear, given, None, wanted_among(args))
+        derived, nonzero = transposition_of(
+            params["jaxpr"], linear, given, None, wanted_among(args)
+        )
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         known = [i for i, lin in enumerate(linear) if not lin]
         held = _held(params["prevent_cse"], known, len(cts))
         results = iter(_bind(derived, [*operands, *cts], held, params))
-        found = iter(next(results) if v else None for v in varies)
+        found = iter(next(results) if v else None for v in nonzero)
         return [next(found) if lin else None for lin in linear]
 
     def batch(
@@ -232,23 +234,23 @@ class _Linearization(NamedTuple):
         linear: from some of its arguments, what is saved, and tangents to tangents.
         arguments: numbers of these arguments.
         saved: for each value that is saved, its number among the results of `primal`.
-        varies_out: the results that have a tangent.
+        nonzero_out: the results that have a tangent.
     """
 
     primal: ClosedJaxpr
     linear: ClosedJaxpr
     arguments: list[int]
     saved: list[int]
-    varies_out: list[bool]
+    nonzero_out: list[bool]
 
 
 @remembered
-def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Linearization:
-    primal, linear, forwarded, varies_out = linearization_of(closed, varies)
+def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _Linearization:
+    primal, linear, forwarded, nonzero_out = linearization_of(closed, nonzero)
     if policy is not None:
         primal = with_calls_written_out(primal)
     jaxpr = primal.jaxpr
-    many = len(varies_out)
+    many = len(nonzero_out)
     computed = iter(jaxpr.outvars[many:])
     residuals = [next(computed) if f is None else jaxpr.invars[f] for f in forwarded]
     saved, again, eqns = split(jaxpr, residuals, policy)
@@ -310,7 +312,7 @@ def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Lineari
         ClosedJaxpr(rename(reduced), primal.consts),
         [i for i in range(len(arguments)) if used[i]],
         places,
-        varies_out,
+        nonzero_out,
     )
 
 

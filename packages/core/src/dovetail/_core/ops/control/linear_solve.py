@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.elementwise import neg as negative
-from dovetail._core.basis.structural import batch_size, full, instantiate, is_linear, to_front
+from dovetail._core.basis.structural import batch_size, full, instantiate_zeros, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_inside
@@ -22,6 +22,7 @@ from dovetail._core.ops.control.vector_functions import (
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
+    Batched,
     batch_of,
     function_of,
     hoist_consts,
@@ -144,7 +145,7 @@ class CustomLinearSolve(Primitive):
                 "transposed system: pass transpose_solve, or symmetric=True where the matrix "
                 "equals its transpose"
             )
-        right = list(map(instantiate, cotangent[: len(b)]))
+        right = list(map(instantiate_zeros, cotangent[: len(b)]))
         found = _bind(consts.transposed(), system.jaxprs.transposed(), right)
         return [
             *(None for own in consts for _ in own),
@@ -167,17 +168,17 @@ class CustomLinearSolve(Primitive):
                 None if jaxpr is None else _batched(jaxpr, size, own, at, flags)
                 for jaxpr, own in zip(system.jaxprs, of_consts, strict=True)
             ]
-            grown = [any(d[1][i] is not None for d in derived if d) for i in range(len(b))]
+            grown = [any(d.batched[i] for d in derived if d) for i in range(len(b))]
             if grown == flags:
                 break
             flags = grown
         right = [
             to_front(x, d, size) if flag else x for x, d, flag in zip(b, of_b, flags, strict=True)
         ]
-        outs = _bind(consts, [d and d[0] for d in derived], right)
+        outs = _bind(consts, [d and d.jaxpr for d in derived], right)
         of_solve = derived[2]
         assert of_solve is not None
-        return outs, of_solve[1]
+        return outs, of_solve.out_dims
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
         system = _System(**params)
@@ -198,7 +199,7 @@ def _right_hand_side(tangent: Any, b: Any) -> Any:
     """A tangent as a right-hand side: zeros for integers, which have none."""
     if tangent.dtype == dtypes.float0:
         return full(shape_of(b), 0, aval_of(b).dtype)
-    return instantiate(tangent)
+    return instantiate_zeros(tangent)
 
 
 def _difference(first: Any, second: Any) -> Any:
@@ -213,20 +214,17 @@ def _batched(
     size: int,
     of_consts: Sequence[int | None],
     of_vector: Sequence[int | None],
-    forced: Sequence[bool],
-) -> tuple[ClosedJaxpr, list[int | None]]:
-    more = len(jaxpr.out_avals) - len(forced)
-    found: tuple[ClosedJaxpr, list[int | None]] = batch_of(
-        jaxpr, size, (*of_consts, *of_vector), (*forced, *([False] * more))
-    )
-    return found
+    instantiate: Sequence[bool],
+) -> Batched:
+    more = len(jaxpr.out_avals) - len(instantiate)
+    return batch_of(jaxpr, size, (*of_consts, *of_vector), (*instantiate, *([False] * more)))
 
 
 def _transposed(product: Body, count: int) -> Body:
     """The product with the transposed matrix."""
-    given = (True,) * count
-    linear = (*([False] * len(product.captured)), *given)
-    closed, captured = hoist_consts(transposition_of(product.closed, linear, given, given)[0])
+    every = (True,) * count
+    linear = (*([False] * len(product.captured)), *every)
+    closed, captured = hoist_consts(transposition_of(product.closed, linear, every, every).jaxpr)
     return Body(closed, [*captured, *product.captured], product.out_tree)
 
 

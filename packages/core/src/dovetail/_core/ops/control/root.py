@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import neg as negative
-from dovetail._core.basis.structural import batch_size, instantiate, to_front
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, to_front
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_inside, eval_jaxpr
 from dovetail._core.ops.control.bodies import same_type
@@ -125,7 +125,7 @@ class CustomRoot(Primitive):
                 "floating-point numbers"
             )
         solve = function_of(equation.jaxprs.tangent_solve)
-        found = solve(*consts.tangent_solve, *x, *map(instantiate, changes))
+        found = solve(*consts.tangent_solve, *x, *map(instantiate_zeros, changes))
         return outs, [*map(negative, found), *(Zero.of(o) for o in outs[len(x) :])]
 
     def batch(
@@ -141,17 +141,15 @@ class CustomRoot(Primitive):
         placed = [to_front(x, d, size) for x, d in zip(guess, of_guess, strict=True)]
         jaxprs = equation.jaxprs
         more = len(jaxprs.solve.out_avals) - count
-        forced = (True,) * count
+        instantiate = (True,) * count
         solve, out_dims = batch_of(
-            jaxprs.solve, size, (*of_consts.solve, *at), (*forced, *([False] * more))
+            jaxprs.solve, size, (*of_consts.solve, *at), (*instantiate, *([False] * more))
         )
-        f = batch_of(jaxprs.f, size, (*of_consts.f, *at), forced)[0]
-        tangent_solve = (
-            jaxprs.tangent_solve
-            and batch_of(jaxprs.tangent_solve, size, (*of_consts.tangent_solve, *at, *at), forced)[
-                0
-            ]
-        )
+        f = batch_of(jaxprs.f, size, (*of_consts.f, *at), instantiate).jaxpr
+        tangent_solve = jaxprs.tangent_solve
+        if tangent_solve is not None:
+            solve_dims = (*of_consts.tangent_solve, *at, *at)
+            tangent_solve = batch_of(tangent_solve, size, solve_dims, instantiate).jaxpr
         return _bind(consts, (f, solve, tangent_solve), placed), out_dims
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
@@ -174,8 +172,8 @@ def _linearized(
 ) -> Callable[[Any], Any]:
     """The linear function of trees that approximates a function of flat arguments at `x`."""
     primals = pytree.leaves(x)
-    varies = [True] * len(primals)
-    _, program = linearize_flat(function, primals, varies, DebugInfo(_CALLER, what), varies)
+    nonzero = [True] * len(primals)
+    _, program = linearize_flat(function, primals, nonzero, DebugInfo(_CALLER, what), nonzero)
     closed: ClosedJaxpr = program.closed
 
     def linear(v: Any) -> Any:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.structural import (
     batch_size,
     full,
-    instantiate,
+    instantiate_zeros,
     is_linear,
     move_dimension,
     to_front,
@@ -30,8 +32,9 @@ from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, Wanted, dce, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero, wanted_among
+from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
+    Taylor,
     batch_of,
     dependence_of,
     derived_info,
@@ -47,12 +50,10 @@ from dovetail._core.transform.derived import (
 )
 from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import stage
-from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
-
-Flags = tuple[bool, ...]
 
 _INDEX: Final = make_aval((), np.dtype(np.int32))
 
@@ -168,22 +169,18 @@ class Scan(Primitive):
         loop = ScanParams.of(params)
 
         def truncated(order: int) -> list[list[Any]]:
-            def derive(flags: Flags, forced: Flags) -> Any:
-                present, kept = (tuple([(f,) * order for f in which]) for which in (flags, forced))
-                return taylor_of(loop.jaxpr, order, present, kept)
+            def derive(flags: Flags, carried: Flags) -> Taylor:
+                every = (tuple([(f,) * order for f in which]) for which in (flags, carried))
+                return taylor_of(loop.jaxpr, order, *every)
 
             terms = terms_of(operands, order)
-            varies = _carried_on(
+            nonzero = _carried_on(
                 loop,
-                [any(flags) for flags in present_in(terms)],
-                lambda flags, forced: [any(found) for found in derive(flags, forced)[1]],
+                [any(flags) for flags in nonzero_in(terms)],
+                lambda flags, carried: map(any, derive(flags, carried).nonzero_out),
             )
-            derived, present_out = derive(varies, _forced(loop, varies))
-            given = [
-                [instantiate(t) for t in found] if v else []
-                for found, v in zip(terms, varies, strict=True)
-            ]
-            return _along(loop, [x[0] for x in operands], given, derived, present_out)
+            derived = derive(nonzero, _of_carry(loop, nonzero))
+            return _along(loop, [x[0] for x in operands], nonzero, terms, *derived)
 
         return up_to(truncated)
 
@@ -191,30 +188,31 @@ class Scan(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = ScanParams.of(params)
-        varies = _carried_on(
+        nonzero = _carried_on(
             loop,
             [type(t) is not Zero for t in tangents],
-            lambda flags, forced: jvp_of(loop.jaxpr, flags, forced)[1],
+            lambda flags, carried: jvp_of(loop.jaxpr, flags, carried).nonzero_out,
         )
-        derived, varies_out = jvp_of(loop.jaxpr, varies, _forced(loop, varies))
-        given = [[instantiate(t)] if v else [] for t, v in zip(tangents, varies, strict=True)]
-        outs, out_tangents = _along(loop, primals, given, derived, [(v,) for v in varies_out])
+        derived = jvp_of(loop.jaxpr, nonzero, _of_carry(loop, nonzero))
+        nonzero_out = [(n,) for n in derived.nonzero_out]
+        terms = [[t] for t in tangents]
+        outs, out_tangents = _along(loop, primals, nonzero, terms, derived.jaxpr, nonzero_out)
         return outs, out_tangents
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
         loop = ScanParams.of(params)
-        varies = _carried_on(
-            loop, nonzero, lambda flags, forced: linearization_of(loop.jaxpr, flags, forced)[3]
+        flags = _carried_on(
+            loop,
+            nonzero,
+            lambda flags, carried: linearization_of(loop.jaxpr, flags, carried).nonzero_out,
         )
-        primal, linear, forwarded, varies_out = linearization_of(
-            loop.jaxpr, varies, _forced(loop, varies)
-        )
-        plan = _residuals(primal, tuple(forwarded), loop.num_consts, loop.num_carry)
+        derived = linearization_of(loop.jaxpr, flags, _of_carry(loop, flags))
+        plan = _residuals(derived.primal, tuple(derived.forwarded), loop.num_consts, loop.num_carry)
         consts, carry, xs = loop.split(primals)
         outs = loop.bind(consts, carry, xs, plan.body)
-        many = len(varies_out)
+        many = len(derived.nonzero_out)
         results, stacked = outs[:many], outs[many:]
         invariants = eval_jaxpr(
             plan.invariant.jaxpr, plan.invariant.consts, *[primals[i] for i in plan.needed]
@@ -227,27 +225,21 @@ class Scan(Primitive):
         ]
 
         count = len(residuals)
-        numbers = iter(range(count, count + sum(varies)))
-        parts = loop.split([next(numbers) if v else None for v in varies])
-        t_consts, t_carry, t_xs = ([n for n in part if n is not None] for part in parts)
-        fixed = [i for i, moving in enumerate(looped) if not moving]
-        moving = [i for i, moving in enumerate(looped) if moving]
-        body = with_order(linear, [*fixed, *t_consts, *t_carry, *t_xs, *moving])
+        moving, fixed = partition(looped, range(count))
+        body = with_order(derived.linear, [*fixed, *range(count, count + sum(flags)), *moving])
+        of_consts, of_carry, _ = map(sum, loop.split(flags))
+        stacks, constants = partition(looped, residuals)
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [instantiate(t) for t, v in zip(tangents, varies, strict=True) if v]
-            first, second = len(t_consts), len(t_consts) + len(t_carry)
-            found = iter(
-                loop.bind(
-                    [*(residuals[i] for i in fixed), *given[:first]],
-                    given[first:second],
-                    [*given[second:], *(residuals[i] for i in moving)],
-                    body,
-                )
+            given = list(map(instantiate_zeros, partition(flags, tangents)[0]))
+            first, second = of_consts, of_consts + of_carry
+            found = loop.bind(
+                [*constants, *given[:first]],
+                given[first:second],
+                [*given[second:], *stacks],
+                body,
             )
-            return [
-                next(found) if v else Zero.of(o) for o, v in zip(results, varies_out, strict=True)
-            ]
+            return with_zeros(derived.nonzero_out, found, results)
 
         return results, tangent
 
@@ -261,40 +253,33 @@ class Scan(Primitive):
         lin_consts, lin_carry, lin_xs = loop.split(flags)
         if not all(lin_carry):
             return _transpose_with_known_carry(loop, cotangent, args, flags)
-        of_results = [type(ct) is not Zero for ct in cotangent[loop.num_carry :]]
-        given = (*[True] * loop.num_carry, *of_results)
-        # A turn passes on what it carries, whoever asks for it in the end.
-        of_consts, _, of_elements = loop.split(args)
-        wanted = wanted_among([*of_consts, *[None] * loop.num_carry, *of_elements])
-        body, vary_consts, vary_xs = _backward(
-            loop.jaxpr, tuple(flags), given, loop.num_consts, loop.num_carry, wanted
-        )
+        nonzero_cts, ct_ys = without_zeros(cotangent[loop.num_carry :])
         consts, carry, xs = loop.split(args)
-        values = [c for c, lin in zip(consts, lin_consts, strict=True) if not lin]
-        sums = [
-            full(c.shape, 0, c.dtype)
-            for c, v in zip(
-                [c for c, lin in zip(consts, lin_consts, strict=True) if lin],
-                vary_consts,
-                strict=True,
-            )
-            if v
-        ]
-        cts = [instantiate(c) for c in cotangent[: loop.num_carry]]
-        ct_ys = [c for c in cotangent[loop.num_carry :] if type(c) is not Zero]
-        elements = [x for x, lin in zip(xs, lin_xs, strict=True) if not lin]
+        # A turn passes on what it carries, whoever asks for it in the end.
+        wanted = wanted_among([*consts, *[None] * loop.num_carry, *xs])
+        body, nonzero_consts, nonzero_xs = _backward(
+            loop.jaxpr,
+            tuple(flags),
+            (*[True] * loop.num_carry, *nonzero_cts),
+            loop.num_consts,
+            loop.num_carry,
+            wanted,
+        )
+        linear_consts, values = partition(lin_consts, consts)
+        _, elements = partition(lin_xs, xs)
+        summed, _ = partition(nonzero_consts, linear_consts)
+        sums = [full(c.shape, 0, c.dtype) for c in summed]
+        cts = [instantiate_zeros(ct) for ct in cotangent[: loop.num_carry]]
         backward = loop._replace(reverse=not loop.reverse)
-        results = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
-        found = iter(results)
-        of_consts = [next(found) if v else None for v in vary_consts]
-        of_carry = [next(found) for _ in carry]
-        of_xs = iter([next(found) if v else None for v in vary_xs])
-        consts_left = iter(of_consts)
+        found = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
+        first, second = len(sums), len(sums) + len(cts)
+        of_carry = zip(found[first:second], carry, strict=True)
+        none = repeat(None)
         return [
-            *(next(consts_left) if lin else None for lin in lin_consts),
+            *merge(lin_consts, merge(nonzero_consts, found[:first], none), none),
             # A first value may be known although what is carried on from it is linear.
-            *(ct if is_linear(c) else None for ct, c in zip(of_carry, carry, strict=True)),
-            *(next(of_xs) if lin else None for lin in lin_xs),
+            *(ct if is_linear(c) else None for ct, c in of_carry),
+            *merge(lin_xs, merge(nonzero_xs, found[second:], none), none),
         ]
 
     def batch(
@@ -307,14 +292,11 @@ class Scan(Primitive):
         batched = _carried_on(
             loop,
             [d is not None for d in dims],
-            lambda flags, forced: [
-                d is not None
-                for d in batch_of(loop.jaxpr, size, _dims(loop, fixed, flags), forced)[1]
-            ],
+            lambda flags, carried: (
+                batch_of(loop.jaxpr, size, _dims(loop, fixed, flags), carried).batched
+            ),
         )
-        derived, out_dims = batch_of(
-            loop.jaxpr, size, _dims(loop, fixed, batched), _forced(loop, batched)
-        )
+        derived = batch_of(loop.jaxpr, size, _dims(loop, fixed, batched), _of_carry(loop, batched))
         consts, carry, xs = loop.split(args)
         _, batched_carry, _ = loop.split(batched)
         outs = loop.bind(
@@ -324,11 +306,11 @@ class Scan(Primitive):
                 for c, d, b in zip(carry, in_carry, batched_carry, strict=True)
             ],
             [x if d is None else move_dimension(x, d, 1) for x, d in zip(xs, in_xs, strict=True)],
-            derived,
+            derived.jaxpr,
         )
         return outs, [
-            *out_dims[: loop.num_carry],
-            *(None if d is None else 1 for d in out_dims[loop.num_carry :]),
+            *derived.out_dims[: loop.num_carry],
+            *(None if d is None else 1 for d in derived.out_dims[loop.num_carry :]),
         ]
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
@@ -418,7 +400,7 @@ class Scan(Primitive):
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         loop = ScanParams.of(params)
         every = _carried_on(loop, flags, lambda given, _: dependence_of(loop.jaxpr, given))
-        found: list[bool] = dependence_of(loop.jaxpr, every)
+        found = dependence_of(loop.jaxpr, every)
         # Without a turn what is carried is its first value.
         return [*loop.split(every)[1], *found[loop.num_carry :]]
 
@@ -438,8 +420,8 @@ class Scan(Primitive):
         eqn = drop_unused(eqn, used)
         if body is loop.jaxpr:
             return eqn
-        invars = [v for v, k in zip(eqn.invars, kept, strict=True) if k]
-        left = [v for v, k in zip(eqn.outvars, (*carried, *ys), strict=True) if k]
+        invars, _ = partition(kept, eqn.invars)
+        left, _ = partition((*carried, *ys), eqn.outvars)
         consts, _, _ = loop.split(kept)
         reduced = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(carried))
         return eqn.replace(
@@ -457,30 +439,37 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return aval.update(shape=(length, *aval.shape))
 
 
-def _forced(loop: ScanParams, flags: Sequence[bool]) -> Flags:
-    """What is carried has a tangent or a batch dimension in all turns or in none."""
+def _of_carry(loop: ScanParams, flags: Sequence[bool]) -> Flags:
+    """Which results have a tangent or a batch dimension in any case: those that are carried on to
+    an argument that has, since it has one in all turns or in none."""
     return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
 
 
 def _along(
     loop: ScanParams,
     primals: Sequence[Any],
+    nonzero: Sequence[bool],
     terms: Sequence[Sequence[Any]],
     derived: ClosedJaxpr,
-    present_out: Sequence[Flags],
+    nonzero_out: Sequence[Flags],
 ) -> list[list[Any]]:
     """Scan a jaxpr of primals and their tangents, or Taylor coefficients.
 
     Args:
         loop: the loop.
         primals: its operands.
-        terms: for each operand its tangent, or all its coefficients; none where it does not vary.
-        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
-        present_out: for each result which of its terms `derived` returns.
+        nonzero: the operands of which `derived` takes tangents or coefficients.
+        terms: for each operand its tangent, or all its coefficients.
+        derived: the jaxpr of all primals, then all terms of those operands, to results and theirs.
+        nonzero_out: for each result which of its terms `derived` returns.
 
     Returns:
         The results, and for each order their terms.
     """
+    terms = [
+        list(map(instantiate_zeros, found)) if n else []
+        for found, n in zip(terms, nonzero, strict=True)
+    ]
     # Arguments and results of the derived jaxpr: first all primals, then all terms.
     count = len(primals)
     numbers = iter(range(count, count + sum(map(len, terms))))
@@ -490,9 +479,9 @@ def _along(
         for ours, theirs in zip(loop.split(range(count)), term_numbers, strict=True)
         for number in (*ours, *(n for found in theirs for n in found))
     ]
-    many, kept = len(present_out), loop.num_carry
-    carried = many + sum(map(sum, present_out[:kept]))
-    end = many + sum(map(sum, present_out))
+    many, kept = len(nonzero_out), loop.num_carry
+    carried = many + sum(map(sum, nonzero_out[:kept]))
+    end = many + sum(map(sum, nonzero_out))
     order = [*range(kept), *range(many, carried), *range(kept, many), *range(carried, end)]
     consts, carry, xs = (
         [*ours, *(t for found in theirs for t in found)]
@@ -500,11 +489,11 @@ def _along(
     )
     outs = loop.bind(consts, carry, xs, with_order(derived, arguments, order))
     back = dict(zip(order, outs, strict=True))
-    return by_order([back[i] for i in range(end)], present_out)
+    return by_order([back[i] for i in range(end)], nonzero_out)
 
 
 def _carried_on(
-    loop: ScanParams, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Sequence[bool]]
+    loop: ScanParams, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Iterable[bool]]
 ) -> Flags:
     """Flags of the operands, with those of what is carried that get them in later turns.
 
@@ -519,7 +508,7 @@ def _carried_on(
         given = (*consts, *carry, *xs)
         after = [
             before or out
-            for before, out in zip(carry, outputs(given, _forced(loop, given)), strict=False)
+            for before, out in zip(carry, outputs(given, _of_carry(loop, given)), strict=False)
         ]
         if after == carry:
             return given
@@ -625,7 +614,7 @@ def _residuals(
 def _backward(
     closed: ClosedJaxpr,
     linear: Flags,
-    given: Flags,
+    nonzero_cts: Flags,
     num_consts: int,
     num_carry: int,
     wanted: Flags | None,
@@ -635,7 +624,7 @@ def _backward(
     Args:
         closed: the body, linear in all that it carries.
         linear: the arguments in which it is.
-        given: the results that have a cotangent, all that it carries among them.
+        nonzero_cts: the results that have a cotangent, all that it carries among them.
         num_consts: how many arguments are the same in all turns.
         num_carry: how many are carried.
         wanted: the arguments whose cotangents are wanted.
@@ -647,18 +636,15 @@ def _backward(
     """
     second = num_consts + num_carry
     linear_consts = sum(linear[:num_consts])
-    forced = (
-        *[False] * linear_consts,
-        *[True] * num_carry,
-        *[False] * sum(linear[second:]),
-    )
-    derived, varies = transposition_of(closed, linear, given, forced, wanted)
-    vary_consts, vary_xs = varies[:linear_consts], varies[linear_consts + num_carry :]
+    linear_xs = sum(linear[second:])
+    instantiate = (*[False] * linear_consts, *[True] * num_carry, *[False] * linear_xs)
+    derived, nonzero = transposition_of(closed, linear, nonzero_cts, instantiate, wanted)
+    nonzero_consts, nonzero_xs = nonzero[:linear_consts], nonzero[linear_consts + num_carry :]
     values = num_consts - linear_consts
-    elements = len(linear) - second - sum(linear[second:])
+    elements = len(linear) - second - linear_xs
     known = values + elements
     in_avals, out_avals = derived.in_avals, derived.out_avals
-    count = sum(vary_consts)
+    count = sum(nonzero_consts)
 
     def turn(*args: Any) -> list[Any]:
         consts, rest = args[:values], args[values:]
@@ -674,7 +660,7 @@ def _backward(
         *in_avals[known:],
         *in_avals[values:known],
     ]
-    return stage(turn, avals, derived_info(closed, "transpose")), vary_consts, vary_xs
+    return stage(turn, avals, derived_info(closed, "transpose")), nonzero_consts, nonzero_xs
 
 
 def _transpose_with_known_carry(
@@ -686,8 +672,7 @@ def _transpose_with_known_carry(
     """
     jaxpr = loop.jaxpr.jaxpr
     first, second = loop.num_consts, loop.num_consts + loop.num_carry
-    known = [i for i in range(loop.num_carry) if not linear[first + i]]
-    carried = [i for i in range(loop.num_carry) if linear[first + i]]
+    carried, known = partition(linear[first:second], range(loop.num_carry))
     stacking = jaxpr.replace(
         outvars=[*jaxpr.outvars[: loop.num_carry], *(jaxpr.invars[first + i] for i in known)]
     )

@@ -9,8 +9,9 @@ import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.base.flags import Flags, partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
-from dovetail._core.basis.structural import batch_size, instantiate, to_front
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.effects import input_output
 from dovetail._core.ir.jaxpr import (
@@ -27,8 +28,9 @@ from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_bo
 from dovetail._core.ops.control.branches import chosen
 from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import without_zeros
 from dovetail._core.transform.derived import (
+    Taylor,
     batch_of,
     dependence_of,
     derived_info,
@@ -42,13 +44,12 @@ from dovetail._core.transform.derived import (
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.stage import stage
-from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 T = TypeVar("T")
-Flags = tuple[bool, ...]
 
 
 class WhileParams(NamedTuple):
@@ -141,16 +142,14 @@ class While(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = WhileParams(**params)
-        _, const_flags, carry_flags = loop.split([type(t) is not Zero for t in tangents])
-        while True:
-            varies = (*const_flags, *carry_flags)
-            derived, after = jvp_of(loop.body_jaxpr, varies, tuple(carry_flags))
-            if after == carry_flags:
-                break
-            carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
-        moving = tangents[loop.cond_nconsts :]
-        given = [[instantiate(t)] if v else [] for t, v in zip(moving, varies, strict=True)]
-        outs, out_tangents = _along(loop, primals, given, derived, 1)
+        of_body = tangents[loop.cond_nconsts :]
+        nonzero, derived = _carried_on(
+            loop,
+            without_zeros(of_body)[0],
+            lambda flags, carried: jvp_of(loop.body_jaxpr, flags, carried),
+        )
+        terms = [[t] for t in of_body]
+        outs, out_tangents = _along(loop, primals, nonzero, terms, derived.jaxpr, 1)
         return outs, out_tangents
 
     def linearize(
@@ -205,7 +204,7 @@ class While(Primitive):
                 break
             flags = grown
         if of_condition is not None:
-            condition, _ = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            condition = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at)).jaxpr
             body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts)
             body_consts = [*cond_consts, *body_consts]
             condition = _any(condition)
@@ -273,23 +272,13 @@ class While(Primitive):
         loop = WhileParams(**params)
 
         def truncated(order: int) -> list[list[Any]]:
+            def derive(flags: Flags, carried: Flags) -> Taylor:
+                every = (tuple([(f,) * order for f in which]) for which in (flags, carried))
+                return taylor_of(loop.body_jaxpr, order, *every)
+
             terms = terms_of(operands[loop.cond_nconsts :], order)
-            flags = [any(found) for found in present_in(terms)]
-            const_flags, carry_flags = flags[: loop.body_nconsts], flags[loop.body_nconsts :]
-            while True:
-                varies = (*const_flags, *carry_flags)
-                present = tuple([(v,) * order for v in varies])
-                kept = present[loop.body_nconsts :]
-                derived, present_out = taylor_of(loop.body_jaxpr, order, present, kept)
-                after = [any(found) for found in present_out]
-                if after == carry_flags:
-                    break
-                carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
-            given = [
-                [instantiate(t) for t in found] if v else []
-                for found, v in zip(terms, varies, strict=True)
-            ]
-            return _along(loop, [x[0] for x in operands], given, derived, order)
+            nonzero, derived = _carried_on(loop, list(map(any, nonzero_in(terms))), derive)
+            return _along(loop, [x[0] for x in operands], nonzero, terms, derived.jaxpr, order)
 
         return up_to(truncated)
 
@@ -323,8 +312,8 @@ class While(Primitive):
         every = [*of_cond[: loop.cond_nconsts], *kept]
         effects = condition.jaxpr.effects | body.jaxpr.effects
         return eqn.replace(
-            invars=[v for v, k in zip(eqn.invars, every, strict=True) if k],
-            outvars=[v for v, k in zip(eqn.outvars, carried, strict=True) if k],
+            invars=partition(every, eqn.invars)[0],
+            outvars=partition(carried, eqn.outvars)[0],
             params={
                 "cond_jaxpr": condition,
                 "body_jaxpr": body,
@@ -338,9 +327,30 @@ class While(Primitive):
 while_p: Final = While()
 
 
+def _carried_on(
+    loop: WhileParams, nonzero: Sequence[bool], derive: Callable[[Flags, Flags], Any]
+) -> tuple[Flags, Any]:
+    """Which arguments of the body have a tangent in some turn, and the body derived for these.
+
+    Args:
+        loop: the loop.
+        nonzero: the operands of the body that have one.
+        derive: from the arguments that have one, and the results that are to have one, to a derived
+            body.
+    """
+    consts, carry = nonzero[: loop.body_nconsts], list(nonzero[loop.body_nconsts :])
+    while True:
+        derived = derive((*consts, *carry), tuple(carry))
+        after = [any(found) if isinstance(found, tuple) else found for found in derived.nonzero_out]
+        if after == carry:
+            return (*consts, *carry), derived
+        carry = [a or b for a, b in zip(carry, after, strict=True)]
+
+
 def _along(
     loop: WhileParams,
     primals: Sequence[Any],
+    nonzero: Sequence[bool],
     terms: Sequence[Sequence[Any]],
     derived: ClosedJaxpr,
     order: int,
@@ -350,14 +360,18 @@ def _along(
     Args:
         loop: the loop.
         primals: its operands.
-        terms: for each operand of the body its tangent, or all its coefficients; none where it does
-            not vary.
-        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
+        nonzero: the operands of the body of which `derived` takes tangents or coefficients.
+        terms: for each operand of the body its tangent, or all its coefficients.
+        derived: the jaxpr of all primals, then all terms of those operands, to results and theirs.
         order: how many terms there are where there are any.
 
     Returns:
         The results, and for each order their terms.
     """
+    terms = [
+        list(map(instantiate_zeros, found)) if n else []
+        for found, n in zip(terms, nonzero, strict=True)
+    ]
     cond_consts, body_consts, carry = loop.split(primals)
     consts, count = loop.body_nconsts, len(terms)
     of_consts = [t for found in terms[:consts] for t in found]

@@ -10,7 +10,7 @@ from dovetail._core.base import pytree
 from dovetail._core.base.caches import HasMemory, Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.structural import batch_size, instantiate
+from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
 from dovetail._core.ir.shown_params import ShownParams, never
@@ -130,8 +130,9 @@ class CustomCall(Primitive):
     def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
         """Put the function for a batch into parameters."""
         batch = Batch.of_arguments(batch_size(args, dims), dims)
-        forced = (True,) * len(params["call_jaxpr"].out_avals)
-        params["call_jaxpr"], _ = batch_of(params["call_jaxpr"], batch.size, tuple(dims), forced)
+        instantiate = (True,) * len(params["call_jaxpr"].out_avals)
+        batched = batch_of(params["call_jaxpr"], batch.size, tuple(dims), instantiate)
+        params["call_jaxpr"] = batched.jaxpr
         batch.dims = batch.dims[params["num_consts"] :]
         return batch
 
@@ -448,7 +449,7 @@ class custom_jvp(HasMemory, Generic[P, R]):
                 if rule is not None
             ]
             if not parts:
-                zeros = [instantiate(Zero.of(x)) for x in pytree.leaves(out)]
+                zeros = [instantiate_zeros(Zero.of(x)) for x in pytree.leaves(out)]
                 return out, pytree.structure(out).unflatten(zeros)
             return out, pytree.map(_total, *parts)
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import batch_size, instantiate, is_linear, to_front
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, to_front
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_inside
@@ -25,7 +27,6 @@ from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.batch import batched_aval
 from dovetail._core.transform.derived import (
-    Flags,
     dependence_of,
     hoist_consts,
     jvp_of,
@@ -51,7 +52,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 #: Results, and for each whether it has a batch dimension, which is then the first.
-Batched = tuple[list[Any], list[bool]]
+BatchedResults = tuple[list[Any], list[bool]]
 
 
 class BatchRule:
@@ -63,7 +64,7 @@ class BatchRule:
 
     captured: int
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         """The results for operands of which some have a batch dimension, the first."""
         raise NotImplementedError
 
@@ -100,10 +101,10 @@ class UserRule(BatchRule):
             f"{name_of(self.function)}"
         )
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         if any(flags[: self.captured]):
             raise _captured_error(self.function, "mapped by vmap")
-        given = [instantiate(as_operand(v, self.place)) for v in values[self.captured :]]
+        given = [instantiate_zeros(as_operand(v, self.place)) for v in values[self.captured :]]
         args = pytree.unflatten(self.in_tree, given)
         in_batched = list(pytree.unflatten(self.in_tree, list(flags[self.captured :])))
         try:
@@ -146,7 +147,7 @@ class UserRule(BatchRule):
                     f"{flag!r:.80} for {name}"
                 )
         return [
-            instantiate(self._checked(out, aval, bool(flag), size, name))
+            instantiate_zeros(self._checked(out, aval, bool(flag), size, name))
             for out, aval, flag, name in zip(outs, self.out_avals, found, names, strict=True)
         ], list(map(bool, found))
 
@@ -174,33 +175,33 @@ class TangentRule(BatchRule):
 
     Args:
         rule: the function's.
-        varies: which of its operands have a tangent; the tangents are further operands.
-        varies_out: which of its results have one.
+        nonzero: which of its operands have a tangent; the tangents are further operands.
+        nonzero_out: which of its results have one.
         with_results: whether the results stand before their tangents.
     """
 
     def __init__(
-        self, rule: BatchRule, varies: Flags, varies_out: Flags, with_results: bool
+        self, rule: BatchRule, nonzero: Flags, nonzero_out: Flags, with_results: bool
     ) -> None:
         self.rule = rule
-        self.varies = varies
-        self.varies_out = varies_out
+        self.nonzero = nonzero
+        self.nonzero_out = nonzero_out
         self.with_results = with_results
         self.captured = rule.captured
 
     def __repr__(self) -> str:
         return f"jvp of {self.rule!r}"
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
-        if any(self.varies[: self.captured]):
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
+        if any(self.nonzero[: self.captured]):
             raise _captured_error(self.rule, "differentiated under vmap")
-        count = len(self.varies)
+        count = len(self.nonzero)
         further = iter(zip(values[count:], flags[count:], strict=True))
         primals, tangents, batched = [], [], []
-        for primal, flag, varies in zip(values[:count], flags[:count], self.varies, strict=True):
+        for primal, flag, nonzero in zip(values[:count], flags[:count], self.nonzero, strict=True):
             tangent: Any = Zero.of(primal)
             has = flag
-            if varies:
+            if nonzero:
                 # A value and its tangent have one shape.
                 given, of_given = next(further)
                 has = flag or of_given
@@ -215,11 +216,11 @@ class TangentRule(BatchRule):
             return outs
 
         outs, out_tangents = jvp_flat(run, primals, tangents)
-        varying = [instantiate(t) for t, v in zip(out_tangents, self.varies_out, strict=True) if v]
-        of_varying = [f for f, v in zip(out_flags, self.varies_out, strict=True) if v]
+        moving = list(map(instantiate_zeros, partition(self.nonzero_out, out_tangents)[0]))
+        of_moving, _ = partition(self.nonzero_out, out_flags)
         if not self.with_results:
-            return varying, of_varying
-        return [*outs, *varying], [*out_flags, *of_varying]
+            return moving, of_moving
+        return [*outs, *moving], [*out_flags, *of_moving]
 
 
 class TransposedRule(BatchRule):
@@ -228,38 +229,33 @@ class TransposedRule(BatchRule):
     Args:
         rule: the function's.
         linear: for each of its operands, None, or the aval of one in which it is linear.
-        given: which of its results have a cotangent; the cotangents are the last operands.
+        nonzero_cts: which of its results have a cotangent; the cotangents are the last operands.
     """
 
-    def __init__(self, rule: BatchRule, linear: Sequence[Any], given: Flags) -> None:
+    def __init__(self, rule: BatchRule, linear: Sequence[Any], nonzero_cts: Flags) -> None:
         self.rule = rule
         self.linear = linear
-        self.given = given
+        self.nonzero_cts = nonzero_cts
         self.captured = rule.captured
 
     def __repr__(self) -> str:
         return f"transpose of {self.rule!r}"
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
-        count = sum(aval is None for aval in self.linear)
-        batched = iter(flags[:count])
-        at = [True if aval is not None else next(batched) for aval in self.linear]
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
+        linear = [aval is not None for aval in self.linear]
+        count = linear.count(False)
+        at = merge(linear, repeat(True), flags[:count])
 
         def function(*vectors: Any) -> list[Any]:
-            vector, constant = iter(vectors), iter(values[:count])
-            args = [next(constant if aval is None else vector) for aval in self.linear]
-            outs, out_flags = self.rule(size, args, at)
-            return [
-                _placed(o, f, size)
-                for o, f, g in zip(outs, out_flags, self.given, strict=True)
-                if g
-            ]
+            outs, out_flags = self.rule(size, merge(linear, vectors, values[:count]), at)
+            placed = map(_placed, outs, out_flags, repeat(size))
+            return partition(self.nonzero_cts, placed)[0]
 
         avals = [batched_aval(aval, size, 0) for aval in self.linear if aval is not None]
         closed = stage(function, avals, DebugInfo("transpose", repr(self.rule)))
         cts = [_placed(v, f, size) for v, f in zip(values[count:], flags[count:], strict=True)]
         found = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
-        return [instantiate(x) for x in found], [True] * len(found)
+        return [instantiate_zeros(x) for x in found], [True] * len(found)
 
 
 class CheckedRule(BatchRule):
@@ -282,9 +278,9 @@ class CheckedRule(BatchRule):
     def __repr__(self) -> str:
         return f"checkify of {self.rule!r}"
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         leaves, (outs, out_flags) = self.with_leaves(self.rule, size, values, flags)
-        return [*map(instantiate, leaves), *outs], [*[False] * self.count, *out_flags]
+        return [*map(instantiate_zeros, leaves), *outs], [*[False] * self.count, *out_flags]
 
 
 class FurtherCaptured(BatchRule):
@@ -298,7 +294,7 @@ class FurtherCaptured(BatchRule):
     def __repr__(self) -> str:
         return repr(self.rule)
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         return self.rule(size, values[self.count :], flags[self.count :])
 
 
@@ -348,14 +344,16 @@ class CustomVmapCall(Primitive):
         call: ClosedJaxpr,
         rule: BatchRule,
     ) -> tuple[Any, Any]:
-        varies = tuple(type(t) is not Zero for t in tangents)
-        forced = _differentiable(call)
-        derived, _ = jvp_of(call, varies, forced)
-        given = [t for t, v in zip(tangents, varies, strict=True) if v]
-        results = _bind(derived, TangentRule(rule, varies, forced, True), [*primals, *given])
-        count = len(forced)
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        instantiate = _differentiable(call)
+        derived, _ = jvp_of(call, nonzero, instantiate)
+        given = [t for t, v in zip(tangents, nonzero, strict=True) if v]
+        results = _bind(derived, TangentRule(rule, nonzero, instantiate, True), [*primals, *given])
+        count = len(instantiate)
         outs, found = results[:count], iter(results[count:])
-        return outs, [next(found) if f else Zero.of(o) for o, f in zip(outs, forced, strict=True)]
+        return outs, [
+            next(found) if f else Zero.of(o) for o, f in zip(outs, instantiate, strict=True)
+        ]
 
     def linearize(
         self,
@@ -368,17 +366,19 @@ class CustomVmapCall(Primitive):
         # What a rule keeps for the derivative depends on the batch, so nothing is kept: the linear
         # program computes it again.
         outs = self.bind(*primals, call=call, rule=rule)
-        varies, forced = tuple(nonzero), _differentiable(call)
-        derived, _ = jvp_of(call, varies, forced)
-        count = len(forced)
+        nonzero, instantiate = tuple(nonzero), _differentiable(call)
+        derived, _ = jvp_of(call, nonzero, instantiate)
+        count = len(instantiate)
         arguments = range(len(derived.in_avals))
-        tangent_only = with_order(derived, arguments, range(count, count + sum(forced)))
+        tangent_only = with_order(derived, arguments, range(count, count + sum(instantiate)))
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [t for t, v in zip(tangents, varies, strict=True) if v]
-            of_tangents = TangentRule(rule, varies, forced, False)
+            given = [t for t, v in zip(tangents, nonzero, strict=True) if v]
+            of_tangents = TangentRule(rule, nonzero, instantiate, False)
             found = iter(_bind(tangent_only, of_tangents, [*primals, *given]))
-            return [next(found) if f else Zero.of(o) for o, f in zip(outs, forced, strict=True)]
+            return [
+                next(found) if f else Zero.of(o) for o, f in zip(outs, instantiate, strict=True)
+            ]
 
         return outs, tangent
 
@@ -387,8 +387,8 @@ class CustomVmapCall(Primitive):
     ) -> Sequence[Any]:
         linear = tuple([is_linear(a) for a in args])
         given = tuple([type(ct) is not Zero for ct in cotangent])
-        forced = (True,) * sum(linear)
-        derived, _ = transposition_of(call, linear, given, forced)
+        instantiate = (True,) * sum(linear)
+        derived, _ = transposition_of(call, linear, given, instantiate)
         operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
         cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
         avals = [aval_of(a) if lin else None for a, lin in zip(args, linear, strict=True)]
@@ -580,13 +580,12 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
         leaves, tree = pytree.flatten(args)
         flags = pytree.leaves(in_batched)
+        mapped, fixed = partition(flags, leaves)
 
         def one(elements: Sequence[Any]) -> Any:
-            element = iter(elements)
-            given = [next(element) if f else x for x, f in zip(leaves, flags, strict=True)]
-            return function(*pytree.unflatten(tree, given))  # type: ignore[call-arg]
+            return function(*pytree.unflatten(tree, merge(flags, elements, fixed)))  # type: ignore[call-arg]
 
-        out = sequential_map(one, [x for x, f in zip(leaves, flags, strict=True) if f])
+        out = sequential_map(one, mapped)
         return out, pytree.map(lambda _: True, out)
 
     return function

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import batch_size, instantiate, is_linear, reduce_sum
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, reduce_sum
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
 from dovetail._core.ir.walk import Reduction, dce_inside
@@ -91,7 +91,7 @@ class LinearCall(Primitive):
                 )
         if all(type(t) is Zero for t in tangents):
             return outs, [Zero.of(o) for o in outs]
-        linear = [instantiate(t) for t in tangents[count:]]
+        linear = [instantiate_zeros(t) for t in tangents[count:]]
         found = self.bind(*primals[:count], *linear, **params)
         zeros = map(Zero.of, outs)
         return outs, [
@@ -115,7 +115,7 @@ class LinearCall(Primitive):
         found = self.bind(
             *staged.captured,
             *args[num_callee_consts:count],
-            *[instantiate(ct) for ct in cotangent],
+            *[instantiate_zeros(ct) for ct in cotangent],
             callee=staged.closed,
             transpose_thunk=lambda: StagedFunction(callee, [*captured]),
             num_callee_consts=len(staged.captured),

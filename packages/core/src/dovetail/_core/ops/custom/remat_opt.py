@@ -72,13 +72,13 @@ class RematOpt(Primitive):
         size = batch_size(args, dims)
         batched, out_dims = batch_of(fwd_jaxpr, size, tuple(dims))
         count = len(out_dims) - num_res
-        forced = tuple([d is not None for d in out_dims[:count]])
+        instantiate = tuple([d is not None for d in out_dims[:count]])
 
         def thunk() -> ClosedJaxpr | None:
             closed = fun_jaxpr_thunk()
             if closed is None:
                 return None
-            of_function, found = batch_of(closed, size, tuple(dims[num_consts:]), forced)
+            of_function, found = batch_of(closed, size, tuple(dims[num_consts:]), instantiate)
             return of_function if found == out_dims[:count] else None
 
         outs = self.bind(
