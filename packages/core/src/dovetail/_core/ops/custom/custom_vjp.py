@@ -22,9 +22,8 @@ from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import JaxprEqn, Literal
+from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, never
-from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.custom.arguments import (
     NondiffSignature,
     UserFunction,
@@ -235,9 +234,6 @@ class CustomVJPCall(CustomCall):
         params["fwd"] = NamedRule(fwd.__name__, batched_forward(fwd.rule, batch))
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 custom_vjp_call_p: Final = CustomVJPCall()

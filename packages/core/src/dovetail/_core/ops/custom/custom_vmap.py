@@ -17,20 +17,17 @@ from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, to_front
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside
-from dovetail._core.ops.control.bodies import Body, operands_of, same_type
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
+from dovetail._core.ops.control.bodies import Body, operands_of
 from dovetail._core.ops.control.loops import map as sequential_map
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batched_aval
 from dovetail._core.transform.derived import (
-    dependence_of,
     hoist_consts,
     jvp_of,
-    reference_of,
     transposition_of,
     with_order,
 )
@@ -314,46 +311,33 @@ def _captured_error(function: Any, what: str) -> ValueError:
     )
 
 
-class CustomVmapCall(Primitive):
-    """A call of `call`, which has no constants, for which `rule` stands under vmap."""
+class CustomVmapCall(ProgramPrimitive):
+    """A call of `call`, which has no constants, for which `rule` stands under vmap.
+
+    Derivatives are bound with rules derived from `rule`, so that they have one under vmap too.
+    """
 
     name = "custom_vmap_call"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
-    generates_nan = False
+    program = "call"
 
-    def abstract(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Any:
-        have = call.in_avals
-        if len(have) != len(avals) or not all(map(same_type, have, avals)):
-            raise TypeError(f"{self.name} takes {have}, got {list(avals)}")
-        return call.out_avals
-
-    def reference(self, *args: Any, call: ClosedJaxpr, **params: Any) -> Any:
-        return reference_of(call, args)
-
-    def effects(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Effects:
-        effects: Effects = call.jaxpr.effects
-        return effects
+    def rebind(
+        self, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any], kept: Sequence[int]
+    ) -> list[Any]:
+        jaxpr, constants = hoist_consts(closed)
+        rule = FurtherCaptured(params["rule"], len(constants)) if constants else params["rule"]
+        results: list[Any] = self.bind(*constants, *args, call=jaxpr, rule=rule)
+        return results
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        call: ClosedJaxpr,
-        rule: BatchRule,
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: BatchRule
     ) -> tuple[Any, Any]:
-        nonzero = tuple(type(t) is not Zero for t in tangents)
-        instantiate = _differentiable(call)
-        derived, _ = jvp_of(call, nonzero, instantiate)
-        given = [t for t, v in zip(tangents, nonzero, strict=True) if v]
-        results = _bind(derived, TangentRule(rule, nonzero, instantiate, True), [*primals, *given])
-        count = len(instantiate)
-        outs, found = results[:count], iter(results[count:])
-        return outs, [
-            next(found) if f else Zero.of(o) for o, f in zip(outs, instantiate, strict=True)
-        ]
+        nonzero, given = without_zeros(tangents)
+        nonzero_out = _differentiable(call)
+        derived = jvp_of(call, nonzero, nonzero_out)
+        of_tangents = {"rule": TangentRule(rule, nonzero, nonzero_out, True)}
+        results = self.rebind(derived.jaxpr, [*primals, *given], of_tangents, range(len(primals)))
+        outs = results[: len(nonzero_out)]
+        return outs, with_zeros(nonzero_out, results[len(outs) :], outs)
 
     def linearize(
         self,
@@ -366,34 +350,30 @@ class CustomVmapCall(Primitive):
         # What a rule keeps for the derivative depends on the batch, so nothing is kept: the linear
         # program computes it again.
         outs = self.bind(*primals, call=call, rule=rule)
-        nonzero, instantiate = tuple(nonzero), _differentiable(call)
-        derived, _ = jvp_of(call, nonzero, instantiate)
-        count = len(instantiate)
-        arguments = range(len(derived.in_avals))
-        tangent_only = with_order(derived, arguments, range(count, count + sum(instantiate)))
+        flags, nonzero_out = tuple(nonzero), _differentiable(call)
+        derived = jvp_of(call, flags, nonzero_out).jaxpr
+        last = range(len(outs), len(derived.out_avals))
+        tangent_only = with_order(derived, range(len(derived.in_avals)), last)
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [t for t, v in zip(tangents, nonzero, strict=True) if v]
-            of_tangents = TangentRule(rule, nonzero, instantiate, False)
-            found = iter(_bind(tangent_only, of_tangents, [*primals, *given]))
-            return [
-                next(found) if f else Zero.of(o) for o, f in zip(outs, instantiate, strict=True)
-            ]
+            operands = [*primals, *partition(flags, tangents)[0]]
+            of_tangents = {"rule": TangentRule(rule, flags, nonzero_out, False)}
+            found = self.rebind(tangent_only, operands, of_tangents, range(len(primals)))
+            return with_zeros(nonzero_out, found, outs)
 
         return outs, tangent
 
     def transpose(
         self, cotangent: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule
     ) -> Sequence[Any]:
-        linear = tuple([is_linear(a) for a in args])
-        given = tuple([type(ct) is not Zero for ct in cotangent])
-        instantiate = (True,) * sum(linear)
-        derived, _ = transposition_of(call, linear, given, instantiate)
-        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
-        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
+        linear = tuple(map(is_linear, args))
+        nonzero_cts, cts = without_zeros(cotangent)
+        derived = transposition_of(call, linear, nonzero_cts, (True,) * sum(linear))
+        _, operands = partition(linear, args)
         avals = [aval_of(a) if lin else None for a, lin in zip(args, linear, strict=True)]
-        found = iter(_bind(derived, TransposedRule(rule, avals, given), [*operands, *cts]))
-        return [next(found) if lin else None for lin in linear]
+        of_cts = {"rule": TransposedRule(rule, avals, nonzero_cts)}
+        found = self.rebind(derived.jaxpr, [*operands, *cts], of_cts, range(len(operands)))
+        return derived.cotangents(linear, found)
 
     def batch(
         self,
@@ -412,23 +392,15 @@ class CustomVmapCall(Primitive):
     def lower(self, context: Builder, *values: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
         return context.inline_jaxpr(call, values)
 
-    def dependencies(
-        self, flags: Sequence[bool], *, call: ClosedJaxpr, rule: BatchRule
-    ) -> Sequence[bool]:
-        found: list[bool] = dependence_of(call, tuple(flags))
-        return found
-
     def check(self, checks: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
         checked, error = checks.checked(call)
         if checked is call:
             return self.bind(*args, call=call, rule=rule)
         count = error.num_leaves
-        outs = _bind(checked, CheckedRule(rule, count, partial(checks.with_leaves, error)), args)
+        with_error = {"rule": CheckedRule(rule, count, partial(checks.with_leaves, error))}
+        outs = self.rebind(checked, args, with_error, range(len(args)))
         checks.found(error, outs[:count])
         return outs[count:]
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 custom_vmap_call_p: Final = CustomVmapCall()
@@ -437,14 +409,6 @@ custom_vmap_call_p: Final = CustomVmapCall()
 def _differentiable(call: ClosedJaxpr) -> Flags:
     """Which results have tangents. The rule may let a result depend on what `call` does not."""
     return tuple([a.tangent().dtype != dtypes.float0 for a in call.out_avals])
-
-
-def _bind(call: ClosedJaxpr, rule: BatchRule, operands: Sequence[Any]) -> list[Any]:
-    jaxpr, captured = hoist_consts(call)
-    if captured:
-        rule = FurtherCaptured(rule, len(captured))
-    outs: list[Any] = custom_vmap_call_p.bind(*captured, *operands, call=jaxpr, rule=rule)
-    return outs
 
 
 class custom_vmap(HasMemory, Generic[P, R]):
