@@ -380,6 +380,20 @@ def _derived(
     params: dict[str, Any],
     memory: Memory,
 ) -> list[Any]:
+    """Apply a primitive to curves by what its jvp rule says: the cases that the module names.
+
+    Which case holds is read off the staged rule, not declared, so that primitives of plug-ins have
+    Taylor series without a rule. For a coefficient, a product of curves takes one application of
+    the primitive for each way to share the order among its operands, an affine map one, and a
+    system one solution. Only the general case expands the derivative itself as a curve, and shares
+    it through `memory` with whatever contains the same derivative. It would be right for the others
+    too, but takes more operations, and divides by the order, which rounds. It is well-founded since
+    coefficient k of the result asks its derivative for coefficient k - 1 alone: the derivative may
+    be written in terms of the result, as that of exp is.
+
+    Nothing is staged before a coefficient is asked for, and all coefficients of lower orders come
+    first, so that a recurrence finds those that it reads.
+    """
     firsts = [x[0] if type(x) is Series else x for x in operands]
     avals = tuple([x.aval if type(x) is Zero else aval_of(x) for x in firsts])
 

@@ -58,6 +58,13 @@ def _is_first_call(eqn: JaxprEqn) -> bool:
 def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> ResidualSplit:
     """Divide the computation of residuals into what is kept and what is done again.
 
+    Equations are asked about from the last to the first, so that what is needed is known when an
+    equation is met. One that makes nothing needed is done once, in the first computation, and the
+    policy is not asked. One whose results the policy keeps ends the search: its operands are not
+    needed for it. Any other is done again, and its operands become needed. So what is done again is
+    the least that leads from what is kept, and the arguments, to the residuals. Loops and branches
+    are divided inside by the same rule before they are done again as a whole.
+
     Args:
         jaxpr: from arguments to residuals, among others.
         residuals: some of its variables, and literals.

@@ -111,6 +111,25 @@ class Cond(Primitive):
             for first, *same in zip(outs[0], *outs, strict=True)
         ]
 
+    def rebind(
+        self, branches: Sequence[ClosedJaxpr], args: Sequence[Any], params: Mapping[str, Any]
+    ) -> list[Any]:
+        """Choose between other jaxprs, whose constants become leading operands of all of them."""
+        index, *operands = args
+        parts = [hoist_consts(branch) for branch in branches]
+        captured = list({id(value): value for _, values in parts for value in values}.values())
+        closed = [jaxpr for jaxpr, _ in parts]
+        if captured:
+            number = {id(value): i for i, value in enumerate(captured)}
+            avals = tuple(map(aval_of, captured))
+            closed = [
+                _with_leading(jaxpr, tuple([number[id(value)] for value in values]), avals)
+                for jaxpr, values in parts
+            ]
+        changed = {**params, "branches": tuple(closed)}
+        results: list[Any] = self.bind(index, *captured, *operands, **changed)
+        return results
+
     def reference(self, index: Any, *args: Any, branches: Branches, **platforms: Any) -> Any:
         return reference_of(branches[int(np.clip(index, 0, len(branches) - 1))], args)
 
@@ -118,42 +137,28 @@ class Cond(Primitive):
         return no_effects.union(*(branch.jaxpr.effects for branch in branches))
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        index, *operands = primals
-        tangents = tangents[1:]
-        nonzero, given = without_zeros(tangents)
-        derived, nonzero_out = _jointly(branches, lambda b, i: jvp_of(b, nonzero, i))
-        jaxprs = [d.jaxpr for d in derived]
-        outs = _bind(index, jaxprs, [*operands, *given], **platforms)
-        results, found = outs[: len(nonzero_out)], outs[len(nonzero_out) :]
-        return results, with_zeros(nonzero_out, found, results)
+        nonzero, given = without_zeros(tangents[1:])
+        derived, nonzero_out = _jointly(params, lambda b, i: jvp_of(b, nonzero, i))
+        outs = self.rebind([d.jaxpr for d in derived], [*primals, *given], params)
+        results = outs[: len(nonzero_out)]
+        return results, with_zeros(nonzero_out, outs[len(results) :], results)
 
     def linearize(
-        self,
-        primals: Sequence[Any],
-        nonzero: Sequence[bool],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
         index, *operands = primals
         _, *of_operands = nonzero
-        parts, nonzero_out = _jointly(
-            branches, lambda b, i: linearization_of(b, tuple(of_operands), i)
-        )
+        flags = tuple(of_operands)
+        parts, nonzero_out = _jointly(params, lambda b, i: linearization_of(b, flags, i))
         count = len(nonzero_out)
         slots, places = shared_slots([part.primal.out_avals[count:] for part in parts])
         primal = [
             pad_residuals(part.primal, count, tuple(slots), tuple(place))
             for part, place in zip(parts, places, strict=True)
         ]
-        outs = _bind(index, primal, operands, **platforms)
+        outs = self.rebind(primal, primals, params)
         results, kept = outs[:count], outs[count:]
         # Operands that a branch needs again are residuals of it too; none is given twice.
         needed = sorted({f for part in parts for f in part.forwarded if f is not None})
@@ -170,45 +175,38 @@ class Cond(Primitive):
 
         def tangent(*tangents: Any) -> list[Any]:
             given, _ = partition(of_operands, tangents[1:])
-            found = _bind(index, linear, [*residuals, *given], **platforms)
+            found = self.rebind(linear, [index, *residuals, *given], params)
             return with_zeros(nonzero_out, found, results)
 
         return results, tangent
 
-    def transpose(
-        self, cotangent: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, index: Any, *args: Any, **params: Any) -> Sequence[Any]:
         if is_linear(index):
             raise not_linear("a branch whose predicate depends on a tangent")
         linear = tuple(map(is_linear, args))
         nonzero_cts, cts = without_zeros(cotangent)
         wanted = wanted_among(args)
         derived, _ = _jointly(
-            branches, lambda b, i: transposition_of(b, linear, nonzero_cts, i, wanted)
+            params, lambda b, i: transposition_of(b, linear, nonzero_cts, i, wanted)
         )
         _, operands = partition(linear, args)
-        jaxprs = [d.jaxpr for d in derived]
-        results = _bind(index, jaxprs, [*operands, *cts], **platforms)
+        results = self.rebind([d.jaxpr for d in derived], [index, *operands, *cts], params)
         return [None, *derived[0].cotangents(linear, results)]
 
     def batch(
-        self,
-        args: Sequence[Any],
-        dims: Sequence[int | None],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
         size = batch_size(args, dims)
         (index, *operands), (of_index, *of_operands) = args, dims
         if of_index is not None:
+            branches = params["branches"]
             return self._batch_of_choices(index, of_index, operands, of_operands, size, branches)
         at = tuple(of_operands)
-        derived, batched = _jointly(
-            branches, lambda b, i: batch_of(b, size, at, i), attrgetter("batched")
+        derived, flags = _jointly(
+            params, lambda b, i: batch_of(b, size, at, i), attrgetter("batched")
         )
-        jaxprs = [d.jaxpr for d in derived]
-        return _bind(index, jaxprs, operands, **platforms), [0 if b else None for b in batched]
+        outs = self.rebind([d.jaxpr for d in derived], args, params)
+        return outs, [0 if batched else None for batched in flags]
 
     def _batch_of_choices(
         self,
@@ -272,34 +270,26 @@ class Cond(Primitive):
         )
 
     def taylor(
-        self,
-        operands: Sequence[Any],
-        results: Sequence[Any],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
     ) -> Callable[[int], Any]:
-        index, *others = operands
+        branches: Branches = params["branches"]
 
         def truncated(order: int) -> list[list[Any]]:
-            terms = terms_of(others, order)
+            terms = terms_of(operands[1:], order)
             nonzero = nonzero_in(terms)
             found = [taylor_of(branch, order, nonzero).nonzero_out for branch in branches]
             nonzero_out = tuple(map(union_flags, zip(*found, strict=True)))
             jaxprs = [taylor_of(branch, order, nonzero, nonzero_out).jaxpr for branch in branches]
             given = [t for same in terms for t in same if type(t) is not Zero]
-            outs = _bind(index[0], jaxprs, [*(x[0] for x in others), *given], **platforms)
+            outs = self.rebind(jaxprs, [*(x[0] for x in operands), *given], params)
             return by_order(outs, nonzero_out)
 
         return up_to(truncated)
 
-    def check(
-        self, checks: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
-    ) -> Any:
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        branches: Branches = params["branches"]
         error = union([checks.checked(branch)[1] for branch in branches])
-        outs = _bind(
-            index, [checks.checked(branch, error)[0] for branch in branches], args, **platforms
-        )
+        outs = self.rebind([checks.checked(b, error)[0] for b in branches], args, params)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
@@ -351,47 +341,27 @@ def platform_names(platforms: Platforms) -> str:
 
 
 def _jointly(
-    branches: Branches,
+    params: Mapping[str, Any],
     derive: Callable[[ClosedJaxpr, Flags | None], Any],
     flags_of: Callable[[Any], Sequence[bool]] = attrgetter("nonzero_out"),
 ) -> tuple[list[Any], Flags]:
     """Derive all branches so that what one of them returns, all of them do.
 
     Args:
-        branches: the branches.
+        params: of the equation.
         derive: from a branch, and the results that it is to return in any case, to what is derived.
         flags_of: which results that returns.
 
     Returns:
         What is derived, and which results all of it returns.
     """
+    branches: Branches = params["branches"]
     alone = [derive(branch, None) for branch in branches]
     flags = union_flags(map(flags_of, alone))
     return [
         derived if tuple(flags_of(derived)) == flags else derive(branch, flags)
         for branch, derived in zip(branches, alone, strict=True)
     ], flags
-
-
-def _bind(
-    index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any], **platforms: Any
-) -> list[Any]:
-    """Choose between jaxprs; their constants become leading operands, which all of them take."""
-    parts = [hoist_consts(branch) for branch in branches]
-    captured = list({id(value): value for _, values in parts for value in values}.values())
-    if captured:
-        number = {id(value): i for i, value in enumerate(captured)}
-        avals = tuple(map(aval_of, captured))
-        closed = [
-            _with_leading(jaxpr, tuple([number[id(value)] for value in values]), avals)
-            for jaxpr, values in parts
-        ]
-    else:
-        closed = [jaxpr for jaxpr, _ in parts]
-    results: list[Any] = cond_p.bind(
-        index, *captured, *operands, branches=tuple(closed), **platforms
-    )
-    return results
 
 
 def _with_leading(
@@ -668,7 +638,8 @@ def choose(
         for c, body in zip(closed, bodies.values(), strict=True)
     ]
     first = next(iter(bodies.values()))
-    outs = _bind(index, branches, [*captured, *first.held(), *given.leaves], **platforms)
+    operands = (index, *captured, *first.held(), *given.leaves)
+    outs = cond_p.rebind(branches, operands, platforms)
     return pytree.unflatten(first.out_tree, first.finish(outs))
 
 

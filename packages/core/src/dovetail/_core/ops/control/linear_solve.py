@@ -10,30 +10,27 @@ from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.elementwise import neg as negative
 from dovetail._core.basis.structural import batch_size, full, instantiate_zeros, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside
+from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ops.control.bodies import Body, same_type
 from dovetail._core.ops.control.vector_functions import (
+    EquationPrimitive,
     Vector,
     bind_functions,
-    check_solution,
     split_operands,
 )
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
     Batched,
     batch_of,
     function_of,
     hoist_consts,
-    reference_of,
     transposition_of,
 )
 from dovetail._core.transform.flattening import check_callable
 from dovetail._core.transform.jvp import jvp_flat
 
 if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
+    pass
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,14 +79,11 @@ def _bind(consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], b: Sequence[An
     return bind_functions(linear_solve_p, _LinearSolveTuple, consts, jaxprs, b)
 
 
-class CustomLinearSolve(Primitive):
+class CustomLinearSolve(EquationPrimitive):
     """Solves ``matvec(x) = b`` by a jaxpr; derivatives solve the same system and the transposed."""
 
     name = "custom_linear_solve"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
-    generates_nan = False
+    kind = _LinearSolveTuple
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         system = _System(**params)
@@ -101,15 +95,6 @@ class CustomLinearSolve(Primitive):
             if len(have) != len(own) + len(b) or not all(map(same_type, have, [*own, *b])):
                 raise TypeError(f"{self.name}: {what} takes {have}, got {[*own, *b]}")
         return system.jaxprs.solve.out_avals
-
-    def reference(self, *args: Any, **params: Any) -> Any:
-        system = _System(**params)
-        consts, b = system.split(args)
-        return reference_of(system.jaxprs.solve, [*consts.solve, *b])
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["jaxprs"].solve.jaxpr.effects
-        return effects
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -179,17 +164,6 @@ class CustomLinearSolve(Primitive):
         of_solve = derived[2]
         assert of_solve is not None
         return outs, of_solve.out_dims
-
-    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        system = _System(**params)
-        consts, b = system.split(values)
-        return context.inline_jaxpr(system.jaxprs.solve, [*consts.solve, *b])
-
-    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        return check_solution(self, _LinearSolveTuple, checks, args, params)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 linear_solve_p: Final = CustomLinearSolve()

@@ -31,20 +31,23 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, Wanted, dce, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
+from dovetail._core.ops.control.bodies import (
+    Derive,
+    instantiated_terms,
+    tangents_of_body,
+    terms_of_body,
+)
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
+from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
-    Taylor,
     batch_of,
     dependence_of,
     derived_info,
     function_of,
     hoist_consts,
-    jvp_of,
     linearization_of,
     reference_of,
     remembered,
-    taylor_of,
     transposition_of,
     with_order,
 )
@@ -169,18 +172,8 @@ class Scan(Primitive):
         loop = ScanParams.of(params)
 
         def truncated(order: int) -> list[list[Any]]:
-            def derive(flags: Flags, carried: Flags) -> Taylor:
-                every = (tuple([(f,) * order for f in which]) for which in (flags, carried))
-                return taylor_of(loop.jaxpr, order, *every)
-
-            terms = terms_of(operands, order)
-            nonzero = _carried_on(
-                loop,
-                [any(flags) for flags in nonzero_in(terms)],
-                lambda flags, carried: map(any, derive(flags, carried).nonzero_out),
-            )
-            derived = derive(nonzero, _of_carry(loop, nonzero))
-            return _along(loop, [x[0] for x in operands], nonzero, terms, *derived)
+            derive = terms_of_body(loop.jaxpr, order)
+            return _along(loop, [x[0] for x in operands], terms_of(operands, order), derive)
 
         return up_to(truncated)
 
@@ -188,15 +181,8 @@ class Scan(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = ScanParams.of(params)
-        nonzero = _carried_on(
-            loop,
-            [type(t) is not Zero for t in tangents],
-            lambda flags, carried: jvp_of(loop.jaxpr, flags, carried).nonzero_out,
-        )
-        derived = jvp_of(loop.jaxpr, nonzero, _of_carry(loop, nonzero))
-        nonzero_out = [(n,) for n in derived.nonzero_out]
         terms = [[t] for t in tangents]
-        outs, out_tangents = _along(loop, primals, nonzero, terms, derived.jaxpr, nonzero_out)
+        outs, out_tangents = _along(loop, primals, terms, tangents_of_body(loop.jaxpr))
         return outs, out_tangents
 
     def linearize(
@@ -244,6 +230,13 @@ class Scan(Primitive):
         return results, tangent
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        # The transposed loop runs the other way, and each part changes sides. What is carried on is
+        # carried back: a turn takes the cotangent of what it returned and gives that of what it was
+        # given. Stacked results become elements (the cotangent of each belongs to the turn that
+        # made it), and the cotangents of elements become stacked results. A constant is used by all
+        # turns, so that its cotangent is a sum: it is carried too, from zeros on. Values that are
+        # not linear stay what they are, constants or elements; they are read at the turn for which
+        # they were made, since both loops count turns by the position in the arrays.
         loop = ScanParams.of(params)
         flags = _carried_on(
             loop,
@@ -448,28 +441,27 @@ def _of_carry(loop: ScanParams, flags: Sequence[bool]) -> Flags:
 def _along(
     loop: ScanParams,
     primals: Sequence[Any],
-    nonzero: Sequence[bool],
     terms: Sequence[Sequence[Any]],
-    derived: ClosedJaxpr,
-    nonzero_out: Sequence[Flags],
+    derive: Derive,
 ) -> list[list[Any]]:
     """Scan a jaxpr of primals and their tangents, or Taylor coefficients.
 
     Args:
         loop: the loop.
         primals: its operands.
-        nonzero: the operands of which `derived` takes tangents or coefficients.
         terms: for each operand its tangent, or all its coefficients.
-        derived: the jaxpr of all primals, then all terms of those operands, to results and theirs.
-        nonzero_out: for each result which of its terms `derived` returns.
+        derive: derives the body.
 
     Returns:
         The results, and for each order their terms.
     """
-    terms = [
-        list(map(instantiate_zeros, found)) if n else []
-        for found, n in zip(terms, nonzero, strict=True)
-    ]
+    nonzero = _carried_on(
+        loop,
+        [any(flags) for flags in nonzero_in(terms)],
+        lambda flags, carried: map(any, derive(flags, carried).nonzero_out),
+    )
+    derived, nonzero_out = derive(nonzero, _of_carry(loop, nonzero))
+    terms = instantiated_terms(nonzero, terms)
     # Arguments and results of the derived jaxpr: first all primals, then all terms.
     count = len(primals)
     numbers = iter(range(count, count + sum(map(len, terms))))
@@ -564,7 +556,14 @@ class _ResidualPlan(NamedTuple):
 def _residuals(
     primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
 ) -> _ResidualPlan:
-    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share."""
+    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share.
+
+    A residual that is stacked takes memory for every turn, which is most of what a gradient needs.
+    So each is looked up where it already is: an operand is used again (a constant as it is, an
+    array element by element); a result that the loop stacks anyway serves as residual too; and
+    what follows from constants alone is computed once, outside of the loop. Only the rest, what a
+    turn computes from what it was handed by the turn before, is stacked, each variable once.
+    """
     jaxpr = primal.jaxpr
     many = len(jaxpr.outvars) - forwarded.count(None)
     numbers = {v: i for i, v in enumerate(jaxpr.invars)}

@@ -9,9 +9,9 @@ import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
-from dovetail._core.base.flags import Flags, partition
+from dovetail._core.base.flags import partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
-from dovetail._core.basis.structural import batch_size, instantiate_zeros, to_front
+from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.effects import input_output
 from dovetail._core.ir.jaxpr import (
@@ -24,22 +24,28 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.walk import Reduction, Wanted, drop_unused
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import avals_of, merged, settled, union
-from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
+from dovetail._core.ops.control.bodies import (
+    Body,
+    Derive,
+    instantiated_terms,
+    named,
+    operands_of,
+    stage_body,
+    stage_loop,
+    tangents_of_body,
+    terms_of_body,
+)
 from dovetail._core.ops.control.branches import chosen
 from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import without_zeros
 from dovetail._core.transform.derived import (
-    Taylor,
     batch_of,
     dependence_of,
     derived_info,
     function_of,
     hoist_consts,
-    jvp_of,
     reference_of,
     remembered,
-    taylor_of,
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
@@ -142,14 +148,8 @@ class While(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = WhileParams(**params)
-        of_body = tangents[loop.cond_nconsts :]
-        nonzero, derived = _carried_on(
-            loop,
-            without_zeros(of_body)[0],
-            lambda flags, carried: jvp_of(loop.body_jaxpr, flags, carried),
-        )
-        terms = [[t] for t in of_body]
-        outs, out_tangents = _along(loop, primals, nonzero, terms, derived.jaxpr, 1)
+        terms = [[t] for t in tangents[loop.cond_nconsts :]]
+        outs, out_tangents = _along(loop, primals, terms, tangents_of_body(loop.body_jaxpr))
         return outs, out_tangents
 
     def linearize(
@@ -272,13 +272,9 @@ class While(Primitive):
         loop = WhileParams(**params)
 
         def truncated(order: int) -> list[list[Any]]:
-            def derive(flags: Flags, carried: Flags) -> Taylor:
-                every = (tuple([(f,) * order for f in which]) for which in (flags, carried))
-                return taylor_of(loop.body_jaxpr, order, *every)
-
             terms = terms_of(operands[loop.cond_nconsts :], order)
-            nonzero, derived = _carried_on(loop, list(map(any, nonzero_in(terms))), derive)
-            return _along(loop, [x[0] for x in operands], nonzero, terms, derived.jaxpr, order)
+            derive = terms_of_body(loop.body_jaxpr, order)
+            return _along(loop, [x[0] for x in operands], terms, derive)
 
         return up_to(truncated)
 
@@ -327,51 +323,29 @@ class While(Primitive):
 while_p: Final = While()
 
 
-def _carried_on(
-    loop: WhileParams, nonzero: Sequence[bool], derive: Callable[[Flags, Flags], Any]
-) -> tuple[Flags, Any]:
-    """Which arguments of the body have a tangent in some turn, and the body derived for these.
-
-    Args:
-        loop: the loop.
-        nonzero: the operands of the body that have one.
-        derive: from the arguments that have one, and the results that are to have one, to a derived
-            body.
-    """
-    consts, carry = nonzero[: loop.body_nconsts], list(nonzero[loop.body_nconsts :])
-    while True:
-        derived = derive((*consts, *carry), tuple(carry))
-        after = [any(found) if isinstance(found, tuple) else found for found in derived.nonzero_out]
-        if after == carry:
-            return (*consts, *carry), derived
-        carry = [a or b for a, b in zip(carry, after, strict=True)]
-
-
 def _along(
-    loop: WhileParams,
-    primals: Sequence[Any],
-    nonzero: Sequence[bool],
-    terms: Sequence[Sequence[Any]],
-    derived: ClosedJaxpr,
-    order: int,
+    loop: WhileParams, primals: Sequence[Any], terms: Sequence[Sequence[Any]], derive: Derive
 ) -> list[list[Any]]:
     """Loop with a body of primals and their tangents, or Taylor coefficients.
 
     Args:
         loop: the loop.
         primals: its operands.
-        nonzero: the operands of the body of which `derived` takes tangents or coefficients.
         terms: for each operand of the body its tangent, or all its coefficients.
-        derived: the jaxpr of all primals, then all terms of those operands, to results and theirs.
-        order: how many terms there are where there are any.
+        derive: derives the body.
 
     Returns:
         The results, and for each order their terms.
     """
-    terms = [
-        list(map(instantiate_zeros, found)) if n else []
-        for found, n in zip(terms, nonzero, strict=True)
-    ]
+    flags = [any(found) for found in nonzero_in(terms)]
+    while True:
+        # What is carried has terms in all turns or in none.
+        derived, nonzero_out = derive(tuple(flags), tuple(flags[loop.body_nconsts :]))
+        grown = [*flags[: loop.body_nconsts], *map(any, nonzero_out)]
+        if grown == flags:
+            break
+        flags = [a or b for a, b in zip(flags, grown, strict=True)]
+    terms = instantiated_terms(flags, terms)
     cond_consts, body_consts, carry = loop.split(primals)
     consts, count = loop.body_nconsts, len(terms)
     of_consts = [t for found in terms[:consts] for t in found]
@@ -395,7 +369,7 @@ def _along(
         [*body_consts, *of_consts],
         [*carry, *of_carry],
     )
-    return by_order(outs, [(bool(found),) * order for found in terms[consts:]])
+    return by_order(outs, nonzero_out)
 
 
 @remembered
