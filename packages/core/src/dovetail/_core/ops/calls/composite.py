@@ -66,7 +66,7 @@ class Composite(ProgramPrimitive):
     name = "composite"
     has_effects = False
     #: It is one operation, which is not divided.
-    dependencies = Primitive.dependencies  # type: ignore[assignment]
+    dependencies = Primitive.dependencies
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 class ProgramPrimitive(Primitive):
     """A primitive whose results are those of a program in its parameters.
 
-    Here is what follows whatever its derivatives and batches are. That all results stay in dead
-    code elimination is for rules that know how many there are.
+    Here is what follows whatever its derivatives and batches are. Dead code elimination leaves all
+    results where they are, since rules of members return something for each.
 
     Attributes:
         program: the name of the parameter that holds the program.

@@ -73,14 +73,13 @@ class CustomCall(RuleCall):
 
     program = "call_jaxpr"
     #: Derivatives follow from the function's own rule alone.
-    linearize = Primitive.linearize  # type: ignore[assignment]
-    taylor = Primitive.taylor  # type: ignore[assignment]
+    linearize = Primitive.linearize
+    taylor = Primitive.taylor
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         checked, error = checks.checked(params["call_jaxpr"])
         if checked is params["call_jaxpr"]:
             return self.bind(*args, **params)
-        # The rule tells of errors too, and says so to those who differentiate.
         params["call_jaxpr"], captured = hoist_consts(checked)
         params["num_consts"] += len(captured)
         self.check_rule(partial(checks.with_leaves, error), params)

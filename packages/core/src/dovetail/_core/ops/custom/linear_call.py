@@ -52,9 +52,9 @@ class LinearCall(RuleCall):
     name = "linear_call"
     program = "callee"
     #: What is known of its derivatives is that it is linear; it is not divided.
-    linearize = Primitive.linearize  # type: ignore[assignment]
-    taylor = Primitive.taylor  # type: ignore[assignment]
-    dependencies = Primitive.dependencies  # type: ignore[assignment]
+    linearize = Primitive.linearize
+    taylor = Primitive.taylor
+    dependencies = Primitive.dependencies
 
     def jvp(
         self,

@@ -34,7 +34,7 @@ class RematOpt(RuleCall):
     name = _NAME
     program = "fwd_jaxpr"
     #: The rule runs once: it is not divided into what depends on tangents and what does not.
-    dependencies = Primitive.dependencies  # type: ignore[assignment]
+    dependencies = Primitive.dependencies
 
     def batch(
         self,
