@@ -102,9 +102,13 @@ class ProgramPrimitive(Primitive):
     def abstract(self, *avals: Any, **params: Any) -> Any:
         closed: ClosedJaxpr = params[self.program]
         expected = closed.in_avals
-        if len(avals) != len(expected) or any(
-            a is not e and (a.shape != e.shape or a.dtype != e.dtype)
-            for a, e in zip(avals, expected, strict=True)
+        # Equal lists are found fast: their avals are the same objects, nearly always.
+        if list(avals) != expected and (
+            len(avals) != len(expected)
+            or any(
+                a.shape != e.shape or a.dtype != e.dtype
+                for a, e in zip(avals, expected, strict=True)
+            )
         ):
             what = f"{self.name} of {params['name']}" if "name" in params else self.name
             raise TypeError(f"{what} takes {expected}, got {list(avals)}")
