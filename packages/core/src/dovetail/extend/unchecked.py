@@ -14,7 +14,7 @@ from dovetail._core.basis.elementwise import neg as neg
 from dovetail._core.basis.operands import make_literal as make_literal
 from dovetail._core.basis.structural import broadcast_in_dim as broadcast_in_dim
 from dovetail._core.basis.structural import full as full
-from dovetail._core.basis.structural import instantiate as instantiate
+from dovetail._core.basis.structural import instantiate_zeros as instantiate_zeros
 from dovetail._core.basis.structural import move_dimension as move_dimension
 from dovetail._core.basis.structural import reshape as reshape
 from dovetail._core.ops.shape.creation import iota_like as iota_like
@@ -32,7 +32,7 @@ __all__ = [
     "broadcast_scalar",
     "convert_element_type",
     "full",
-    "instantiate",
+    "instantiate_zeros",
     "iota_like",
     "make_literal",
     "move_dimension",

@@ -20,7 +20,7 @@ from dovetail._core.api.derivatives import (
 from dovetail._core.api.jit import jit
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.typing import PyTree
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of, is_array_like
 from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.trace.mutable_references import Ref
@@ -229,7 +229,7 @@ class Pullback:
     def out_nzs(self) -> Any:
         """For each part of the result, whether its tangent may be other than zero."""
         count = self.out_tree.num_leaves
-        return self.out_tree.unflatten(self._static.program.varies_out[:count])
+        return self.out_tree.unflatten(self._static.program.nonzero_out[:count])
 
     def __repr__(self) -> str:
         return f"<vjp function from {self.out_tree} to {self.in_tree}>"
@@ -349,7 +349,7 @@ class Pullback:
         for i in static.changed:
             ref = bound[i]
             if ref is not None:
-                ref[...] = instantiate(found[i])
+                ref[...] = instantiate_zeros(found[i])
         results: list[Any] = []
         for i, (wish, ref) in enumerate(zip(wishes, bound, strict=True)):
             if wish is DontWant:
@@ -359,7 +359,7 @@ class Pullback:
                     ref.addupdate(found[i])
                 results.append(GradRef())
             else:
-                results.append(match_weak_type(instantiate(found[i]), static.in_avals[i]))
+                results.append(match_weak_type(instantiate_zeros(found[i]), static.in_avals[i]))
         unflattened: tuple[Any, ...] = static.in_tree.unflatten(results)
         return unflattened
 
@@ -565,16 +565,16 @@ def _vjp(
     )
     saveable = flags_of_leaves("saveable_args of vjp", saveable_args, tree)
     in_avals = [inner(x.aval) if type(x) is Ref else aval_of(x) for x in leaves]
-    varies = [
+    nonzero = [
         v and a.tangent().dtype != dtypes.float0
         for v, a in zip(nonzero_leaves(in_nzs, "vjp", tree), in_avals, strict=True)
     ]
     flat = FlatFunction(fun, tree, has_aux=has_aux)
-    lent = [i for i, x in enumerate(leaves) if type(x) is Ref and varies[i]]
+    lent = [i for i, x in enumerate(leaves) if type(x) is Ref and nonzero[i]]
     info = debug_info("vjp", named, primals, None, numbers)
     function = Lending(flat, leaves, lent, name) if lent else flat
     values = function.values() if isinstance(function, Lending) else leaves
-    outs, program = linearize_flat(function, values, varies, info)
+    outs, program = linearize_flat(function, values, nonzero, info)
     changed = function.changed if isinstance(function, Lending) else []
     count = len(outs) - len(changed)
     for i, value in zip(changed, outs[count:], strict=True):

@@ -10,10 +10,11 @@ from typing import Literal as Lit
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import PyTree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, Literal
 from dovetail._core.ir.walk import dce, eval_jaxpr
@@ -110,7 +111,7 @@ def jvp(
     flat = FlatFunction(fun, tree, has_aux=has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
     result = flat.out_tree.unflatten(outs)
-    tangent = flat.out_tree.unflatten([instantiate(t) for t in out_tangents])
+    tangent = flat.out_tree.unflatten([instantiate_zeros(t) for t in out_tangents])
     return (result, tangent, released(flat.aux)) if has_aux else (result, tangent)
 
 
@@ -248,7 +249,7 @@ class LinearFunction:
     @property
     def out_nzs(self) -> Any:
         """For each part of the result, whether its tangent may be other than zero."""
-        return self.out_tree.unflatten(self.program.varies_out)
+        return self.out_tree.unflatten(self.program.nonzero_out)
 
     def __repr__(self) -> str:
         return f"<linear function from {self.in_tree} to {self.out_tree}>"
@@ -271,16 +272,13 @@ class LinearFunction:
                 )
             checked.append(leaf)
         program = self.program
-        given = [t for t, v in zip(checked, program.varies_in, strict=True) if v]
+        given, _ = partition(program.nonzero_in, checked)
         with Replay() as replay:
             operands = (*self.residuals, *given)
-            varying = iter(eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at))
-        return self.out_tree.unflatten(
-            [
-                instantiate(next(varying) if v else Zero(a))
-                for v, a in zip(program.varies_out, program.out_avals, strict=True)
-            ]
-        )
+            found = eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at)
+        _, zero_avals = partition(program.nonzero_out, program.out_avals)
+        outs = merge(program.nonzero_out, found, map(Zero, zero_avals))
+        return self.out_tree.unflatten(map(instantiate_zeros, outs))
 
 
 @overload
@@ -341,9 +339,9 @@ def linearize(
     leaves, tree = pytree.flatten(primals)
     check_array_leaves(leaves, lambda: leaf_names(fun, primals), f"linearize of {name_of(fun)}")
     flat = FlatFunction(fun, tree, has_aux=has_aux)
-    nonzero = nonzero_leaves(in_nzs, "linearize", tree)
-    varies = [v and is_differentiable(x) for v, x in zip(nonzero, leaves, strict=True)]
-    outs, program = linearize_flat(flat, leaves, varies, debug_info("linearize", fun, primals))
+    flags = nonzero_leaves(in_nzs, "linearize", tree)
+    nonzero = [f and is_differentiable(x) for f, x in zip(flags, leaves, strict=True)]
+    outs, program = linearize_flat(flat, leaves, nonzero, debug_info("linearize", fun, primals))
     result = flat.out_tree.unflatten(outs)
     in_avals = tuple([aval_of(x).tangent() for x in leaves])
     linear = LinearFunction(hoist_residuals(program), program, tree, flat.out_tree, in_avals)
@@ -379,7 +377,7 @@ def pull_back(
     in_avals: Sequence[Any],
     wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """Cotangents of all arguments of a linearized function, `Zero` where they do not vary.
+    """Cotangents of all arguments of a linearized function, `Zero` where they have no tangent.
 
     Args:
         program: the linear program; its residuals are constants of its jaxpr or leading parameters.
@@ -389,16 +387,14 @@ def pull_back(
         wanted: for each argument, whether its cotangent is wanted; the others are `Zero`.
     """
     jaxpr = program.closed.jaxpr
-    given = [ct for ct, v in zip(cotangents, program.varies_out, strict=True) if v]
-    others = [False] * (len(jaxpr.invars) - sum(program.varies_in))
-    linear = [*others, *[True] * sum(program.varies_in)]
+    nonzero_cts, _ = partition(program.nonzero_out, cotangents)
+    moving, fixed = partition(program.nonzero_in, in_avals)
+    others = [False] * (len(jaxpr.invars) - len(moving))
+    linear = [*others, *[True] * len(moving)]
     if wanted is not None:
-        wanted = [*others, *(w for w, v in zip(wanted, program.varies_in, strict=True) if v)]
-    found = iter(transpose_jaxpr(jaxpr, residuals, given, linear, wanted))
-    return [
-        next(found) if v else Zero(a.tangent())
-        for v, a in zip(program.varies_in, in_avals, strict=True)
-    ]
+        wanted = [*others, *partition(program.nonzero_in, wanted)[0]]
+    found = transpose_jaxpr(jaxpr, residuals, nonzero_cts, linear, wanted)
+    return merge(program.nonzero_in, found, (Zero(a.tangent()) for a in fixed))
 
 
 def check_reduce_axes(reduce_axes: Any) -> None:
@@ -464,9 +460,9 @@ def value_and_grad(
         for i, leaf in enumerate(leaves):
             _check_input(leaf, i, fun, chosen, numbers, holomorphic, allow_int)
         flat = FlatFunction(function, tree, has_aux=has_aux)
-        varies = [is_differentiable(x) for x in leaves]
+        nonzero = [is_differentiable(x) for x in leaves]
         outs, program = linearize_flat(
-            flat, leaves, varies, debug_info("grad", fun, chosen, None, numbers)
+            flat, leaves, nonzero, debug_info("grad", fun, chosen, None, numbers)
         )
         _check_scalar(outs, flat.out_tree, fun, holomorphic)
         out_aval = program.out_avals[0]
@@ -475,7 +471,7 @@ def value_and_grad(
         cotangents = pull_back(program, program.closed.consts, [seed], in_avals)
         gradients = tree.unflatten(
             [
-                match_weak_type(instantiate(ct), aval)
+                match_weak_type(instantiate_zeros(ct), aval)
                 for ct, aval in zip(cotangents, in_avals, strict=True)
             ]
         )
@@ -693,7 +689,7 @@ def linear_transpose(
                     f"{aval.short_name()}, got {found.short_name()}"
                 )
         results = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(leaves))
-        unflattened: tuple[Any, ...] = tree.unflatten([instantiate(r) for r in results])
+        unflattened: tuple[Any, ...] = tree.unflatten([instantiate_zeros(r) for r in results])
         return unflattened
 
     return transposed

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type, mul_p
 from dovetail._core.basis.operands import as_operand, literal_like
-from dovetail._core.basis.structural import broadcast_to, instantiate
+from dovetail._core.basis.structural import broadcast_to, instantiate_zeros
 from dovetail._core.ir.avals import aval_of, is_array_like, shape_of
 from dovetail._core.ops.elementwise.arithmetic import div_p
 from dovetail._core.trace.primitive import Primitive
@@ -122,7 +122,7 @@ def jet(
     ]
     return (
         flat.out_tree.unflatten(outs),
-        flat.out_tree.unflatten([[instantiate(t) for t in same] for same in results]),
+        flat.out_tree.unflatten([[instantiate_zeros(t) for t in same] for same in results]),
     )
 
 

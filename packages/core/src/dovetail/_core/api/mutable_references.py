@@ -9,7 +9,7 @@ import numpy as np
 from dovetail._core.base.typing import Array, ArrayLike, SupportsShape
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ops.elementwise.conversion import copy_p
 from dovetail._core.trace.mutable_references import (
@@ -86,7 +86,9 @@ def new_ref(
     if isinstance(value, np.ndarray):  # its owner may write to it
         value = copy_p.bind(value)
     aval = aval_of(value)
-    return _made(convert_element_type(instantiate(value), aval.dtype), memory_space, kind, pin)
+    return _made(
+        convert_element_type(instantiate_zeros(value), aval.dtype), memory_space, kind, pin
+    )
 
 
 def empty_ref(ty: SupportsShape, memory_space: None = None, pin: bool = False) -> Ref:
@@ -109,7 +111,7 @@ def empty_ref(ty: SupportsShape, memory_space: None = None, pin: bool = False) -
     aval = abstract(ty)
     if isinstance(aval, AbstractRef):
         aval = aval.inner_aval
-    return _made(instantiate(Zero(aval.strengthen())), memory_space, None, pin)
+    return _made(instantiate_zeros(Zero(aval.strengthen())), memory_space, None, pin)
 
 
 def _made(value: Any, memory_space: Any, kind: str | None, pin: bool) -> Ref:

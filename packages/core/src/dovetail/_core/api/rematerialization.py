@@ -317,11 +317,11 @@ def saved_residuals(
     leaves, tree = pytree.flatten((args, kwargs))
     info = debug_info("saved_residuals", f, args, kwargs)
     avals = abstract_leaves(leaves, info)
-    varies = [a.tangent().dtype != dtypes.float0 for a in avals]
+    nonzero = [a.tangent().dtype != dtypes.float0 for a in avals]
     flat = FlatFunction(f, tree, keywords=True)
 
     def residuals(*tracers: Any) -> list[Any]:
-        _, program = linearize_flat(flat, tracers, varies, info)
+        _, program = linearize_flat(flat, tracers, nonzero, info)
         return list(program.closed.consts)
 
     jaxpr = stage(residuals, avals, info).jaxpr

@@ -363,7 +363,7 @@ def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
     return next(shape_of(a)[d] for a, d in zip(args, dims, strict=True) if d is not None)
 
 
-def instantiate(tangent: Any) -> Any:
+def instantiate_zeros(tangent: Any) -> Any:
     """A tangent as a value, also where it is a symbolic zero."""
     if type(tangent) is Literal:  # a scalar that a rule passed on; users hold arrays
         return broadcast_in_dim(tangent, (), ())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dovetail._core.base.flags import Flags
 from dovetail._core.ir.avals import aval_of
 
 
@@ -40,6 +41,24 @@ class Zero:
         return f"Zero({self.aval.short_name()})"
 
 
+def without_zeros(tangents: Sequence[Any]) -> tuple[Flags, list[Any]]:
+    """Which tangents or cotangents are no symbolic zeros, and these."""
+    nonzero = tuple([type(t) is not Zero for t in tangents])
+    return nonzero, [t for t in tangents if type(t) is not Zero]
+
+
+def with_zeros(nonzero: Iterable[bool], given: Iterable[Any], primals: Iterable[Any]) -> list[Any]:
+    """Tangents of all primals: those that are given, and a `Zero` for each of the others.
+
+    Args:
+        nonzero: for each primal, whether its tangent is given.
+        given: these tangents, in order.
+        primals: values.
+    """
+    left = iter(given)
+    return [next(left) if n else Zero.of(p) for n, p in zip(nonzero, primals, strict=True)]
+
+
 class Unwanted:
     """What a transposition rule gets for an operand that is linear but whose cotangent is not
     wanted, if the primitive `transposes_partly`.
@@ -54,7 +73,7 @@ class Unwanted:
         self.aval = aval
 
 
-def wanted_among(args: Sequence[Any]) -> tuple[bool, ...] | None:
+def wanted_among(args: Sequence[Any]) -> Flags | None:
     """For each argument of a transposition rule, whether it is not `Unwanted`; None where all
     are not."""
     wanted = tuple([type(a) is not Unwanted for a in args])

@@ -10,19 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Final
+from itertools import repeat
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from dovetail._core.base.config import enable_x64
+from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.base.limits import deeper
 from dovetail._core.base.source import describe
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, DropVar, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce, eval_jaxpr, last_uses
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import Replay
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat, batched_aval, place_batch
 from dovetail._core.transform.jvp import jvp_flat
 from dovetail._core.transform.linearize import linearize_flat
@@ -30,20 +32,19 @@ from dovetail._core.transform.stage import StageTracer, replace_constants, stage
 from dovetail._core.transform.taylor import (
     Series,
     by_order,
-    present_in,
+    nonzero_in,
     taylor_flat,
     terms_of,
     up_to,
 )
 from dovetail._core.transform.transposition import transpose_jaxpr
 
-#: For each argument or result, whether something holds for it.
-Flags = tuple[bool, ...]
+F = TypeVar("F", bound=Callable[..., Any])
 #: Computes an equation: from the primitive, its arguments and its parameters to its results.
 Compute = Callable[[Primitive, Sequence[Any], Mapping[str, Any]], Any]
 
 
-def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+def remembered(function: F) -> F:
     """Remember results of a function of a closed jaxpr for as long as the jaxpr lives."""
 
     @wraps(function)
@@ -54,13 +55,13 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
             found = memory[key] = function(closed, *arguments)
         return found
 
-    return remember
+    return remember  # type: ignore[return-value]
 
 
 def dce_closed(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A jaxpr without what it computes for nothing, with all its arguments."""
     # A jaxpr that were remembered for itself would live for ever.
-    reduced: ClosedJaxpr | None = _reduced(closed)
+    reduced = _reduced(closed)
     return closed if reduced is None else reduced
 
 
@@ -116,7 +117,7 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
         closed: the jaxpr.
         flags: one for each argument.
     """
-    found: set[Any] = {v for v, flag in zip(closed.jaxpr.invars, flags, strict=True) if flag}
+    found: set[Any] = set(partition(flags, closed.jaxpr.invars)[0])
     for eqn in closed.jaxpr.eqns:
         given = [type(v) is not Literal and v in found for v in eqn.invars]
         if not any(given):
@@ -258,80 +259,99 @@ def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return [read(v) for v in jaxpr.outvars]
 
 
+class Jvp(NamedTuple):
+    """What `jvp_of` makes of a jaxpr.
+
+    Attributes:
+        jaxpr: from primals and nonzero tangents to results and their nonzero tangents.
+        nonzero_out: the results that have a tangent.
+    """
+
+    jaxpr: ClosedJaxpr
+    nonzero_out: list[bool]
+
+
 @remembered
-def jvp_of(
-    closed: ClosedJaxpr, varies: Flags, forced: Flags | None = None
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of primals and varying tangents to results and varying result tangents.
+def jvp_of(closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None) -> Jvp:
+    """The jaxpr of a jaxpr's results and their tangents.
 
     Args:
         closed: the jaxpr.
-        varies: the arguments that have a tangent.
-        forced: the results that are to have one even if it is zero.
-
-    Returns:
-        The derived jaxpr, and which results have a tangent.
+        nonzero: the arguments that have a tangent.
+        instantiate: the results that are to have one even if it is zero.
     """
-    varies_out: list[bool] = []
+    nonzero_out: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
-        count = len(varies)
-        primals, given = args[:count], iter(args[count:])
-        tangents = [next(given) if v else Zero.of(p) for p, v in zip(primals, varies, strict=True)]
+        primals, given = args[: len(nonzero)], args[len(nonzero) :]
+        tangents = with_zeros(nonzero, given, primals)
         outs, out_tangents = jvp_flat(function_of(closed), primals, tangents)
-        if forced is not None:
-            out_tangents = [
-                instantiate(t) if f else t for t, f in zip(out_tangents, forced, strict=True)
-            ]
-        varies_out[:] = [type(t) is not Zero for t in out_tangents]
-        return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
+        nonzero_out[:], found = without_zeros(_instantiated(out_tangents, instantiate))
+        return [*outs, *found]
 
     avals = closed.in_avals
-    tangent_avals = [a.tangent() for a, v in zip(avals, varies, strict=True) if v]
+    tangent_avals = [a.tangent() for a in partition(nonzero, avals)[0]]
     jaxpr = stage(function, [*avals, *tangent_avals], derived_info(closed, "jvp"))
-    return jaxpr, varies_out
+    return Jvp(jaxpr, nonzero_out)
+
+
+def _instantiated(tangents: list[Any], instantiate: Flags | None) -> list[Any]:
+    """Tangents or cotangents, those as values that are to be."""
+    if instantiate is None:
+        return tangents
+    return [instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)]
+
+
+class Taylor(NamedTuple):
+    """What `taylor_of` makes of a jaxpr.
+
+    Attributes:
+        jaxpr: from primals and nonzero Taylor coefficients to results and their nonzero
+            coefficients, those of one result after those of another.
+        nonzero_out: for each result, which coefficients it has.
+    """
+
+    jaxpr: ClosedJaxpr
+    nonzero_out: list[Flags]
 
 
 @remembered
 def taylor_of(
     closed: ClosedJaxpr,
     order: int,
-    present: tuple[Flags, ...],
-    forced: tuple[Flags, ...] | None = None,
-) -> tuple[ClosedJaxpr, list[Flags]]:
-    """The jaxpr of primals and Taylor coefficients to results and their Taylor coefficients.
+    nonzero: tuple[Flags, ...],
+    instantiate: tuple[Flags, ...] | None = None,
+) -> Taylor:
+    """The jaxpr of a jaxpr's results and their Taylor coefficients.
 
     Args:
         closed: the jaxpr.
         order: of the last coefficient.
-        present: for each argument, which of its coefficients are given; the others vanish.
-        forced: for each result, which coefficients it is to have even if they vanish.
-
-    Returns:
-        The derived jaxpr, and for each result which coefficients it has.
+        nonzero: for each argument, which of its coefficients are given; the others vanish.
+        instantiate: for each result, which coefficients it is to have even if they vanish.
     """
-    present_out: list[Flags] = []
+    nonzero_out: list[Flags] = []
 
     def function(*args: Any) -> list[Any]:
-        primals, given = args[: len(present)], iter(args[len(present) :])
+        primals, given = args[: len(nonzero)], iter(args[len(nonzero) :])
         terms = [
             [next(given) if flag else Zero.of(p) for flag in flags]
-            for p, flags in zip(primals, present, strict=True)
+            for p, flags in zip(primals, nonzero, strict=True)
         ]
         outs, out_terms = taylor_flat(function_of(closed), primals, terms, order)
-        if forced is not None:
+        if instantiate is not None:
             out_terms = [
-                [instantiate(t) if flag else t for t, flag in zip(found, flags, strict=True)]
-                for found, flags in zip(out_terms, forced, strict=True)
+                _instantiated(found, flags)
+                for found, flags in zip(out_terms, instantiate, strict=True)
             ]
-        present_out[:] = [tuple([type(t) is not Zero for t in found]) for found in out_terms]
+        nonzero_out[:] = nonzero_in(out_terms)
         return [*outs, *(t for found in out_terms for t in found if type(t) is not Zero)]
 
     term_avals = [
-        a.tangent() for a, flags in zip(closed.in_avals, present, strict=True) for f in flags if f
+        a.tangent() for a, flags in zip(closed.in_avals, nonzero, strict=True) for f in flags if f
     ]
     jaxpr = stage(function, [*closed.in_avals, *term_avals], derived_info(closed, "jet"))
-    return jaxpr, present_out
+    return Taylor(jaxpr, nonzero_out)
 
 
 def taylor_of_call(
@@ -349,37 +369,56 @@ def taylor_of_call(
 
     def truncated(order: int) -> list[list[Any]]:
         terms = terms_of(operands, order)
-        derived, present_out = taylor_of(closed, order, present_in(terms))
+        derived = taylor_of(closed, order, nonzero_in(terms))
         given = [t for found in terms for t in found if type(t) is not Zero]
-        return by_order(call(derived, [*(x[0] for x in operands), *given]), present_out)
+        outs = call(derived.jaxpr, [*(x[0] for x in operands), *given])
+        return by_order(outs, derived.nonzero_out)
 
     return up_to(truncated)
 
 
+class Linearization(NamedTuple):
+    """A jaxpr split in two by `linearization_of`.
+
+    Attributes:
+        primal: the jaxpr of primals to results, and those residuals that are computed.
+        linear: the jaxpr of residuals and nonzero tangents to nonzero tangents of results.
+        forwarded: for each residual the number of the argument that it is, or None if it is
+            computed.
+        nonzero_out: the results that have a tangent.
+    """
+
+    primal: ClosedJaxpr
+    linear: ClosedJaxpr
+    forwarded: list[int | None]
+    nonzero_out: list[bool]
+
+    def residuals(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """All residuals, from the arguments and results of `primal`."""
+        computed = iter(outs[len(self.nonzero_out) :])
+        return [next(computed) if i is None else args[i] for i in self.forwarded]
+
+
 @remembered
 def linearization_of(
-    closed: ClosedJaxpr, varies: Flags, forced: Flags | None = None
-) -> tuple[ClosedJaxpr, ClosedJaxpr, list[int | None], list[bool]]:
-    """A jaxpr split in two.
+    closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None
+) -> Linearization:
+    """A jaxpr split into one that computes its results and what their tangents need, and one that
+    is linear in the tangents.
 
     Args:
         closed: the jaxpr.
-        varies: the arguments that have a tangent.
-        forced: the results that are to have one even if it is zero.
-
-    Returns:
-        The jaxpr of primals to results and residuals; the jaxpr of residuals and varying tangents
-        to varying result tangents; for each residual the number of the argument that it is, or None
-        if it is computed; and for each result whether it varies.
+        nonzero: the arguments that have a tangent.
+        instantiate: the results that are to have one even if it is zero.
     """
     programs: list[Any] = []
     forwarded: list[int | None] = []
 
     def function(*args: Any) -> list[Any]:
         outs, program = linearize_flat(
-            function_of(closed), args, varies, derived_info(closed, "linearize"), forced
+            function_of(closed), args, nonzero, derived_info(closed, "linearize"), instantiate
         )
-        programs.append((replace_constants(program.closed)[0], program.varies_out))
+        programs.append((replace_constants(program.closed)[0], program.nonzero_out))
         number = {a.variable: i for i, a in enumerate(args) if type(a) is StageTracer}
         residuals = program.closed.consts
         forwarded[:] = [
@@ -388,49 +427,80 @@ def linearization_of(
         return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
 
     primal = stage(function, closed.in_avals, derived_info(closed, "linearize"))
-    ((linear, varies_out),) = programs
-    return primal, ClosedJaxpr(linear, []), forwarded, list(varies_out)
+    ((linear, nonzero_out),) = programs
+    return Linearization(primal, ClosedJaxpr(linear, []), forwarded, list(nonzero_out))
+
+
+class Transposition(NamedTuple):
+    """What `transposition_of` makes of a jaxpr.
+
+    Attributes:
+        jaxpr: from arguments in which it is not linear and nonzero cotangents of results to
+            nonzero cotangents of the linear arguments.
+        nonzero_out: the linear arguments that have a cotangent.
+    """
+
+    jaxpr: ClosedJaxpr
+    nonzero_out: list[bool]
+
+    def cotangents(self, linear: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
+        """A cotangent for each argument, None where there is none, from the results of `jaxpr`.
+
+        Args:
+            linear: the arguments in which it is linear.
+            outs: the results.
+        """
+        return merge(linear, merge(self.nonzero_out, outs, repeat(None)), repeat(None))
 
 
 @remembered
 def transposition_of(
     closed: ClosedJaxpr,
     linear: Flags,
-    given: Flags,
-    forced: Flags | None = None,
+    nonzero_cts: Flags,
+    instantiate: Flags | None = None,
     wanted: Flags | None = None,
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of non-linear arguments and given cotangents to the cotangents of linear
-    arguments.
+) -> Transposition:
+    """The jaxpr of the cotangents of a jaxpr's linear arguments.
 
     Args:
         closed: the jaxpr.
         linear: the arguments in which it is linear.
-        given: the results that have a cotangent.
-        forced: for each linear argument, whether it is to have a cotangent even if it is zero.
+        nonzero_cts: the results that have a cotangent.
+        instantiate: for each linear argument, whether it is to have a cotangent even if it is zero.
         wanted: for each argument, whether its cotangent is wanted; that of all by default.
-
-    Returns:
-        The derived jaxpr, and which linear arguments have a cotangent.
     """
-    varies_out: list[bool] = []
-    constant_count = linear.count(False)
+    nonzero_out: list[bool] = []
+    _, value_avals = partition(linear, closed.in_avals)
+    ct_avals, zero_avals = partition(nonzero_cts, closed.out_avals)
 
     def function(*args: Any) -> list[Any]:
-        values, cts = args[:constant_count], iter(args[constant_count:])
-        cotangents = [
-            next(cts) if g else Zero(a) for a, g in zip(closed.out_avals, given, strict=True)
-        ]
+        values, cts = args[: len(value_avals)], args[len(value_avals) :]
+        cotangents = merge(nonzero_cts, cts, map(Zero, zero_avals))
         constants = [*closed.consts, *values]
         results = transpose_jaxpr(closed.jaxpr, constants, cotangents, linear, wanted)
-        if forced is not None:
-            results = [instantiate(r) if f else r for r, f in zip(results, forced, strict=True)]
-        varies_out[:] = [type(r) is not Zero for r in results]
-        return [r for r in results if type(r) is not Zero]
+        nonzero_out[:], found = without_zeros(_instantiated(results, instantiate))
+        return found
 
-    values = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
-    cts = [a for a, g in zip(closed.out_avals, given, strict=True) if g]
-    return stage(function, [*values, *cts], derived_info(closed, "transpose")), varies_out
+    jaxpr = stage(function, [*value_avals, *ct_avals], derived_info(closed, "transpose"))
+    return Transposition(jaxpr, nonzero_out)
+
+
+class Batched(NamedTuple):
+    """What `batch_of` makes of a jaxpr.
+
+    Attributes:
+        jaxpr: from batched arguments to results.
+        out_dims: the batch dimension of each result: 0 or None.
+    """
+
+    jaxpr: ClosedJaxpr
+    out_dims: list[int | None]
+
+    @property
+    def batched(self) -> Flags:
+        """The results that have a batch dimension."""
+        return tuple([d is not None for d in self.out_dims])
 
 
 @remembered
@@ -438,24 +508,25 @@ def batch_of(
     closed: ClosedJaxpr,
     size: int,
     dims: tuple[int | None, ...],
-    forced: Flags | None = None,
-) -> tuple[ClosedJaxpr, list[int | None]]:
-    """The jaxpr of batched arguments to results.
+    instantiate: Flags | None = None,
+) -> Batched:
+    """The jaxpr of a jaxpr's results for every element of a batch.
 
     Args:
         closed: the jaxpr.
         size: of the batch.
         dims: the batch dimension of each argument, None where it has none.
-        forced: the results that are to have a batch dimension even if their elements are equal.
-
-    Returns:
-        The derived jaxpr, and the batch dimension of each result: 0 or None.
+        instantiate: the results that are to have a batch dimension even if their elements are
+            equal.
     """
     out_dims: list[int | None] = []
 
     def function(*args: Any) -> list[Any]:
         outs, found = batch_flat(function_of(closed), args, dims, size)
-        batched = [d is not None or (forced is not None and forced[i]) for i, d in enumerate(found)]
+        batched = [
+            d is not None or (instantiate is not None and instantiate[i])
+            for i, d in enumerate(found)
+        ]
         out_dims[:] = [0 if b else None for b in batched]
         return [
             place_batch(o, d, size, 0) if b else o
@@ -466,7 +537,7 @@ def batch_of(
         a if d is None else batched_aval(a, size, d)
         for a, d in zip(closed.in_avals, dims, strict=True)
     ]
-    return stage(function, avals, derived_info(closed, "vmap")), out_dims
+    return Batched(stage(function, avals, derived_info(closed, "vmap")), out_dims)
 
 
 def with_order(
@@ -480,10 +551,7 @@ def with_order(
             argument that is not used.
         results: the same for results, which may be left out or repeated.
     """
-    ordered: ClosedJaxpr = _with_order(
-        closed, tuple(arguments), None if results is None else tuple(results)
-    )
-    return ordered
+    return _with_order(closed, tuple(arguments), None if results is None else tuple(results))
 
 
 @remembered

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base import config
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.trace.state import Trace, set_trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
@@ -50,12 +50,12 @@ class JVPTrace(Trace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         primals = []
         tangents = []
-        varies = False
+        nonzero = False
         for arg in args:
             if type(arg) is JVPTracer and arg._trace is self:
                 primals.append(arg.primal)
                 tangents.append(arg.tangent)
-                varies = True
+                nonzero = True
             else:
                 primals.append(arg)
                 tangents.append(None)
@@ -64,13 +64,13 @@ class JVPTrace(Trace):
         previous = state.trace
         set_trace(parent)
         try:
-            if not varies:
+            if not nonzero:
                 return parent.process(primitive, args, params)
             for i, tangent in enumerate(tangents):
                 if tangent is None:
                     tangents[i] = Zero.of(primals[i])
             if not primitive.accepts_zeros:
-                tangents = [instantiate(t) for t in tangents]
+                tangents = [instantiate_zeros(t) for t in tangents]
             out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
             set_trace(previous)

@@ -7,17 +7,18 @@ is linear, and the primal values that it uses are its constants (the residuals).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dovetail._core.base import config
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.base.flags import merge
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
 from dovetail._core.trace.scopes import names_in
 from dovetail._core.trace.state import Trace, set_trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, without_zeros
 from dovetail._core.transform.jvp import PrimalTracer
 from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import StageTrace, StageTracer
@@ -75,12 +76,12 @@ class SplitTrace(Trace):
             return results
         unmoved = [arg.aval if flag else arg for arg, flag in zip(args, flags, strict=True)]
         with use_trace(parent):
-            known = iter(apply_part(primitive, unmoved, params, [not d for d in depends]))
-        moved: Iterator[Any] = iter(())
+            known = apply_part(primitive, unmoved, params, [not d for d in depends])
+        moved: list[Any] = []
         if any(depends):
             with use_trace(recording):
-                moved = iter(apply_part(primitive, args, params, depends))
-        return [next(moved if d else known) for d in depends]
+                moved = apply_part(primitive, args, params, depends)
+        return merge(depends, moved, known)
 
     def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         recorded = any(type(a) is StageTracer and a._trace is self.recording for a in args)
@@ -107,18 +108,18 @@ class LinearizeTrace(Trace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         primals = []
         tangents = []
-        varies = False
+        nonzero = False
         for arg in args:
             if type(arg) is LinearizeTracer and arg._trace is self:
                 primals.append(arg.primal)
                 tangents.append(arg.tangent)
-                varies = True
+                nonzero = True
             else:
                 primals.append(arg)
                 tangents.append(None)
         previous = state.trace
         try:
-            if not varies:
+            if not nonzero:
                 parent = self.parent
                 assert parent is not None
                 set_trace(parent)
@@ -131,7 +132,7 @@ class LinearizeTrace(Trace):
                         tangents[i] = Zero.of(primals[i])
                 set_trace(self.split)
                 if not primitive.accepts_zeros:
-                    tangents = [instantiate(t) for t in tangents]
+                    tangents = [instantiate_zeros(t) for t in tangents]
                 out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
             set_trace(previous)
@@ -190,78 +191,77 @@ class LinearProgram:
 
     Attributes:
         closed: the jaxpr of the varying arguments and results; its constants are the residuals.
-        varies_in: for each argument, whether it is one of the jaxpr's.
-        varies_out: for each result, whether it is one of the jaxpr's.
+        nonzero_in: for each argument, whether it is one of the jaxpr's.
+        nonzero_out: for each result, whether it is one of the jaxpr's.
         out_avals: avals of the tangents of all results.
         forwarded: for each residual the number of the argument that it is, or None.
     """
 
-    __slots__ = ("closed", "forwarded", "out_avals", "varies_in", "varies_out")
+    __slots__ = ("closed", "forwarded", "nonzero_in", "nonzero_out", "out_avals")
 
     def __init__(
         self,
         closed: ClosedJaxpr,
-        varies_in: Sequence[bool],
-        varies_out: Sequence[bool],
+        nonzero_in: Sequence[bool],
+        nonzero_out: Sequence[bool],
         out_avals: Sequence[Any],
         forwarded: Sequence[int | None],
     ) -> None:
         self.closed = closed
         self.forwarded = tuple(forwarded)
-        self.varies_in = tuple(varies_in)
-        self.varies_out = tuple(varies_out)
+        self.nonzero_in = tuple(nonzero_in)
+        self.nonzero_out = tuple(nonzero_out)
         self.out_avals = tuple(out_avals)
 
 
 def linearize_flat(
     function: Callable[..., Sequence[Any]],
     primals: Sequence[Any],
-    varies: Sequence[bool],
+    nonzero: Sequence[bool],
     debug_info: DebugInfo,
-    forced: Sequence[bool] | None = None,
+    instantiate: Sequence[bool] | None = None,
 ) -> tuple[list[Any], LinearProgram]:
     """Results of a function of flat arguments, and the linear program of its tangents.
 
     Args:
         function: takes the primals, returns a sequence.
         primals: values.
-        varies: for each, whether it has a tangent.
+        nonzero: for each, whether it has a tangent.
         debug_info: what is differentiated, for messages.
-        forced: the results that are to vary even if their tangents are zero.
+        instantiate: the results that are to have a tangent even if it is zero.
     """
     trace = LinearizeTrace(state.trace, debug_info)
     recording = trace.recording
     arguments = [
         LinearizeTracer(trace, p, recording.argument(aval_of(p).tangent())) if v else p
-        for p, v in zip(primals, varies, strict=True)
+        for p, v in zip(primals, nonzero, strict=True)
     ]
     try:
         with use_trace(trace):
             results = function(*arguments)
-        varies_out = [type(r) is LinearizeTracer and r._trace is trace for r in results]
-        outs = [r.primal if v else r for r, v in zip(results, varies_out, strict=True)]
-        tangents = [
-            r.tangent if v else Zero.of(r) for r, v in zip(results, varies_out, strict=True)
-        ]
-        if forced is not None:
+        mine = [type(r) is LinearizeTracer and r._trace is trace for r in results]
+        outs = [r.primal if m else r for r, m in zip(results, mine, strict=True)]
+        tangents = [r.tangent if m else Zero.of(r) for r, m in zip(results, mine, strict=True)]
+        if instantiate is not None:
             with use_trace(recording):
                 tangents = [
-                    instantiate(t) if f else t for t, f in zip(tangents, forced, strict=True)
+                    instantiate_zeros(t) if i else t
+                    for t, i in zip(tangents, instantiate, strict=True)
                 ]
-            varies_out = [type(t) is not Zero for t in tangents]
-        jaxpr, residuals = recording.to_jaxpr([t for t in tangents if type(t) is not Zero])
+        nonzero_out, given = without_zeros(tangents)
+        jaxpr, residuals = recording.to_jaxpr(given)
     finally:
         trace.finished = recording.finished = True
     program = LinearProgram(
         ClosedJaxpr(jaxpr, residuals),
-        varies,
-        varies_out,
+        nonzero,
+        nonzero_out,
         [aval_of(o).tangent() for o in outs],
         recording.sources(primals),
     )
     if config.check_tracer_leaks.value:
         from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for
 
-        del arguments, results, tangents
+        del arguments, results, tangents, given
         check_leaks(trace, getattr(function, "aux", None))
     return outs, program

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dovetail._core.basis.structural import instantiate, is_linear
+from dovetail._core.base.flags import partition
+from dovetail._core.basis.structural import instantiate_zeros, is_linear
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.ir.walk import dce
@@ -29,9 +30,11 @@ def apply_part(
     avals = [a if is_linear(a) else aval_of(a) for a in args]
     invars = [a if type(a) is Literal else Var(aval) for a, aval in zip(args, avals, strict=True)]
     outvars = [Var(aval) for aval in primitive.infer(tuple(avals), params)]
-    found = [v for v, w in zip(outvars, wanted, strict=True) if w]
+    found, _ = partition(wanted, outvars)
     (eqn,) = dce(Jaxpr([], [], found, [JaxprEqn(invars, outvars, primitive, params)]))[0].eqns
     values = dict(zip(invars, args, strict=True))
-    given = [instantiate(Zero(a)) if is_linear(a) else a for a in (values[v] for v in eqn.invars)]
+    given = [
+        instantiate_zeros(Zero(a)) if is_linear(a) else a for a in (values[v] for v in eqn.invars)
+    ]
     results = dict(zip(eqn.outvars, eqn.primitive.bind(*given, **eqn.params), strict=True))
     return [results[v] for v in found]

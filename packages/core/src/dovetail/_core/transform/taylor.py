@@ -21,25 +21,26 @@ that holds jaxprs, or has a better recurrence, has a rule `taylor` of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail._core.base import caches, config, dtypes
+from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import add_tangents, mul
 from dovetail._core.basis.families import NoGradient
 from dovetail._core.basis.operands import literal_like
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn, Literal
 from dovetail._core.trace.state import Trace, set_trace, state, use_trace
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.jvp import PrimalTracer
 from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
     from dovetail._core.trace.primitive import Primitive
 
-Flags = tuple[bool, ...]
 #: Remembers the results of primitives applied to curves, and keeps alive what keys are made of.
 Memory = dict[Any, tuple[Any, list[Any]]]
 
@@ -103,11 +104,11 @@ class TangentProgram:
         primitive: the primitive.
         params: its parameters.
         closed: its jvp rule, staged: from operands and tangents to results and tangents.
-        varies: the operands that have a tangent.
-        varies_out: the results that have one.
+        nonzero: the operands that have a tangent.
+        nonzero_out: the results that have one.
 
     Attributes:
-        varies_out: the results that have a tangent.
+        nonzero_out: the results that have a tangent.
         outs: the tangents of results, None where there is none.
         affine: whether the tangents are the same wherever the operands move.
         own: the position of the operand in whose place the program applies the primitive itself
@@ -119,17 +120,15 @@ class TangentProgram:
         primitive: Primitive,
         params: dict[str, Any],
         closed: ClosedJaxpr,
-        varies: Flags,
-        varies_out: Sequence[bool],
+        nonzero: Flags,
+        nonzero_out: Sequence[bool],
     ) -> None:
         jaxpr = closed.jaxpr
-        count, results = len(varies), len(varies_out)
-        self.varies_out = tuple(varies_out)
+        count, results = len(nonzero), len(nonzero_out)
+        self.nonzero_out = tuple(nonzero_out)
         self.primals = jaxpr.invars[:count]
-        given = iter(jaxpr.invars[count:])
-        self.tangents = [next(given) if v else None for v in varies]
-        found = iter(jaxpr.outvars[results:])
-        self.outs = [next(found) if v else None for v in varies_out]
+        self.tangents = merge(nonzero, jaxpr.invars[count:], repeat(None))
+        self.outs = merge(nonzero_out, jaxpr.outvars[results:], repeat(None))
         self.constants: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         # The results are not computed again, but taken from where they are known.
         outside = {*jaxpr.invars, *jaxpr.constvars}
@@ -139,8 +138,8 @@ class TangentProgram:
             if type(v) is not Literal and v not in outside
         }
         self.eqns = self._needed(jaxpr.eqns)
-        curves = {v for v, i in self.results.items() if varies_out[i]}
-        operands = {v for v, moves in zip(self.primals, varies, strict=True) if moves}
+        curves = {v for v, i in self.results.items() if nonzero_out[i]}
+        operands = set(partition(nonzero, self.primals)[0])
         self.along = self._along(self.eqns)
         self.affine = not self._reads(self.eqns, operands | curves)
         self.own = self._applied(primitive, params)
@@ -274,10 +273,10 @@ _MOST_PROGRAMS: Final = 4096
 
 
 def tangent_program(
-    primitive: Primitive, avals: tuple[Any, ...], params: dict[str, Any], varies: Flags
+    primitive: Primitive, avals: tuple[Any, ...], params: dict[str, Any], nonzero: Flags
 ) -> TangentProgram:
     """The tangent program of a primitive, staged once for the same types and parameters."""
-    key = (primitive, avals, tuple(params.items()), varies, config.trace_key())
+    key = (primitive, avals, tuple(params.items()), nonzero, config.trace_key())
     try:
         known = _programs.get(key)
         lasting = True
@@ -285,7 +284,7 @@ def tangent_program(
         known, lasting = None, False
     if known is not None:
         return known
-    found = _staged_program(primitive, avals, params, varies)
+    found = _staged_program(primitive, avals, params, nonzero)
     if lasting and not any(isinstance(value, Tracer) for value in found.constants.values()):
         if len(_programs) >= _MOST_PROGRAMS:
             _programs.clear()
@@ -294,23 +293,23 @@ def tangent_program(
 
 
 def _staged_program(
-    primitive: Primitive, avals: tuple[Any, ...], params: dict[str, Any], varies: Flags
+    primitive: Primitive, avals: tuple[Any, ...], params: dict[str, Any], nonzero: Flags
 ) -> TangentProgram:
-    varies_out: list[bool] = []
+    nonzero_out: list[bool] = []
 
     def rule(*args: Any) -> list[Any]:
-        primals, given = args[: len(avals)], iter(args[len(avals) :])
-        tangents = [next(given) if v else Zero.of(p) for p, v in zip(primals, varies, strict=True)]
+        primals = args[: len(avals)]
+        tangents = with_zeros(nonzero, args[len(avals) :], primals)
         if not primitive.accepts_zeros:
-            tangents = [instantiate(t) for t in tangents]
+            tangents = [instantiate_zeros(t) for t in tangents]
         out, tangent = primitive.jvp(primals, tangents, **params)
         outs, out_tangents = (out, tangent) if primitive.multiple_results else ([out], [tangent])
-        varies_out[:] = [type(t) is not Zero for t in out_tangents]
-        return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
+        nonzero_out[:], found = without_zeros(out_tangents)
+        return [*outs, *found]
 
-    tangent_avals = [a.tangent() for a, v in zip(avals, varies, strict=True) if v]
+    tangent_avals = [a.tangent() for a in partition(nonzero, avals)[0]]
     closed = stage(rule, [*avals, *tangent_avals], DebugInfo("jet", primitive.name))
-    return TangentProgram(primitive, params, closed, varies, varies_out)
+    return TangentProgram(primitive, params, closed, nonzero, nonzero_out)
 
 
 def expand(
@@ -371,7 +370,7 @@ def _through_value(series: Series) -> Series:
 
 
 def _value(x: Any) -> Any:
-    return instantiate(x) if type(x) is Zero else x
+    return instantiate_zeros(x) if type(x) is Zero else x
 
 
 def _derived(
@@ -381,12 +380,26 @@ def _derived(
     params: dict[str, Any],
     memory: Memory,
 ) -> list[Any]:
+    """Apply a primitive to curves by what its jvp rule says: the cases that the module names.
+
+    Which case holds is read off the staged rule, not declared, so that primitives of plug-ins have
+    Taylor series without a rule. For a coefficient, a product of curves takes one application of
+    the primitive for each way to share the order among its operands, an affine map one, and a
+    system one solution. Only the general case expands the derivative itself as a curve, and shares
+    it through `memory` with whatever contains the same derivative. It would be right for the others
+    too, but takes more operations, and divides by the order, which rounds. It is well-founded since
+    coefficient k of the result asks its derivative for coefficient k - 1 alone: the derivative may
+    be written in terms of the result, as that of exp is.
+
+    Nothing is staged before a coefficient is asked for, and all coefficients of lower orders come
+    first, so that a recurrence finds those that it reads.
+    """
     firsts = [x[0] if type(x) is Series else x for x in operands]
     avals = tuple([x.aval if type(x) is Zero else aval_of(x) for x in firsts])
 
     def program_of(positions: Sequence[int]) -> TangentProgram:
-        varies = tuple([i in positions for i in range(len(operands))])
-        return tangent_program(primitive, avals, params, varies)
+        nonzero = tuple([i in positions for i in range(len(operands))])
+        return tangent_program(primitive, avals, params, nonzero)
 
     def is_product() -> bool:
         """Whether, in each operand that moves, the primitive is linear."""
@@ -536,22 +549,22 @@ def terms_of(operands: Sequence[Series], order: int) -> list[list[Any]]:
     return [[x[k] for k in range(1, order + 1)] for x in operands]
 
 
-def present_in(terms: Sequence[Sequence[Any]]) -> tuple[Flags, ...]:
+def nonzero_in(terms: Sequence[Sequence[Any]]) -> tuple[Flags, ...]:
     """Which coefficients do not vanish."""
     return tuple([tuple([type(t) is not Zero for t in found]) for found in terms])
 
 
-def by_order(outs: Sequence[Any], present: Sequence[Flags]) -> list[list[Any]]:
+def by_order(outs: Sequence[Any], nonzero: Sequence[Flags]) -> list[list[Any]]:
     """Results, and the coefficients that they have, from order to coefficients.
 
     Args:
         outs: the results, then for each those coefficients that it has.
-        present: for each result which they are.
+        nonzero: for each result which they are.
     """
-    results, given = outs[: len(present)], iter(outs[len(present) :])
+    results, given = outs[: len(nonzero)], iter(outs[len(nonzero) :])
     terms = [
         [next(given) if flag else Zero.of(r) for flag in flags]
-        for r, flags in zip(results, present, strict=True)
+        for r, flags in zip(results, nonzero, strict=True)
     ]
     return [list(results), *(list(same) for same in zip(*terms, strict=True))]
 

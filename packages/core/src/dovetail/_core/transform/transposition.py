@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dovetail._core.base.errors import NonArrayArgumentError
+from dovetail._core.base.flags import partition
 from dovetail._core.base.source import Transformation, describe
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.structural import instantiate, is_linear, not_linear
+from dovetail._core.basis.structural import instantiate_zeros, is_linear, not_linear
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from dovetail._core.trace.primitive import Primitive
@@ -51,18 +52,13 @@ def _transpose_jaxpr(
     wanted: Sequence[bool] | None,
     replay: Replay,
 ) -> list[Any]:
-    linear_vars: set[Var] = {v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if is_lin}
-    bound = [
-        *jaxpr.constvars,
-        *(v for v, is_lin in zip(jaxpr.invars, linear, strict=True) if not is_lin),
-    ]
-    values: dict[Var, Any] = dict(zip(bound, constants, strict=True))
-    parameters = [v for v in jaxpr.invars if v in linear_vars]
+    parameters, others = partition(linear, jaxpr.invars)
+    linear_vars: set[Var] = set(parameters)
+    values: dict[Var, Any] = dict(zip([*jaxpr.constvars, *others], constants, strict=True))
     # What depends on a parameter whose cotangent is wanted: only through it the way back leads.
     wanted_vars = linear_vars
     if wanted is not None:
-        chosen = {v for v, w in zip(jaxpr.invars, wanted, strict=True) if w}
-        wanted_vars = linear_vars & chosen
+        wanted_vars = linear_vars.intersection(partition(wanted, jaxpr.invars)[0])
 
     backward: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
@@ -113,7 +109,9 @@ def _transpose_jaxpr(
             filled = [
                 Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
             ]
-            given: Any = filled if primitive.accepts_zeros else [instantiate(z) for z in filled]
+            given: Any = (
+                filled if primitive.accepts_zeros else [instantiate_zeros(z) for z in filled]
+            )
         else:
             given = found[0]
         # What goes wrong on the way back has to do with the line of the way there.
@@ -167,6 +165,6 @@ def _linear_results(
     ]
     replay.at(eqn)
     outs = apply_part(eqn.primitive, args, eqn.params, [not d for d in depends])
-    pairs = list(zip(eqn.outvars, depends, strict=True))
-    values.update(zip((v for v, d in pairs if not d), outs, strict=True))
-    return [v for v, d in pairs if d]
+    moving, known = partition(depends, eqn.outvars)
+    values.update(zip(known, outs, strict=True))
+    return moving

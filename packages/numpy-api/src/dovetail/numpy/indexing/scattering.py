@@ -18,7 +18,7 @@ from dovetail.extend.unchecked import (
     broadcast_scalar,
     convert_element_type,
     full,
-    instantiate,
+    instantiate_zeros,
     reverse,
     squeeze_dimensions,
 )
@@ -185,7 +185,7 @@ def _scatter(
             values, tuple([n for d, n in enumerate(plan.out_shape) if d not in plan.new_dims])
         )
     if not plan.axes and not plan.fresh and plan.slice_sizes == plan.shape:
-        values = instantiate(values)
+        values = instantiate_zeros(values)
         return values if method == "set" else _ELEMENTWISE[method].bind(x, values)
     if plan.fresh:
         x = add_dimensions(x, plan.fresh)

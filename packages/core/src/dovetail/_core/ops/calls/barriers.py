@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import Linear, is_linear
@@ -156,11 +157,9 @@ def optimization_barrier(operand: T, /) -> T:
     values = [as_operand(x, "lax.optimization_barrier", "operand") for x in leaves]
     # Tangents of integers have no place on a device.
     held = [outer_aval(aval_of(v)).dtype != dtypes.float0 for v in values]
-    given = [v for v, hold in zip(values, held, strict=True) if hold]
-    results = iter(optimization_barrier_p.bind(*given) if given else ())
-    return pytree.unflatten(
-        tree, [next(results) if hold else v for v, hold in zip(values, held, strict=True)]
-    )
+    given, others = partition(held, values)
+    results = optimization_barrier_p.bind(*given) if given else ()
+    return pytree.unflatten(tree, merge(held, results, others))
 
 
 def stage(x: ArrayLike, /) -> Array:

@@ -12,9 +12,9 @@ from dovetail._core.base import config, pytree
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside, eval_jaxpr
-from dovetail._core.ops.calls.jit import jit_p
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ir.walk import eval_jaxpr
+from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import ArrayClass, Tracer
 from dovetail._core.trace.zeros import Zero
@@ -57,22 +57,16 @@ class _Attribute:
         return repr(self.value)
 
 
-class Composite(Primitive):
+class Composite(ProgramPrimitive):
     """An operation that a backend may know by its name; others compute its decomposition.
 
     Its derivatives, and what it is under vmap, are those of the decomposition.
     """
 
     name = "composite"
-    multiple_results = True
-    accepts_zeros = True
-    generates_nan = False
-
-    def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return jaxpr.out_avals
-
-    def reference(self, *args: Any, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
-        return jit_p.reference(*args, jaxpr=jaxpr, name=name)
+    has_effects = False
+    #: It is one operation, which is not divided.
+    dependencies = Primitive.dependencies
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -123,9 +117,6 @@ class Composite(Primitive):
         if checks.checked(params["jaxpr"])[0] is params["jaxpr"]:
             return self.bind(*args, **params)
         return checks.evaluate(params["jaxpr"], args)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 composite_p: Final = Composite()

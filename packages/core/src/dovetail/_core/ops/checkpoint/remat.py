@@ -12,42 +12,30 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base import config
+from dovetail._core.base.flags import Flags, partition
 from dovetail._core.base.source import user_frame
-from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.jaxpr import (
     ClosedJaxpr,
-    Effects,
     Jaxpr,
     JaxprEqn,
     Literal,
     Var,
-    no_effects,
 )
 from dovetail._core.ir.walk import (
-    Reduction,
-    Wanted,
     dce,
     rename,
     substitute,
 )
 from dovetail._core.ops.calls.jit import jit_p
+from dovetail._core.ops.calls.program_primitive import CallPrimitive
 from dovetail._core.ops.checkpoint.naming import as_device_array, name_p, offload_p
 from dovetail._core.ops.checkpoint.policies import Offloadable, Policy
 from dovetail._core.ops.checkpoint.split import split, with_calls_written_out
-from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero, wanted_among
+from dovetail._core.trace.zeros import with_zeros
 from dovetail._core.transform.derived import (
-    Flags,
-    batch_of,
-    dependence_of,
     function_of,
-    hoist_consts,
-    jvp_of,
     linearization_of,
-    reference_of,
     remembered,
-    taylor_of_call,
-    transposition_of,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +44,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("dovetail")
 
 
-class Remat(Primitive):
+class Remat(CallPrimitive):
     """A call of `jaxpr`, whose residuals are computed again where they are needed.
 
     `prevent_cse` says whether the compiler must not merge the second computation with the first:
@@ -64,87 +52,38 @@ class Remat(Primitive):
     """
 
     name = "remat2"
-    multiple_results = True
-    accepts_zeros = True
-    transposes_partly = True
-    has_effects = True
-    generates_nan = False
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         """What is done outside of compiled programs: one operation after the other."""
         return [as_device_array(out) for out in function_of(jaxpr)(*args)]
 
-    def abstract(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        expected = jaxpr.in_avals
-        if len(avals) != len(expected) or any(
-            a.shape != e.shape or a.dtype != e.dtype for a, e in zip(avals, expected, strict=True)
-        ):
-            raise TypeError(f"checkpoint: the function takes {expected}, got {list(avals)}")
-        return jaxpr.out_avals
-
-    def reference(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return reference_of(jaxpr, args)
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["jaxpr"].jaxpr.effects
-        return effects
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        varies = tuple(type(t) is not Zero for t in tangents)
-        derived, varies_out = jvp_of(params["jaxpr"], varies)
-        given = [t for t in tangents if type(t) is not Zero]
-        held = _held(params["prevent_cse"], range(len(primals)), len(given))
-        results = _bind(derived, [*primals, *given], held, params)
-        count = len(varies_out)
-        outs, found = results[:count], iter(results[count:])
-        return outs, [
-            next(found) if v else Zero.of(o) for o, v in zip(outs, varies_out, strict=True)
-        ]
+    def for_operands(
+        self, params: dict[str, Any], constants: int, kept: Sequence[int], new: int
+    ) -> dict[str, Any]:
+        held = params["prevent_cse"]
+        if isinstance(held, bool):
+            return params
+        held = (*[True] * constants, *(held[i] for i in kept), *[True] * new)
+        return params | {"prevent_cse": held}
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
+        # The policy decides what is kept; the linear program computes the rest again.
         plan = _plan(params["jaxpr"], tuple(nonzero), params["policy"])
         if config.log_checkpoint_residuals.value:
             _log(plan)
-        every = _held(params["prevent_cse"], range(len(primals)), 0)
-        found = _bind(plan.primal, primals, every, params)
-        outs = found[: len(plan.varies_out)]
+        found = self.rebind(plan.primal, primals, params, range(len(primals)))
+        outs = found[: len(plan.nonzero_out)]
         operands = [primals[i] for i in plan.arguments] + [found[i] for i in plan.saved]
-        held = _held(params["prevent_cse"], plan.arguments, len(plan.saved) + sum(nonzero))
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [t for t, n in zip(tangents, nonzero, strict=True) if n]
-            results = iter(
-                _bind(plan.linear, [*operands, *given], held, params | {"differentiated": True})
-            )
-            return [
-                next(results) if v else Zero.of(o)
-                for o, v in zip(outs, plan.varies_out, strict=True)
-            ]
+            given, _ = partition(nonzero, tangents)
+            again = params | {"differentiated": True}
+            results = self.rebind(plan.linear, [*operands, *given], again, plan.arguments)
+            return with_zeros(plan.nonzero_out, results, outs)
 
         return outs, tangent
-
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
-        linear = tuple(is_linear(a) for a in args)
-        given = tuple(type(ct) is not Zero for ct in cotangent)
-        derived, varies = transposition_of(params["jaxpr"], linear, given, None, wanted_among(args))
-        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
-        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
-        known = [i for i, lin in enumerate(linear) if not lin]
-        held = _held(params["prevent_cse"], known, len(cts))
-        results = iter(_bind(derived, [*operands, *cts], held, params))
-        found = iter(next(results) if v else None for v in varies)
-        return [next(found) if lin else None for lin in linear]
-
-    def batch(
-        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[Any, Any]:
-        derived, out_dims = batch_of(params["jaxpr"], batch_size(args, dims), tuple(dims))
-        held = _held(params["prevent_cse"], range(len(args)), 0)
-        return _bind(derived, args, held, params), out_dims
 
     def lower(
         self,
@@ -166,65 +105,11 @@ class Remat(Primitive):
                     operands[i] = value
         return context.inline_jaxpr(jaxpr, operands)
 
-    def taylor(
-        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
-    ) -> Callable[[int], Any]:
-        def call(derived: ClosedJaxpr, args: list[Any]) -> list[Any]:
-            count = len(operands)
-            held = _held(params["prevent_cse"], range(count), len(args) - count)
-            return _bind(derived, args, held, params)
-
-        return taylor_of_call(params["jaxpr"], operands, call)
-
-    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        checked, error = checks.checked(params["jaxpr"])
-        held = _held(params["prevent_cse"], range(len(args)), 0)
-        outs = _bind(checked, args, held, params)
-        checks.found(error, outs[: error.num_leaves])
-        return outs[error.num_leaves :]
-
-    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
-        found: list[bool] = dependence_of(params["jaxpr"], tuple(flags))
-        return found
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        closed = eqn.params["jaxpr"]
-        reduced, kept = yield Wanted(closed, tuple(used))
-        if reduced is closed:
-            return eqn
-        numbers = [i for i, keep in enumerate(kept) if keep]
-        held = _held(eqn.params["prevent_cse"], numbers, 0)
-        return eqn.replace(
-            invars=[eqn.invars[i] for i in numbers],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
-            params={**eqn.params, "jaxpr": reduced, "prevent_cse": held},
-            effects=reduced.jaxpr.effects if eqn.effects else no_effects,
-        )
-
 
 remat_p: Final = Remat()
 
 
-def _held(prevent_cse: bool | Flags, numbers: Sequence[int], new: int) -> bool | Flags:
-    """`prevent_cse` for some of the operands, and new ones after them."""
-    if isinstance(prevent_cse, bool):
-        return prevent_cse
-    return (*(prevent_cse[i] for i in numbers), *[True] * new)
-
-
-def _bind(
-    closed: ClosedJaxpr, args: Sequence[Any], prevent_cse: bool | Flags, params: dict[str, Any]
-) -> list[Any]:
-    """Call another jaxpr with other operands in the same way."""
-    jaxpr, constants = hoist_consts(closed)
-    if not isinstance(prevent_cse, bool):
-        prevent_cse = (*[True] * len(constants), *prevent_cse)
-    changed = params | {"jaxpr": jaxpr, "prevent_cse": prevent_cse}
-    results: list[Any] = remat_p.bind(*constants, *args, **changed)
-    return results
-
-
-class _Linearization(NamedTuple):
+class _RematPlan(NamedTuple):
     """How a checkpointed function is linearized.
 
     Attributes:
@@ -232,25 +117,25 @@ class _Linearization(NamedTuple):
         linear: from some of its arguments, what is saved, and tangents to tangents.
         arguments: numbers of these arguments.
         saved: for each value that is saved, its number among the results of `primal`.
-        varies_out: the results that have a tangent.
+        nonzero_out: the results that have a tangent.
     """
 
     primal: ClosedJaxpr
     linear: ClosedJaxpr
     arguments: list[int]
     saved: list[int]
-    varies_out: list[bool]
+    nonzero_out: list[bool]
 
 
 @remembered
-def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Linearization:
-    primal, linear, forwarded, varies_out = linearization_of(closed, varies)
+def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematPlan:
+    derived = linearization_of(closed, nonzero)
+    primal, linear = derived.primal, derived.linear
     if policy is not None:
         primal = with_calls_written_out(primal)
     jaxpr = primal.jaxpr
-    many = len(varies_out)
-    computed = iter(jaxpr.outvars[many:])
-    residuals = [next(computed) if f is None else jaxpr.invars[f] for f in forwarded]
+    many = len(derived.nonzero_out)
+    residuals = derived.residuals(jaxpr.invars, jaxpr.outvars)
     saved, again, eqns = split(jaxpr, residuals, policy)
 
     # The linear program: the operations done again, then those on tangents.
@@ -305,12 +190,12 @@ def _plan(closed: ClosedJaxpr, varies: Flags, policy: Policy | None) -> _Lineari
             dce(jaxpr.replace(outvars=outvars, eqns=[*eqns, *extra]), None, True)[0],
             primal.consts,
         )
-    return _Linearization(
+    return _RematPlan(
         keeping,
         ClosedJaxpr(rename(reduced), primal.consts),
         [i for i in range(len(arguments)) if used[i]],
         places,
-        varies_out,
+        derived.nonzero_out,
     )
 
 
@@ -346,7 +231,7 @@ def _made_by(eqn: JaxprEqn, number: int) -> str:
     return f"{what} from {frame.file}:{frame.line}{column} ({frame.function})"
 
 
-def _log(plan: _Linearization) -> None:
+def _log(plan: _RematPlan) -> None:
     jaxpr = plan.primal.jaxpr
     saved = [jaxpr.outvars[i] for i in plan.saved]
     lines = [f"\n  {v.aval.short_name()} {origin(jaxpr, v)}" for v in saved]

@@ -25,7 +25,7 @@ from dovetail._core.ir.walk import (
 )
 from dovetail._core.ops.checkpoint.naming import name_p
 from dovetail._core.ops.checkpoint.policies import AnythingExcept, Policy, answer_of
-from dovetail._core.ops.control.branches import cond_p, shared_room, with_room
+from dovetail._core.ops.control.branches import cond_p, pad_residuals, shared_slots
 from dovetail._core.ops.control.scan import ScanParams, scan_p
 
 
@@ -57,6 +57,13 @@ def _is_first_call(eqn: JaxprEqn) -> bool:
 
 def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> ResidualSplit:
     """Divide the computation of residuals into what is kept and what is done again.
+
+    Equations are asked about from the last to the first, so that what is needed is known when an
+    equation is met. One that makes nothing needed is done once, in the first computation, and the
+    policy is not asked. One whose results the policy keeps ends the search: its operands are not
+    needed for it. Any other is done again, and its operands become needed. So what is done again is
+    the least that leads from what is kept, and the arguments, to the residuals. Loops and branches
+    are divided inside by the same rule before they are done again as a whole.
 
     Args:
         jaxpr: from arguments to residuals, among others.
@@ -126,7 +133,7 @@ def _split_inside(
 
 
 def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> ResidualSplit | None:
-    """Divide branches, of which one keeps something, in room that they share."""
+    """Divide branches, of which one keeps something, in results that they share."""
     branches = [with_calls_written_out(b).jaxpr for b in eqn.params["branches"]]
     returned: list[list[Any]] = [b.outvars for b in branches]
     results = [i for i, v in enumerate(eqn.outvars) if v in wanted]
@@ -142,7 +149,7 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
     whole = [i for i in results if all(outs[i] in part.saved for _, outs, part in every)]
     known = [{outs[i] for i in whole} for outs in returned]
     saved = {eqn.outvars[i]: parts[0].saved[returned[0][i]] for i in whole}
-    room: list[Var] = []
+    slots: list[Var] = []
     placed: list[list[tuple[int, Var]]] = [[] for _ in branches]
     answers = dict.fromkeys(answer for part in parts for answer in part.saved.values())
     for answer in answers:
@@ -150,16 +157,16 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
             [v for v, a in part.saved.items() if a == answer and v not in own]
             for part, own in zip(parts, known, strict=True)
         ]
-        slots, places = shared_room([[v.aval for v in found] for found in kept])
-        for own_places, own_room, found in zip(places, placed, kept, strict=True):
-            own_room += [(len(room) + i, v) for i, v in zip(own_places, found, strict=True)]
-        added = [Var(aval) for aval in slots]
-        room += added
+        further, places = shared_slots([[v.aval for v in found] for found in kept])
+        for own_places, own_slots, found in zip(places, placed, kept, strict=True):
+            own_slots += [(len(slots) + i, v) for i, v in zip(own_places, found, strict=True)]
+        added = [Var(aval) for aval in further]
+        slots += added
         saved.update(dict.fromkeys(added, answer))
 
-    avals = tuple([v.aval for v in room])
+    avals = tuple([v.aval for v in slots])
     keeping = tuple(
-        with_room(
+        pad_residuals(
             ClosedJaxpr(b.replace(outvars=[*outs, *(v for _, v in own)], eqns=part.eqns), []),
             len(outs),
             avals,
@@ -167,7 +174,7 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
         )
         for (b, outs, part), own in zip(every, placed, strict=True)
     )
-    first = eqn.replace(outvars=[*eqn.outvars, *room], params={**eqn.params, "branches": keeping})
+    first = eqn.replace(outvars=[*eqn.outvars, *slots], params={**eqn.params, "branches": keeping})
     rest = [i for i in results if i not in whole]
     if not rest:
         return ResidualSplit(saved, [], [first])
@@ -179,12 +186,12 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
         names = {place: v for v, place in given.items()}
         stored: list[Var] = [
             names.get(place, Var(v.aval))
-            for place, v in enumerate([*(eqn.outvars[i] for i in whole), *room])
+            for place, v in enumerate([*(eqn.outvars[i] for i in whole), *slots])
         ]
         body = Jaxpr([], [*b.invars, *stored], [outs[i] for i in rest], part.again)
         again.append(ClosedJaxpr(rename(body), []))
     second = JaxprEqn(
-        [*eqn.invars, *(eqn.outvars[i] for i in whole), *room],
+        [*eqn.invars, *(eqn.outvars[i] for i in whole), *slots],
         [eqn.outvars[i] for i in rest],
         cond_p,
         {**eqn.params, "branches": tuple(again)},

@@ -6,13 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.flags import Flags
 from dovetail._core.base.source import describe
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand, make_literal
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Literal
 from dovetail._core.trace.mutable_references import Captured, Ref
-from dovetail._core.transform.derived import hoist_consts, with_order
+from dovetail._core.transform.derived import (
+    Taylor,
+    hoist_consts,
+    jvp_of,
+    taylor_of,
+    with_order,
+)
 from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
@@ -66,6 +74,39 @@ class Body(NamedTuple):
         for ref, value in zip(self.changed, outs[:count], strict=True):
             ref.write(value)
         return list(outs[count:])
+
+
+#: Derives the body of a loop: from the arguments that have terms, and the results that are to have
+#: them even if they vanish.
+Derive = Callable[[Flags, Flags], Taylor]
+
+
+def tangents_of_body(closed: ClosedJaxpr) -> Derive:
+    """Derives a body with tangents, each the one term of its primal."""
+
+    def derive(nonzero: Flags, instantiate: Flags) -> Taylor:
+        derived, nonzero_out = jvp_of(closed, nonzero, instantiate)
+        return Taylor(derived, [(n,) for n in nonzero_out])
+
+    return derive
+
+
+def terms_of_body(closed: ClosedJaxpr, order: int) -> Derive:
+    """Derives a body with Taylor coefficients up to an order, all of them where there is one."""
+
+    def derive(nonzero: Flags, instantiate: Flags) -> Taylor:
+        every = (tuple([(n,) * order for n in flags]) for flags in (nonzero, instantiate))
+        return taylor_of(closed, order, *every)
+
+    return derive
+
+
+def instantiated_terms(nonzero: Sequence[bool], terms: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The terms of operands as values, none for those without a flag."""
+    return [
+        list(map(instantiate_zeros, found)) if n else []
+        for n, found in zip(nonzero, terms, strict=True)
+    ]
 
 
 def current_values(refs: Sequence[Ref]) -> list[Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.errors import MissingRuleError
+from dovetail._core.base.flags import Flags, partition, union_flags
 from dovetail._core.base.typing import ArrayLike, PyTree
 from dovetail._core.base.unspecified import UNSPECIFIED
 from dovetail._core.basis.elementwise import convert_element_type
@@ -51,10 +53,9 @@ from dovetail._core.ops.elementwise.selection import select_n_p
 from dovetail._core.trace.mutable_references import Ref, without_references
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.trace.zeros import Zero, wanted_among
+from dovetail._core.trace.zeros import Zero, wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat
 from dovetail._core.transform.derived import (
-    Flags,
     batch_of,
     dependence_of,
     derived_info,
@@ -71,7 +72,7 @@ from dovetail._core.transform.derived import (
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
-from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
@@ -110,6 +111,25 @@ class Cond(Primitive):
             for first, *same in zip(outs[0], *outs, strict=True)
         ]
 
+    def rebind(
+        self, branches: Sequence[ClosedJaxpr], args: Sequence[Any], params: Mapping[str, Any]
+    ) -> list[Any]:
+        """Choose between other jaxprs, whose constants become leading operands of all of them."""
+        index, *operands = args
+        parts = [hoist_consts(branch) for branch in branches]
+        captured = list({id(value): value for _, values in parts for value in values}.values())
+        closed = [jaxpr for jaxpr, _ in parts]
+        if captured:
+            number = {id(value): i for i, value in enumerate(captured)}
+            avals = tuple(map(aval_of, captured))
+            closed = [
+                _with_leading(jaxpr, tuple([number[id(value)] for value in values]), avals)
+                for jaxpr, values in parts
+            ]
+        changed = {**params, "branches": tuple(closed)}
+        results: list[Any] = self.bind(index, *captured, *operands, **changed)
+        return results
+
     def reference(self, index: Any, *args: Any, branches: Branches, **platforms: Any) -> Any:
         return reference_of(branches[int(np.clip(index, 0, len(branches) - 1))], args)
 
@@ -117,104 +137,76 @@ class Cond(Primitive):
         return no_effects.union(*(branch.jaxpr.effects for branch in branches))
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        index, *operands = primals
-        tangents = tangents[1:]
-        varies = tuple(type(t) is not Zero for t in tangents)
-        forced = _union(jvp_of(branch, varies)[1] for branch in branches)
-        derived = [jvp_of(branch, varies, forced)[0] for branch in branches]
-        outs = _bind(
-            index, derived, [*operands, *(t for t in tangents if type(t) is not Zero)], **platforms
-        )
-        count = len(forced)
-        results, given = outs[:count], iter(outs[count:])
-        return results, [
-            next(given) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)
-        ]
+        nonzero, given = without_zeros(tangents[1:])
+        derived, nonzero_out = _jointly(params, lambda b, i: jvp_of(b, nonzero, i))
+        outs = self.rebind([d.jaxpr for d in derived], [*primals, *given], params)
+        results = outs[: len(nonzero_out)]
+        return results, with_zeros(nonzero_out, outs[len(results) :], results)
 
     def linearize(
-        self,
-        primals: Sequence[Any],
-        nonzero: Sequence[bool],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
         index, *operands = primals
-        varies = tuple(nonzero[1:])
-        forced = _union(linearization_of(branch, varies)[3] for branch in branches)
-        parts = [linearization_of(branch, varies, forced) for branch in branches]
-        count = len(forced)
-        computed = [part[0].out_avals[count:] for part in parts]
-        slots, places = shared_room(computed)
+        _, *of_operands = nonzero
+        flags = tuple(of_operands)
+        parts, nonzero_out = _jointly(params, lambda b, i: linearization_of(b, flags, i))
+        count = len(nonzero_out)
+        slots, places = shared_slots([part.primal.out_avals[count:] for part in parts])
         primal = [
-            with_room(part[0], count, tuple(slots), tuple(place))
+            pad_residuals(part.primal, count, tuple(slots), tuple(place))
             for part, place in zip(parts, places, strict=True)
         ]
-        outs = _bind(index, primal, operands, **platforms)
+        outs = self.rebind(primal, primals, params)
         results, kept = outs[:count], outs[count:]
         # Operands that a branch needs again are residuals of it too; none is given twice.
-        needed = sorted({f for part in parts for f in part[2] if f is not None})
+        needed = sorted({f for part in parts for f in part.forwarded if f is not None})
         residuals = [*(operands[i] for i in needed), *kept]
         linear = []
-        for (_, program, forwarded, _), place in zip(parts, places, strict=True):
+        for part, place in zip(parts, places, strict=True):
             slot = iter(place)
             numbers = [
-                needed.index(f) if f is not None else len(needed) + next(slot) for f in forwarded
+                needed.index(f) if f is not None else len(needed) + next(slot)
+                for f in part.forwarded
             ]
-            linear.append(_with_leading(program, tuple(numbers), tuple(map(aval_of, residuals))))
+            avals = tuple(map(aval_of, residuals))
+            linear.append(_with_leading(part.linear, tuple(numbers), avals))
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [t for t, v in zip(tangents[1:], varies, strict=True) if v]
-            found = iter(_bind(index, linear, [*residuals, *given], **platforms))
-            return [next(found) if v else Zero.of(o) for o, v in zip(results, forced, strict=True)]
+            given, _ = partition(of_operands, tangents[1:])
+            found = self.rebind(linear, [index, *residuals, *given], params)
+            return with_zeros(nonzero_out, found, results)
 
         return results, tangent
 
-    def transpose(
-        self, cotangent: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, index: Any, *args: Any, **params: Any) -> Sequence[Any]:
         if is_linear(index):
             raise not_linear("a branch whose predicate depends on a tangent")
         linear = tuple(map(is_linear, args))
-        given = tuple(type(ct) is not Zero for ct in cotangent)
+        nonzero_cts, cts = without_zeros(cotangent)
         wanted = wanted_among(args)
-        forced = _union(
-            transposition_of(branch, linear, given, None, wanted)[1] for branch in branches
+        derived, _ = _jointly(
+            params, lambda b, i: transposition_of(b, linear, nonzero_cts, i, wanted)
         )
-        derived = [
-            transposition_of(branch, linear, given, forced, wanted)[0] for branch in branches
-        ]
-        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
-        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
-        results = iter(_bind(index, derived, [*operands, *cts], **platforms))
-        found = iter([next(results) if v else None for v in forced])
-        return [None, *(next(found) if lin else None for lin in linear)]
+        _, operands = partition(linear, args)
+        results = self.rebind([d.jaxpr for d in derived], [index, *operands, *cts], params)
+        return [None, *derived[0].cotangents(linear, results)]
 
     def batch(
-        self,
-        args: Sequence[Any],
-        dims: Sequence[int | None],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
         size = batch_size(args, dims)
         (index, *operands), (of_index, *of_operands) = args, dims
         if of_index is not None:
+            branches = params["branches"]
             return self._batch_of_choices(index, of_index, operands, of_operands, size, branches)
         at = tuple(of_operands)
-        forced = _union(
-            [d is not None for d in batch_of(branch, size, at)[1]] for branch in branches
+        derived, flags = _jointly(
+            params, lambda b, i: batch_of(b, size, at, i), attrgetter("batched")
         )
-        derived = [batch_of(branch, size, at, forced)[0] for branch in branches]
-        return _bind(index, derived, operands, **platforms), [0 if b else None for b in forced]
+        outs = self.rebind([d.jaxpr for d in derived], args, params)
+        return outs, [0 if batched else None for batched in flags]
 
     def _batch_of_choices(
         self,
@@ -278,35 +270,26 @@ class Cond(Primitive):
         )
 
     def taylor(
-        self,
-        operands: Sequence[Any],
-        results: Sequence[Any],
-        *,
-        branches: Branches,
-        **platforms: Any,
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
     ) -> Callable[[int], Any]:
-        index, *others = operands
+        branches: Branches = params["branches"]
 
         def truncated(order: int) -> list[list[Any]]:
-            terms = terms_of(others, order)
-            present = present_in(terms)
-            found = [taylor_of(branch, order, present)[1] for branch in branches]
-            forced = tuple(map(_union, zip(*found, strict=True)))
-            derived = [taylor_of(branch, order, present, forced)[0] for branch in branches]
+            terms = terms_of(operands[1:], order)
+            nonzero = nonzero_in(terms)
+            found = [taylor_of(branch, order, nonzero).nonzero_out for branch in branches]
+            nonzero_out = tuple(map(union_flags, zip(*found, strict=True)))
+            jaxprs = [taylor_of(branch, order, nonzero, nonzero_out).jaxpr for branch in branches]
             given = [t for same in terms for t in same if type(t) is not Zero]
-            return by_order(
-                _bind(index[0], derived, [*(x[0] for x in others), *given], **platforms), forced
-            )
+            outs = self.rebind(jaxprs, [*(x[0] for x in operands), *given], params)
+            return by_order(outs, nonzero_out)
 
         return up_to(truncated)
 
-    def check(
-        self, checks: Any, index: Any, *args: Any, branches: Branches, **platforms: Any
-    ) -> Any:
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        branches: Branches = params["branches"]
         error = union([checks.checked(branch)[1] for branch in branches])
-        outs = _bind(
-            index, [checks.checked(branch, error)[0] for branch in branches], args, **platforms
-        )
+        outs = self.rebind([checks.checked(b, error)[0] for b in branches], args, params)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
 
@@ -316,7 +299,7 @@ class Cond(Primitive):
         of_index, *of_operands = flags
         if of_index:
             return [True] * len(branches[0].out_avals)
-        return _union(dependence_of(branch, tuple(of_operands)) for branch in branches)
+        return union_flags(dependence_of(branch, tuple(of_operands)) for branch in branches)
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         branches: Branches = eqn.params["branches"]
@@ -324,7 +307,7 @@ class Cond(Primitive):
         for branch in branches:
             _, of_branch = yield Wanted(branch, tuple(used))
             needed.append(of_branch)
-        kept = _union(needed)
+        kept = union_flags(needed)
         reduced = []
         for branch in branches:
             closed, _ = yield Wanted(branch, tuple(used), kept)
@@ -334,8 +317,8 @@ class Cond(Primitive):
         index, *operands = eqn.invars
         effects = no_effects.union(*[branch.jaxpr.effects for branch in reduced])
         return eqn.replace(
-            invars=[index, *(v for v, k in zip(operands, kept, strict=True) if k)],
-            outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+            invars=[index, *partition(kept, operands)[0]],
+            outvars=partition(used, eqn.outvars)[0],
             params={**eqn.params, "branches": tuple(reduced)},
             effects=effects if eqn.effects else no_effects,
         )
@@ -357,30 +340,28 @@ def platform_names(platforms: Platforms) -> str:
     return ", ".join(name for names in platforms or () for name in names or ()) or "none"
 
 
-def _union(flags: Iterable[Sequence[bool]]) -> Flags:
-    """What holds for a result of some branch."""
-    return tuple([any(same) for same in zip(*flags, strict=True)])
+def _jointly(
+    params: Mapping[str, Any],
+    derive: Callable[[ClosedJaxpr, Flags | None], Any],
+    flags_of: Callable[[Any], Sequence[bool]] = attrgetter("nonzero_out"),
+) -> tuple[list[Any], Flags]:
+    """Derive all branches so that what one of them returns, all of them do.
 
+    Args:
+        params: of the equation.
+        derive: from a branch, and the results that it is to return in any case, to what is derived.
+        flags_of: which results that returns.
 
-def _bind(
-    index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any], **platforms: Any
-) -> list[Any]:
-    """Choose between jaxprs; their constants become leading operands, which all of them take."""
-    parts = [hoist_consts(branch) for branch in branches]
-    captured = list({id(value): value for _, values in parts for value in values}.values())
-    if captured:
-        number = {id(value): i for i, value in enumerate(captured)}
-        avals = tuple(map(aval_of, captured))
-        closed = [
-            _with_leading(jaxpr, tuple([number[id(value)] for value in values]), avals)
-            for jaxpr, values in parts
-        ]
-    else:
-        closed = [jaxpr for jaxpr, _ in parts]
-    results: list[Any] = cond_p.bind(
-        index, *captured, *operands, branches=tuple(closed), **platforms
-    )
-    return results
+    Returns:
+        What is derived, and which results all of it returns.
+    """
+    branches: Branches = params["branches"]
+    alone = [derive(branch, None) for branch in branches]
+    flags = union_flags(map(flags_of, alone))
+    return [
+        derived if tuple(flags_of(derived)) == flags else derive(branch, flags)
+        for branch, derived in zip(branches, alone, strict=True)
+    ], flags
 
 
 def _with_leading(
@@ -398,14 +379,21 @@ def _with_leading(
     return with_order(closed, [*leading, *range(len(numbers), len(closed.in_avals))])
 
 
-def shared_room(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
-    """Room for the residuals of all branches, of which one runs.
+def shared_slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
+    """Results that hold the residuals of all branches, of which one runs.
+
+    Branches return the same types, so that each has to return something for the residuals of the
+    others too. Results with types of their own for every branch would take the memory of all of
+    them; here a result serves every branch that has a residual of its type, and there are as many
+    of a type as the branch has that has most of them. (Reusing memory of another type would take
+    operations that neither a compiler nor a reader of the program sees through.) The linear program
+    chooses its branch by the same index, so that it finds its own residuals there.
 
     Args:
         computed: for each branch the avals of its residuals.
 
     Returns:
-        The avals of the room, and for each branch where its residuals go.
+        The avals of these results, and for each branch where its residuals go.
     """
     slots: list[Any] = []
     places = []
@@ -425,10 +413,10 @@ def shared_room(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list
 
 
 @remembered
-def with_room(
+def pad_residuals(
     closed: ClosedJaxpr, count: int, slots: tuple[Any, ...], place: tuple[int, ...]
 ) -> ClosedJaxpr:
-    """A branch that returns its residuals at their places, and zeros at the others."""
+    """A branch that returns its residuals at their places among `slots`, zeros at the others."""
 
     def function(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args)
@@ -650,7 +638,8 @@ def choose(
         for c, body in zip(closed, bodies.values(), strict=True)
     ]
     first = next(iter(bodies.values()))
-    outs = _bind(index, branches, [*captured, *first.held(), *given.leaves], **platforms)
+    operands = (index, *captured, *first.held(), *given.leaves)
+    outs = cond_p.rebind(branches, operands, platforms)
     return pytree.unflatten(first.out_tree, first.finish(outs))
 
 

@@ -8,31 +8,29 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.elementwise import neg as negative
-from dovetail._core.basis.structural import batch_size, full, instantiate, is_linear, to_front
+from dovetail._core.basis.structural import batch_size, full, instantiate_zeros, is_linear, to_front
 from dovetail._core.ir.avals import aval_of, shape_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside
+from dovetail._core.ir.jaxpr import ClosedJaxpr
 from dovetail._core.ops.control.bodies import Body, same_type
 from dovetail._core.ops.control.vector_functions import (
+    EquationPrimitive,
     Vector,
     bind_functions,
-    check_solution,
     split_operands,
 )
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
+    Batched,
     batch_of,
     function_of,
     hoist_consts,
-    reference_of,
     transposition_of,
 )
 from dovetail._core.transform.flattening import check_callable
 from dovetail._core.transform.jvp import jvp_flat
 
 if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
+    pass
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -81,14 +79,11 @@ def _bind(consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], b: Sequence[An
     return bind_functions(linear_solve_p, _LinearSolveTuple, consts, jaxprs, b)
 
 
-class CustomLinearSolve(Primitive):
+class CustomLinearSolve(EquationPrimitive):
     """Solves ``matvec(x) = b`` by a jaxpr; derivatives solve the same system and the transposed."""
 
     name = "custom_linear_solve"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
-    generates_nan = False
+    kind = _LinearSolveTuple
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         system = _System(**params)
@@ -100,15 +95,6 @@ class CustomLinearSolve(Primitive):
             if len(have) != len(own) + len(b) or not all(map(same_type, have, [*own, *b])):
                 raise TypeError(f"{self.name}: {what} takes {have}, got {[*own, *b]}")
         return system.jaxprs.solve.out_avals
-
-    def reference(self, *args: Any, **params: Any) -> Any:
-        system = _System(**params)
-        consts, b = system.split(args)
-        return reference_of(system.jaxprs.solve, [*consts.solve, *b])
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["jaxprs"].solve.jaxpr.effects
-        return effects
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -144,7 +130,7 @@ class CustomLinearSolve(Primitive):
                 "transposed system: pass transpose_solve, or symmetric=True where the matrix "
                 "equals its transpose"
             )
-        right = list(map(instantiate, cotangent[: len(b)]))
+        right = list(map(instantiate_zeros, cotangent[: len(b)]))
         found = _bind(consts.transposed(), system.jaxprs.transposed(), right)
         return [
             *(None for own in consts for _ in own),
@@ -167,28 +153,17 @@ class CustomLinearSolve(Primitive):
                 None if jaxpr is None else _batched(jaxpr, size, own, at, flags)
                 for jaxpr, own in zip(system.jaxprs, of_consts, strict=True)
             ]
-            grown = [any(d[1][i] is not None for d in derived if d) for i in range(len(b))]
+            grown = [any(d.batched[i] for d in derived if d) for i in range(len(b))]
             if grown == flags:
                 break
             flags = grown
         right = [
             to_front(x, d, size) if flag else x for x, d, flag in zip(b, of_b, flags, strict=True)
         ]
-        outs = _bind(consts, [d and d[0] for d in derived], right)
+        outs = _bind(consts, [d and d.jaxpr for d in derived], right)
         of_solve = derived[2]
         assert of_solve is not None
-        return outs, of_solve[1]
-
-    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        system = _System(**params)
-        consts, b = system.split(values)
-        return context.inline_jaxpr(system.jaxprs.solve, [*consts.solve, *b])
-
-    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        return check_solution(self, _LinearSolveTuple, checks, args, params)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
+        return outs, of_solve.out_dims
 
 
 linear_solve_p: Final = CustomLinearSolve()
@@ -198,7 +173,7 @@ def _right_hand_side(tangent: Any, b: Any) -> Any:
     """A tangent as a right-hand side: zeros for integers, which have none."""
     if tangent.dtype == dtypes.float0:
         return full(shape_of(b), 0, aval_of(b).dtype)
-    return instantiate(tangent)
+    return instantiate_zeros(tangent)
 
 
 def _difference(first: Any, second: Any) -> Any:
@@ -213,20 +188,17 @@ def _batched(
     size: int,
     of_consts: Sequence[int | None],
     of_vector: Sequence[int | None],
-    forced: Sequence[bool],
-) -> tuple[ClosedJaxpr, list[int | None]]:
-    more = len(jaxpr.out_avals) - len(forced)
-    found: tuple[ClosedJaxpr, list[int | None]] = batch_of(
-        jaxpr, size, (*of_consts, *of_vector), (*forced, *([False] * more))
-    )
-    return found
+    instantiate: Sequence[bool],
+) -> Batched:
+    more = len(jaxpr.out_avals) - len(instantiate)
+    return batch_of(jaxpr, size, (*of_consts, *of_vector), (*instantiate, *([False] * more)))
 
 
 def _transposed(product: Body, count: int) -> Body:
     """The product with the transposed matrix."""
-    given = (True,) * count
-    linear = (*([False] * len(product.captured)), *given)
-    closed, captured = hoist_consts(transposition_of(product.closed, linear, given, given)[0])
+    every = (True,) * count
+    linear = (*([False] * len(product.captured)), *every)
+    closed, captured = hoist_consts(transposition_of(product.closed, linear, every, every).jaxpr)
     return Body(closed, [*captured, *product.captured], product.out_tree)
 
 

@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import neg as negative
-from dovetail._core.basis.structural import batch_size, instantiate, to_front
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside, eval_jaxpr
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, to_front
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ir.walk import eval_jaxpr
 from dovetail._core.ops.control.bodies import same_type
 from dovetail._core.ops.control.vector_functions import (
+    EquationPrimitive,
     Vector,
     bind_functions,
-    check_solution,
     split_operands,
 )
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.derived import batch_of, function_of, reference_of
+from dovetail._core.transform.derived import batch_of, function_of
 from dovetail._core.transform.flattening import check_callable, name_of
 from dovetail._core.transform.jvp import jvp_flat
 from dovetail._core.transform.linearize import linearize_flat
 
 if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
+    pass
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -70,14 +69,11 @@ def _bind(
     return bind_functions(custom_root_p, RootTuple, consts, jaxprs, guess)
 
 
-class CustomRoot(Primitive):
+class CustomRoot(EquationPrimitive):
     """Finds a root of ``f(x)`` by a jaxpr; derivatives are those of the root that `f` defines."""
 
     name = "custom_root"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
-    generates_nan = False
+    kind = RootTuple
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
         equation = _Equation(**params)
@@ -93,15 +89,6 @@ class CustomRoot(Primitive):
             if len(have) != len(given) or not all(map(same_type, have, given)):
                 raise TypeError(f"{self.name}: {what} takes {have}, got {given}")
         return equation.jaxprs.solve.out_avals
-
-    def reference(self, *args: Any, **params: Any) -> Any:
-        equation = _Equation(**params)
-        consts, guess = equation.split(args)
-        return reference_of(equation.jaxprs.solve, [*consts.solve, *guess])
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["jaxprs"].solve.jaxpr.effects
-        return effects
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -125,7 +112,7 @@ class CustomRoot(Primitive):
                 "floating-point numbers"
             )
         solve = function_of(equation.jaxprs.tangent_solve)
-        found = solve(*consts.tangent_solve, *x, *map(instantiate, changes))
+        found = solve(*consts.tangent_solve, *x, *map(instantiate_zeros, changes))
         return outs, [*map(negative, found), *(Zero.of(o) for o in outs[len(x) :])]
 
     def batch(
@@ -141,29 +128,16 @@ class CustomRoot(Primitive):
         placed = [to_front(x, d, size) for x, d in zip(guess, of_guess, strict=True)]
         jaxprs = equation.jaxprs
         more = len(jaxprs.solve.out_avals) - count
-        forced = (True,) * count
+        instantiate = (True,) * count
         solve, out_dims = batch_of(
-            jaxprs.solve, size, (*of_consts.solve, *at), (*forced, *([False] * more))
+            jaxprs.solve, size, (*of_consts.solve, *at), (*instantiate, *([False] * more))
         )
-        f = batch_of(jaxprs.f, size, (*of_consts.f, *at), forced)[0]
-        tangent_solve = (
-            jaxprs.tangent_solve
-            and batch_of(jaxprs.tangent_solve, size, (*of_consts.tangent_solve, *at, *at), forced)[
-                0
-            ]
-        )
+        f = batch_of(jaxprs.f, size, (*of_consts.f, *at), instantiate).jaxpr
+        tangent_solve = jaxprs.tangent_solve
+        if tangent_solve is not None:
+            solve_dims = (*of_consts.tangent_solve, *at, *at)
+            tangent_solve = batch_of(tangent_solve, size, solve_dims, instantiate).jaxpr
         return _bind(consts, (f, solve, tangent_solve), placed), out_dims
-
-    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
-        equation = _Equation(**params)
-        consts, guess = equation.split(values)
-        return context.inline_jaxpr(equation.jaxprs.solve, [*consts.solve, *guess])
-
-    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        return check_solution(self, RootTuple, checks, args, params)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 custom_root_p: Final = CustomRoot()
@@ -174,8 +148,8 @@ def _linearized(
 ) -> Callable[[Any], Any]:
     """The linear function of trees that approximates a function of flat arguments at `x`."""
     primals = pytree.leaves(x)
-    varies = [True] * len(primals)
-    _, program = linearize_flat(function, primals, varies, DebugInfo(_CALLER, what), varies)
+    nonzero = [True] * len(primals)
+    _, program = linearize_flat(function, primals, nonzero, DebugInfo(_CALLER, what), nonzero)
     closed: ClosedJaxpr = program.closed
 
     def linear(v: Any) -> Any:

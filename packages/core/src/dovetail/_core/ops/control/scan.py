@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import add_tangents
 from dovetail._core.basis.structural import (
     batch_size,
     full,
-    instantiate,
+    instantiate_zeros,
     is_linear,
     move_dimension,
     to_front,
@@ -29,30 +31,32 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, Wanted, dce, drop_unused, eval_jaxpr
 from dovetail._core.ops.checks.error import avals_of, init_error, merged, settled
+from dovetail._core.ops.control.bodies import (
+    Derive,
+    instantiated_terms,
+    tangents_of_body,
+    terms_of_body,
+)
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero, wanted_among
+from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     derived_info,
     function_of,
     hoist_consts,
-    jvp_of,
     linearization_of,
     reference_of,
     remembered,
-    taylor_of,
     transposition_of,
     with_order,
 )
 from dovetail._core.transform.partial_evaluation import apply_part
 from dovetail._core.transform.stage import stage
-from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
-
-Flags = tuple[bool, ...]
 
 _INDEX: Final = make_aval((), np.dtype(np.int32))
 
@@ -168,22 +172,8 @@ class Scan(Primitive):
         loop = ScanParams.of(params)
 
         def truncated(order: int) -> list[list[Any]]:
-            def derive(flags: Flags, forced: Flags) -> Any:
-                present, kept = (tuple([(f,) * order for f in which]) for which in (flags, forced))
-                return taylor_of(loop.jaxpr, order, present, kept)
-
-            terms = terms_of(operands, order)
-            varies = _carried_on(
-                loop,
-                [any(flags) for flags in present_in(terms)],
-                lambda flags, forced: [any(found) for found in derive(flags, forced)[1]],
-            )
-            derived, present_out = derive(varies, _forced(loop, varies))
-            given = [
-                [instantiate(t) for t in found] if v else []
-                for found, v in zip(terms, varies, strict=True)
-            ]
-            return _along(loop, [x[0] for x in operands], given, derived, present_out)
+            derive = terms_of_body(loop.jaxpr, order)
+            return _along(loop, [x[0] for x in operands], terms_of(operands, order), derive)
 
         return up_to(truncated)
 
@@ -191,30 +181,24 @@ class Scan(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = ScanParams.of(params)
-        varies = _carried_on(
-            loop,
-            [type(t) is not Zero for t in tangents],
-            lambda flags, forced: jvp_of(loop.jaxpr, flags, forced)[1],
-        )
-        derived, varies_out = jvp_of(loop.jaxpr, varies, _forced(loop, varies))
-        given = [[instantiate(t)] if v else [] for t, v in zip(tangents, varies, strict=True)]
-        outs, out_tangents = _along(loop, primals, given, derived, [(v,) for v in varies_out])
+        terms = [[t] for t in tangents]
+        outs, out_tangents = _along(loop, primals, terms, tangents_of_body(loop.jaxpr))
         return outs, out_tangents
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
         loop = ScanParams.of(params)
-        varies = _carried_on(
-            loop, nonzero, lambda flags, forced: linearization_of(loop.jaxpr, flags, forced)[3]
+        flags = _carried_on(
+            loop,
+            nonzero,
+            lambda flags, carried: linearization_of(loop.jaxpr, flags, carried).nonzero_out,
         )
-        primal, linear, forwarded, varies_out = linearization_of(
-            loop.jaxpr, varies, _forced(loop, varies)
-        )
-        plan = _residuals(primal, tuple(forwarded), loop.num_consts, loop.num_carry)
+        derived = linearization_of(loop.jaxpr, flags, _of_carry(loop, flags))
+        plan = _residuals(derived.primal, tuple(derived.forwarded), loop.num_consts, loop.num_carry)
         consts, carry, xs = loop.split(primals)
         outs = loop.bind(consts, carry, xs, plan.body)
-        many = len(varies_out)
+        many = len(derived.nonzero_out)
         results, stacked = outs[:many], outs[many:]
         invariants = eval_jaxpr(
             plan.invariant.jaxpr, plan.invariant.consts, *[primals[i] for i in plan.needed]
@@ -227,31 +211,32 @@ class Scan(Primitive):
         ]
 
         count = len(residuals)
-        numbers = iter(range(count, count + sum(varies)))
-        parts = loop.split([next(numbers) if v else None for v in varies])
-        t_consts, t_carry, t_xs = ([n for n in part if n is not None] for part in parts)
-        fixed = [i for i, moving in enumerate(looped) if not moving]
-        moving = [i for i, moving in enumerate(looped) if moving]
-        body = with_order(linear, [*fixed, *t_consts, *t_carry, *t_xs, *moving])
+        moving, fixed = partition(looped, range(count))
+        body = with_order(derived.linear, [*fixed, *range(count, count + sum(flags)), *moving])
+        of_consts, of_carry, _ = map(sum, loop.split(flags))
+        stacks, constants = partition(looped, residuals)
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [instantiate(t) for t, v in zip(tangents, varies, strict=True) if v]
-            first, second = len(t_consts), len(t_consts) + len(t_carry)
-            found = iter(
-                loop.bind(
-                    [*(residuals[i] for i in fixed), *given[:first]],
-                    given[first:second],
-                    [*given[second:], *(residuals[i] for i in moving)],
-                    body,
-                )
+            given = list(map(instantiate_zeros, partition(flags, tangents)[0]))
+            first, second = of_consts, of_consts + of_carry
+            found = loop.bind(
+                [*constants, *given[:first]],
+                given[first:second],
+                [*given[second:], *stacks],
+                body,
             )
-            return [
-                next(found) if v else Zero.of(o) for o, v in zip(results, varies_out, strict=True)
-            ]
+            return with_zeros(derived.nonzero_out, found, results)
 
         return results, tangent
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        # The transposed loop runs the other way, and each part changes sides. What is carried on is
+        # carried back: a turn takes the cotangent of what it returned and gives that of what it was
+        # given. Stacked results become elements (the cotangent of each belongs to the turn that
+        # made it), and the cotangents of elements become stacked results. A constant is used by all
+        # turns, so that its cotangent is a sum: it is carried too, from zeros on. Values that are
+        # not linear stay what they are, constants or elements; they are read at the turn for which
+        # they were made, since both loops count turns by the position in the arrays.
         loop = ScanParams.of(params)
         flags = _carried_on(
             loop,
@@ -261,40 +246,33 @@ class Scan(Primitive):
         lin_consts, lin_carry, lin_xs = loop.split(flags)
         if not all(lin_carry):
             return _transpose_with_known_carry(loop, cotangent, args, flags)
-        of_results = [type(ct) is not Zero for ct in cotangent[loop.num_carry :]]
-        given = (*[True] * loop.num_carry, *of_results)
-        # A turn passes on what it carries, whoever asks for it in the end.
-        of_consts, _, of_elements = loop.split(args)
-        wanted = wanted_among([*of_consts, *[None] * loop.num_carry, *of_elements])
-        body, vary_consts, vary_xs = _backward(
-            loop.jaxpr, tuple(flags), given, loop.num_consts, loop.num_carry, wanted
-        )
+        nonzero_cts, ct_ys = without_zeros(cotangent[loop.num_carry :])
         consts, carry, xs = loop.split(args)
-        values = [c for c, lin in zip(consts, lin_consts, strict=True) if not lin]
-        sums = [
-            full(c.shape, 0, c.dtype)
-            for c, v in zip(
-                [c for c, lin in zip(consts, lin_consts, strict=True) if lin],
-                vary_consts,
-                strict=True,
-            )
-            if v
-        ]
-        cts = [instantiate(c) for c in cotangent[: loop.num_carry]]
-        ct_ys = [c for c in cotangent[loop.num_carry :] if type(c) is not Zero]
-        elements = [x for x, lin in zip(xs, lin_xs, strict=True) if not lin]
+        # A turn passes on what it carries, whoever asks for it in the end.
+        wanted = wanted_among([*consts, *[None] * loop.num_carry, *xs])
+        body, nonzero_consts, nonzero_xs = _backward(
+            loop.jaxpr,
+            tuple(flags),
+            (*[True] * loop.num_carry, *nonzero_cts),
+            loop.num_consts,
+            loop.num_carry,
+            wanted,
+        )
+        linear_consts, values = partition(lin_consts, consts)
+        _, elements = partition(lin_xs, xs)
+        summed, _ = partition(nonzero_consts, linear_consts)
+        sums = [full(c.shape, 0, c.dtype) for c in summed]
+        cts = [instantiate_zeros(ct) for ct in cotangent[: loop.num_carry]]
         backward = loop._replace(reverse=not loop.reverse)
-        results = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
-        found = iter(results)
-        of_consts = [next(found) if v else None for v in vary_consts]
-        of_carry = [next(found) for _ in carry]
-        of_xs = iter([next(found) if v else None for v in vary_xs])
-        consts_left = iter(of_consts)
+        found = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
+        first, second = len(sums), len(sums) + len(cts)
+        of_carry = zip(found[first:second], carry, strict=True)
+        none = repeat(None)
         return [
-            *(next(consts_left) if lin else None for lin in lin_consts),
+            *merge(lin_consts, merge(nonzero_consts, found[:first], none), none),
             # A first value may be known although what is carried on from it is linear.
-            *(ct if is_linear(c) else None for ct, c in zip(of_carry, carry, strict=True)),
-            *(next(of_xs) if lin else None for lin in lin_xs),
+            *(ct if is_linear(c) else None for ct, c in of_carry),
+            *merge(lin_xs, merge(nonzero_xs, found[second:], none), none),
         ]
 
     def batch(
@@ -307,14 +285,11 @@ class Scan(Primitive):
         batched = _carried_on(
             loop,
             [d is not None for d in dims],
-            lambda flags, forced: [
-                d is not None
-                for d in batch_of(loop.jaxpr, size, _dims(loop, fixed, flags), forced)[1]
-            ],
+            lambda flags, carried: (
+                batch_of(loop.jaxpr, size, _dims(loop, fixed, flags), carried).batched
+            ),
         )
-        derived, out_dims = batch_of(
-            loop.jaxpr, size, _dims(loop, fixed, batched), _forced(loop, batched)
-        )
+        derived = batch_of(loop.jaxpr, size, _dims(loop, fixed, batched), _of_carry(loop, batched))
         consts, carry, xs = loop.split(args)
         _, batched_carry, _ = loop.split(batched)
         outs = loop.bind(
@@ -324,11 +299,11 @@ class Scan(Primitive):
                 for c, d, b in zip(carry, in_carry, batched_carry, strict=True)
             ],
             [x if d is None else move_dimension(x, d, 1) for x, d in zip(xs, in_xs, strict=True)],
-            derived,
+            derived.jaxpr,
         )
         return outs, [
-            *out_dims[: loop.num_carry],
-            *(None if d is None else 1 for d in out_dims[loop.num_carry :]),
+            *derived.out_dims[: loop.num_carry],
+            *(None if d is None else 1 for d in derived.out_dims[loop.num_carry :]),
         ]
 
     def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
@@ -418,7 +393,7 @@ class Scan(Primitive):
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         loop = ScanParams.of(params)
         every = _carried_on(loop, flags, lambda given, _: dependence_of(loop.jaxpr, given))
-        found: list[bool] = dependence_of(loop.jaxpr, every)
+        found = dependence_of(loop.jaxpr, every)
         # Without a turn what is carried is its first value.
         return [*loop.split(every)[1], *found[loop.num_carry :]]
 
@@ -438,8 +413,8 @@ class Scan(Primitive):
         eqn = drop_unused(eqn, used)
         if body is loop.jaxpr:
             return eqn
-        invars = [v for v, k in zip(eqn.invars, kept, strict=True) if k]
-        left = [v for v, k in zip(eqn.outvars, (*carried, *ys), strict=True) if k]
+        invars, _ = partition(kept, eqn.invars)
+        left, _ = partition((*carried, *ys), eqn.outvars)
         consts, _, _ = loop.split(kept)
         reduced = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(carried))
         return eqn.replace(
@@ -457,8 +432,9 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return aval.update(shape=(length, *aval.shape))
 
 
-def _forced(loop: ScanParams, flags: Sequence[bool]) -> Flags:
-    """What is carried has a tangent or a batch dimension in all turns or in none."""
+def _of_carry(loop: ScanParams, flags: Sequence[bool]) -> Flags:
+    """Which results have a tangent or a batch dimension in any case: those that are carried on to
+    an argument that has, since it has one in all turns or in none."""
     return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
 
 
@@ -466,21 +442,26 @@ def _along(
     loop: ScanParams,
     primals: Sequence[Any],
     terms: Sequence[Sequence[Any]],
-    derived: ClosedJaxpr,
-    present_out: Sequence[Flags],
+    derive: Derive,
 ) -> list[list[Any]]:
     """Scan a jaxpr of primals and their tangents, or Taylor coefficients.
 
     Args:
         loop: the loop.
         primals: its operands.
-        terms: for each operand its tangent, or all its coefficients; none where it does not vary.
-        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
-        present_out: for each result which of its terms `derived` returns.
+        terms: for each operand its tangent, or all its coefficients.
+        derive: derives the body.
 
     Returns:
         The results, and for each order their terms.
     """
+    nonzero = _carried_on(
+        loop,
+        [any(flags) for flags in nonzero_in(terms)],
+        lambda flags, carried: map(any, derive(flags, carried).nonzero_out),
+    )
+    derived, nonzero_out = derive(nonzero, _of_carry(loop, nonzero))
+    terms = instantiated_terms(nonzero, terms)
     # Arguments and results of the derived jaxpr: first all primals, then all terms.
     count = len(primals)
     numbers = iter(range(count, count + sum(map(len, terms))))
@@ -490,9 +471,9 @@ def _along(
         for ours, theirs in zip(loop.split(range(count)), term_numbers, strict=True)
         for number in (*ours, *(n for found in theirs for n in found))
     ]
-    many, kept = len(present_out), loop.num_carry
-    carried = many + sum(map(sum, present_out[:kept]))
-    end = many + sum(map(sum, present_out))
+    many, kept = len(nonzero_out), loop.num_carry
+    carried = many + sum(map(sum, nonzero_out[:kept]))
+    end = many + sum(map(sum, nonzero_out))
     order = [*range(kept), *range(many, carried), *range(kept, many), *range(carried, end)]
     consts, carry, xs = (
         [*ours, *(t for found in theirs for t in found)]
@@ -500,11 +481,11 @@ def _along(
     )
     outs = loop.bind(consts, carry, xs, with_order(derived, arguments, order))
     back = dict(zip(order, outs, strict=True))
-    return by_order([back[i] for i in range(end)], present_out)
+    return by_order([back[i] for i in range(end)], nonzero_out)
 
 
 def _carried_on(
-    loop: ScanParams, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Sequence[bool]]
+    loop: ScanParams, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Iterable[bool]]
 ) -> Flags:
     """Flags of the operands, with those of what is carried that get them in later turns.
 
@@ -519,7 +500,7 @@ def _carried_on(
         given = (*consts, *carry, *xs)
         after = [
             before or out
-            for before, out in zip(carry, outputs(given, _forced(loop, given)), strict=False)
+            for before, out in zip(carry, outputs(given, _of_carry(loop, given)), strict=False)
         ]
         if after == carry:
             return given
@@ -575,7 +556,14 @@ class _ResidualPlan(NamedTuple):
 def _residuals(
     primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
 ) -> _ResidualPlan:
-    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share."""
+    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share.
+
+    A residual that is stacked takes memory for every turn, which is most of what a gradient needs.
+    So each is looked up where it already is: an operand is used again (a constant as it is, an
+    array element by element); a result that the loop stacks anyway serves as residual too; and
+    what follows from constants alone is computed once, outside of the loop. Only the rest, what a
+    turn computes from what it was handed by the turn before, is stacked, each variable once.
+    """
     jaxpr = primal.jaxpr
     many = len(jaxpr.outvars) - forwarded.count(None)
     numbers = {v: i for i, v in enumerate(jaxpr.invars)}
@@ -625,7 +613,7 @@ def _residuals(
 def _backward(
     closed: ClosedJaxpr,
     linear: Flags,
-    given: Flags,
+    nonzero_cts: Flags,
     num_consts: int,
     num_carry: int,
     wanted: Flags | None,
@@ -635,7 +623,7 @@ def _backward(
     Args:
         closed: the body, linear in all that it carries.
         linear: the arguments in which it is.
-        given: the results that have a cotangent, all that it carries among them.
+        nonzero_cts: the results that have a cotangent, all that it carries among them.
         num_consts: how many arguments are the same in all turns.
         num_carry: how many are carried.
         wanted: the arguments whose cotangents are wanted.
@@ -647,18 +635,15 @@ def _backward(
     """
     second = num_consts + num_carry
     linear_consts = sum(linear[:num_consts])
-    forced = (
-        *[False] * linear_consts,
-        *[True] * num_carry,
-        *[False] * sum(linear[second:]),
-    )
-    derived, varies = transposition_of(closed, linear, given, forced, wanted)
-    vary_consts, vary_xs = varies[:linear_consts], varies[linear_consts + num_carry :]
+    linear_xs = sum(linear[second:])
+    instantiate = (*[False] * linear_consts, *[True] * num_carry, *[False] * linear_xs)
+    derived, nonzero = transposition_of(closed, linear, nonzero_cts, instantiate, wanted)
+    nonzero_consts, nonzero_xs = nonzero[:linear_consts], nonzero[linear_consts + num_carry :]
     values = num_consts - linear_consts
-    elements = len(linear) - second - sum(linear[second:])
+    elements = len(linear) - second - linear_xs
     known = values + elements
     in_avals, out_avals = derived.in_avals, derived.out_avals
-    count = sum(vary_consts)
+    count = sum(nonzero_consts)
 
     def turn(*args: Any) -> list[Any]:
         consts, rest = args[:values], args[values:]
@@ -674,7 +659,7 @@ def _backward(
         *in_avals[known:],
         *in_avals[values:known],
     ]
-    return stage(turn, avals, derived_info(closed, "transpose")), vary_consts, vary_xs
+    return stage(turn, avals, derived_info(closed, "transpose")), nonzero_consts, nonzero_xs
 
 
 def _transpose_with_known_carry(
@@ -686,8 +671,7 @@ def _transpose_with_known_carry(
     """
     jaxpr = loop.jaxpr.jaxpr
     first, second = loop.num_consts, loop.num_consts + loop.num_carry
-    known = [i for i in range(loop.num_carry) if not linear[first + i]]
-    carried = [i for i in range(loop.num_carry) if linear[first + i]]
+    carried, known = partition(linear[first:second], range(loop.num_carry))
     stacking = jaxpr.replace(
         outvars=[*jaxpr.outvars[: loop.num_carry], *(jaxpr.invars[first + i] for i in known)]
     )

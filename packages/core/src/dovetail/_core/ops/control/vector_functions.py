@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.control.bodies import Body, operands_of, same_type
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.transform.derived import hoist_consts, with_order
+from dovetail._core.transform.derived import hoist_consts, reference_of, with_order
 from dovetail._core.transform.flattening import FlatFunction, location_of, name_of
 from dovetail._core.transform.interning import interned
 from dovetail._core.transform.stage import stage
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
 
 P = TypeVar("P")
 
@@ -171,32 +175,48 @@ def split_operands(
     return kind(*own), list(left)
 
 
-def check_solution(
-    primitive: Primitive, kind: Callable[..., Any], checks: Any, args: Sequence[Any], params: Any
-) -> list[Any]:
-    """The rule `check` of the primitive of an equation.
+class EquationPrimitive(Primitive):
+    """Solves an equation by a jaxpr, `jaxprs.solve`; what it computes is what that does.
 
-    The solution is looked at, which calls the functions of the equation. What these would find when
-    they are called for derivatives is not.
-
-    Args:
-        primitive: as for `bind_functions`.
-        kind: as there.
-        checks: what is told of failures.
-        args: the operands.
-        params: the parameters.
+    Attributes:
+        kind: what holds something for each function of the equation.
     """
-    jaxprs = params["jaxprs"]
-    solve, error = checks.checked(jaxprs.solve)
-    first, many = error.num_leaves, len(jaxprs.solve.out_avals)
-    # The error stands behind the auxiliary data, of which equations know that it has no derivative.
-    order = [*range(first, first + many), *range(first)]
-    others = [None if jaxpr is None else without_checks(jaxpr) for jaxpr in jaxprs]
-    functions = kind(*others)._replace(solve=with_order(solve, range(len(solve.in_avals)), order))
-    consts, vector = split_operands(kind, params["const_lengths"], args)
-    outs = bind_functions(primitive, kind, consts, functions, vector)
-    checks.found(error, outs[many:])
-    return outs[:many]
+
+    multiple_results = True
+    accepts_zeros = True
+    has_effects = True
+    generates_nan = False
+    kind: ClassVar[Callable[..., Any]]
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        consts, vector = split_operands(self.kind, params["const_lengths"], args)
+        return reference_of(params["jaxprs"].solve, [*consts.solve, *vector])
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params["jaxprs"].solve.jaxpr.effects
+        return effects
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        consts, vector = split_operands(self.kind, params["const_lengths"], values)
+        return context.inline_jaxpr(params["jaxprs"].solve, [*consts.solve, *vector])
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        # The solution is looked at, which calls the functions of the equation. What these would
+        # find when they are called for derivatives is not.
+        jaxprs = params["jaxprs"]
+        solve, error = checks.checked(jaxprs.solve)
+        first, many = error.num_leaves, len(jaxprs.solve.out_avals)
+        # The error stands behind the auxiliary data, which is known to have no derivative.
+        order = [*range(first, first + many), *range(first)]
+        others = self.kind(*[None if jaxpr is None else without_checks(jaxpr) for jaxpr in jaxprs])
+        functions = others._replace(solve=with_order(solve, range(len(solve.in_avals)), order))
+        consts, vector = split_operands(self.kind, params["const_lengths"], args)
+        outs = bind_functions(self, self.kind, consts, functions, vector)
+        checks.found(error, outs[many:])
+        return outs[:many]
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
 
 
 def bind_functions(

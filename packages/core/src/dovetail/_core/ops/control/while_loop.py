@@ -9,8 +9,9 @@ import numpy as np
 
 from dovetail._core.base import config, pytree
 from dovetail._core.base.errors import ConcretizationTypeError
+from dovetail._core.base.flags import partition
 from dovetail._core.base.typing import Array, ArrayLike, PyTree
-from dovetail._core.basis.structural import batch_size, instantiate, to_front
+from dovetail._core.basis.structural import batch_size, to_front
 from dovetail._core.ir.avals import aval_of, make_aval
 from dovetail._core.ir.effects import input_output
 from dovetail._core.ir.jaxpr import (
@@ -23,32 +24,38 @@ from dovetail._core.ir.jaxpr import (
 from dovetail._core.ir.walk import Reduction, Wanted, drop_unused
 from dovetail._core.ops.checks.checking import batch_with_checks, has_checks
 from dovetail._core.ops.checks.error import avals_of, merged, settled, union
-from dovetail._core.ops.control.bodies import Body, named, operands_of, stage_body, stage_loop
+from dovetail._core.ops.control.bodies import (
+    Body,
+    Derive,
+    instantiated_terms,
+    named,
+    operands_of,
+    stage_body,
+    stage_loop,
+    tangents_of_body,
+    terms_of_body,
+)
 from dovetail._core.ops.control.branches import chosen
 from dovetail._core.ops.reduction.reductions import reduce_or
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.trace.zeros import Zero
 from dovetail._core.transform.derived import (
     batch_of,
     dependence_of,
     derived_info,
     function_of,
     hoist_consts,
-    jvp_of,
     reference_of,
     remembered,
-    taylor_of,
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, leaf_names
 from dovetail._core.transform.stage import stage
-from dovetail._core.transform.taylor import by_order, present_in, terms_of, up_to
+from dovetail._core.transform.taylor import by_order, nonzero_in, terms_of, up_to
 
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
 T = TypeVar("T")
-Flags = tuple[bool, ...]
 
 
 class WhileParams(NamedTuple):
@@ -141,16 +148,8 @@ class While(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
         loop = WhileParams(**params)
-        _, const_flags, carry_flags = loop.split([type(t) is not Zero for t in tangents])
-        while True:
-            varies = (*const_flags, *carry_flags)
-            derived, after = jvp_of(loop.body_jaxpr, varies, tuple(carry_flags))
-            if after == carry_flags:
-                break
-            carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
-        moving = tangents[loop.cond_nconsts :]
-        given = [[instantiate(t)] if v else [] for t, v in zip(moving, varies, strict=True)]
-        outs, out_tangents = _along(loop, primals, given, derived, 1)
+        terms = [[t] for t in tangents[loop.cond_nconsts :]]
+        outs, out_tangents = _along(loop, primals, terms, tangents_of_body(loop.body_jaxpr))
         return outs, out_tangents
 
     def linearize(
@@ -205,7 +204,7 @@ class While(Primitive):
                 break
             flags = grown
         if of_condition is not None:
-            condition, _ = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at))
+            condition = batch_of(loop.cond_jaxpr, size, (*cond_dims, *at)).jaxpr
             body = _while_any(condition, body, loop.cond_nconsts, loop.body_nconsts)
             body_consts = [*cond_consts, *body_consts]
             condition = _any(condition)
@@ -274,22 +273,8 @@ class While(Primitive):
 
         def truncated(order: int) -> list[list[Any]]:
             terms = terms_of(operands[loop.cond_nconsts :], order)
-            flags = [any(found) for found in present_in(terms)]
-            const_flags, carry_flags = flags[: loop.body_nconsts], flags[loop.body_nconsts :]
-            while True:
-                varies = (*const_flags, *carry_flags)
-                present = tuple([(v,) * order for v in varies])
-                kept = present[loop.body_nconsts :]
-                derived, present_out = taylor_of(loop.body_jaxpr, order, present, kept)
-                after = [any(found) for found in present_out]
-                if after == carry_flags:
-                    break
-                carry_flags = [a or b for a, b in zip(carry_flags, after, strict=True)]
-            given = [
-                [instantiate(t) for t in found] if v else []
-                for found, v in zip(terms, varies, strict=True)
-            ]
-            return _along(loop, [x[0] for x in operands], given, derived, order)
+            derive = terms_of_body(loop.body_jaxpr, order)
+            return _along(loop, [x[0] for x in operands], terms, derive)
 
         return up_to(truncated)
 
@@ -323,8 +308,8 @@ class While(Primitive):
         every = [*of_cond[: loop.cond_nconsts], *kept]
         effects = condition.jaxpr.effects | body.jaxpr.effects
         return eqn.replace(
-            invars=[v for v, k in zip(eqn.invars, every, strict=True) if k],
-            outvars=[v for v, k in zip(eqn.outvars, carried, strict=True) if k],
+            invars=partition(every, eqn.invars)[0],
+            outvars=partition(carried, eqn.outvars)[0],
             params={
                 "cond_jaxpr": condition,
                 "body_jaxpr": body,
@@ -339,25 +324,28 @@ while_p: Final = While()
 
 
 def _along(
-    loop: WhileParams,
-    primals: Sequence[Any],
-    terms: Sequence[Sequence[Any]],
-    derived: ClosedJaxpr,
-    order: int,
+    loop: WhileParams, primals: Sequence[Any], terms: Sequence[Sequence[Any]], derive: Derive
 ) -> list[list[Any]]:
     """Loop with a body of primals and their tangents, or Taylor coefficients.
 
     Args:
         loop: the loop.
         primals: its operands.
-        terms: for each operand of the body its tangent, or all its coefficients; none where it does
-            not vary.
-        derived: the jaxpr of all primals, then all of `terms`, to results and theirs.
-        order: how many terms there are where there are any.
+        terms: for each operand of the body its tangent, or all its coefficients.
+        derive: derives the body.
 
     Returns:
         The results, and for each order their terms.
     """
+    flags = [any(found) for found in nonzero_in(terms)]
+    while True:
+        # What is carried has terms in all turns or in none.
+        derived, nonzero_out = derive(tuple(flags), tuple(flags[loop.body_nconsts :]))
+        grown = [*flags[: loop.body_nconsts], *map(any, nonzero_out)]
+        if grown == flags:
+            break
+        flags = [a or b for a, b in zip(flags, grown, strict=True)]
+    terms = instantiated_terms(flags, terms)
     cond_consts, body_consts, carry = loop.split(primals)
     consts, count = loop.body_nconsts, len(terms)
     of_consts = [t for found in terms[:consts] for t in found]
@@ -381,7 +369,7 @@ def _along(
         [*body_consts, *of_consts],
         [*carry, *of_carry],
     )
-    return by_order(outs, [(bool(found),) * order for found in terms[consts:]])
+    return by_order(outs, nonzero_out)
 
 
 @remembered

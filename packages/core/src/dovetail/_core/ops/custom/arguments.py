@@ -14,7 +14,7 @@ from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import make_literal
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import DebugInfo, Literal
 from dovetail._core.trace.mutable_references import without_references
@@ -262,7 +262,7 @@ def path_of(tree: Any, number: int) -> str:
 
 def shown(value: Any) -> Any:
     """An argument as a user's function gets it."""
-    return instantiate(value) if type(value) is Literal else value
+    return instantiate_zeros(value) if type(value) is Literal else value
 
 
 def typed_like(value: Any, aval: Any) -> Any:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.structural import reduce_sum
 from dovetail._core.trace.custom_rules import Dims, Run
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batch_flat, place_batch, unbatched_aval
 
 
@@ -55,12 +56,6 @@ class Batch:
         return 0 if self.is_batched else None
 
 
-def with_zeros(given: Sequence[Any], primals: Sequence[Any], nonzero: Sequence[bool]) -> list[Any]:
-    """Tangents of all primals from those that do not vanish."""
-    found = iter(given)
-    return [next(found) if n else Zero.of(p) for p, n in zip(primals, nonzero, strict=True)]
-
-
 #: From residuals and the cotangents of the results to the cotangents of what is perturbed.
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
@@ -78,22 +73,18 @@ def batched_backward(
     """
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        nonzero = [type(ct) is not Zero for ct in cotangents]
+        nonzero_cts, given = without_zeros(cotangents)
         out_dim, count = batch.out_dim(), len(residuals)
-        zeros = [
-            ct if n or out_dim is None else Zero(unbatched_aval(ct.aval, out_dim))
-            for ct, n in zip(cotangents, nonzero, strict=True)
-        ]
+        _, zeros = partition(nonzero_cts, cotangents)
+        if out_dim is not None:
+            zeros = [Zero(unbatched_aval(z.aval, out_dim)) for z in zeros]
         found: list[Zero | None] = []
 
         def flat(*values: Any) -> list[Any]:
-            given = iter(values[count:])
-            cts = [next(given) if n else z for z, n in zip(zeros, nonzero, strict=True)]
-            results = backward(values[:count], cts)
+            results = backward(values[:count], merge(nonzero_cts, values[count:], zeros))
             found[:] = [ct if type(ct) is Zero else None for ct in results]
             return [ct for ct in results if type(ct) is not Zero]
 
-        given = [ct for ct, n in zip(cotangents, nonzero, strict=True) if n]
         results, dims = batch.run(
             flat, [*residuals, *given], [*residual_dims, *[out_dim] * len(given)]
         )
@@ -124,21 +115,20 @@ def batched_rule(
     """A rule from primals and tangents to results and their tangents, for every element."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        nonzero = [type(t) is not Zero for t in tangents]
+        nonzero, given = without_zeros(tangents)
         count = len(primals)
-        varies: list[bool] = []
+        nonzero_out: list[bool] = []
 
         def flat(*values: Any) -> list[Any]:
-            given = with_zeros(values[count:], values[:count], nonzero)
-            outs, out_tangents = rule(values[:count], given)
-            varies[:] = [type(t) is not Zero for t in out_tangents]
-            return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
+            every = with_zeros(nonzero, values[count:], values[:count])
+            outs, out_tangents = rule(values[:count], every)
+            nonzero_out[:], found = without_zeros(out_tangents)
+            return [*outs, *found]
 
-        given = [t for t, n in zip(tangents, nonzero, strict=True) if n]
-        given_dims = [d for d, n in zip(batch.dims, nonzero, strict=True) if n]
+        given_dims, _ = partition(nonzero, batch.dims)
         values, dims = batch.run(flat, [*primals, *given], [*batch.dims, *given_dims])
         placed = batch.results(values, dims)
-        outs = placed[: len(varies)]
-        return outs, with_zeros(placed[len(varies) :], outs, varies)
+        outs = placed[: len(nonzero_out)]
+        return outs, with_zeros(nonzero_out, placed[len(nonzero_out) :], outs)
 
     return run

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
 
 from dovetail._core.base import dtypes, pytree
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.base.typing import Array, PyTree
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.ir.jaxpr import ClosedJaxpr
@@ -179,10 +180,11 @@ def closure_convert(
     avals = abstract_leaves(leaves, info)
     closed = stage(flat, avals, info)
     hoisted = [_can_be_perturbed(c) for c in closed.consts]
+    perturbed, fixed = partition(hoisted, closed.consts)
     names = info.argument_names or ()
 
     def converted(*args: Any) -> Any:
-        count = hoisted.count(True)
+        count = len(perturbed)
         own, captured = args[: len(args) - count], args[len(args) - count :]
         given, tree = pytree.flatten(own)
         if tree != in_tree:
@@ -199,11 +201,10 @@ def closure_convert(
                     f"{names[i] if i < len(names) else path_of(in_tree, i)} what the example was, "
                     f"{aval.short_name()}, got {found.short_name()}"
                 )
-        values = iter(captured)
-        consts = [next(values) if h else c for c, h in zip(closed.consts, hoisted, strict=True)]
+        consts = merge(hoisted, captured, fixed)
         return flat.out_tree.unflatten(eval_jaxpr(closed.jaxpr, consts, *given))
 
-    return converted, [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
+    return converted, perturbed
 
 
 def _can_be_perturbed(value: Any) -> bool:

@@ -10,12 +10,11 @@ from dovetail._core.base import pytree
 from dovetail._core.base.caches import HasMemory, Memory
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.elementwise import add_tangents
-from dovetail._core.basis.structural import batch_size, instantiate
+from dovetail._core.basis.structural import batch_size, instantiate_zeros
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
+from dovetail._core.ir.jaxpr import DebugInfo
 from dovetail._core.ir.shown_params import ShownParams, never
-from dovetail._core.ir.walk import Reduction, dce_inside
-from dovetail._core.ops.calls.jit import jit_p
+from dovetail._core.ops.calls.jit import RuleCall
 from dovetail._core.ops.custom.arguments import (
     NondiffSignature,
     UserFunction,
@@ -33,12 +32,12 @@ from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
 from dovetail._core.trace.zeros import Zero
-from dovetail._core.transform.derived import batch_of, dependence_of, hoist_consts, reference_of
+from dovetail._core.transform.derived import batch_of, hoist_consts
 from dovetail._core.transform.flattening import check_callable, name_of
 from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
+    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,40 +65,16 @@ class NamedRule:
         return self is other
 
 
-class CustomCall(Primitive):
+class CustomCall(RuleCall):
     """A staged call of a function with rules of its own.
 
     The leading `num_consts` operands are what the function captured.
     """
 
-    multiple_results = True
-    accepts_zeros = True
-    transposes_partly = True
-    has_effects = True
-
-    def abstract(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return call_jaxpr.out_avals
-
-    def reference(self, *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return reference_of(call_jaxpr, args)
-
-    def transpose(
-        self, cotangent: Any, *args: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any
-    ) -> Sequence[Any]:
-        return jit_p.transpose(cotangent, *args, jaxpr=call_jaxpr, name=name)
-
-    def lower(
-        self, context: Builder, *values: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any
-    ) -> Any:
-        return context.call_jaxpr(call_jaxpr, values, name)
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["call_jaxpr"].jaxpr.effects
-        return effects
-
-    def evaluate(self, *args: Any, call_jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
-        """The results; only the function is compiled, whatever its rules are."""
-        return jit_p.bind(*args, jaxpr=call_jaxpr, name=name)
+    program = "call_jaxpr"
+    #: Derivatives follow from the function's own rule alone.
+    linearize = Primitive.linearize
+    taylor = Primitive.taylor
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         checked, error = checks.checked(params["call_jaxpr"])
@@ -111,10 +86,6 @@ class CustomCall(Primitive):
         outs = self.bind(*captured, *args, **params)
         checks.found(error, outs[: error.num_leaves])
         return outs[error.num_leaves :]
-
-    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
-        found: list[bool] = dependence_of(params["call_jaxpr"], tuple(flags))
-        return found
 
     def check_rule(
         self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
@@ -130,8 +101,9 @@ class CustomCall(Primitive):
     def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
         """Put the function for a batch into parameters."""
         batch = Batch.of_arguments(batch_size(args, dims), dims)
-        forced = (True,) * len(params["call_jaxpr"].out_avals)
-        params["call_jaxpr"], _ = batch_of(params["call_jaxpr"], batch.size, tuple(dims), forced)
+        instantiate = (True,) * len(params["call_jaxpr"].out_avals)
+        batched = batch_of(params["call_jaxpr"], batch.size, tuple(dims), instantiate)
+        params["call_jaxpr"] = batched.jaxpr
         batch.dims = batch.dims[params["num_consts"] :]
         return batch
 
@@ -190,9 +162,6 @@ class CustomJVPCall(CustomCall):
         params["jvp"] = NamedRule(rule.__name__, batched_rule(rule, batch))
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 custom_jvp_call_p: Final = CustomJVPCall()
@@ -448,7 +417,7 @@ class custom_jvp(HasMemory, Generic[P, R]):
                 if rule is not None
             ]
             if not parts:
-                zeros = [instantiate(Zero.of(x)) for x in pytree.leaves(out)]
+                zeros = [instantiate_zeros(Zero.of(x)) for x in pytree.leaves(out)]
                 return out, pytree.structure(out).unflatten(zeros)
             return out, pytree.map(_total, *parts)
 

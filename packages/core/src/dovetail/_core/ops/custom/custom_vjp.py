@@ -18,12 +18,12 @@ from typing import (
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
 from dovetail._core.base.errors import UnexpectedTracerError
+from dovetail._core.base.flags import merge, partition
 from dovetail._core.basis.operands import as_operand
 from dovetail._core.basis.structural import batch_size, is_linear
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import JaxprEqn, Literal
+from dovetail._core.ir.jaxpr import Literal
 from dovetail._core.ir.shown_params import ShownParams, never
-from dovetail._core.ir.walk import Reduction, dce_inside
 from dovetail._core.ops.custom.arguments import (
     NondiffSignature,
     UserFunction,
@@ -32,7 +32,7 @@ from dovetail._core.ops.custom.arguments import (
     shown,
     users_code,
 )
-from dovetail._core.ops.custom.batching import Backward, Batch, batched_backward, with_zeros
+from dovetail._core.ops.custom.batching import Backward, Batch, batched_backward
 from dovetail._core.ops.custom.custom_jvp import (
     CustomCall,
     CustomLiveCall,
@@ -46,7 +46,7 @@ from dovetail._core.trace.mutable_references import without_references
 from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.state import state
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batched_aval
 from dovetail._core.transform.flattening import check_array_leaves, check_callable, name_of
 
@@ -144,25 +144,24 @@ def differentiate(
         primals: the arguments.
         tangents: theirs, `Zero` where an argument is not perturbed.
     """
-    perturbed = [type(t) is not Zero for t in tangents]
+    perturbed, given = without_zeros(tangents)
     outs, residuals, backward = forward(primals, perturbed)
     tangent_avals = [aval_of(o).tangent() for o in outs]
-    varies = [a.dtype != dtypes.float0 for a in tangent_avals]
+    nonzero = [a.dtype != dtypes.float0 for a in tangent_avals]
+    out_avals, zero_avals = partition(nonzero, tangent_avals)
 
     def bwd(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        given = iter(cotangents)
-        full = [next(given) if v else Zero(a) for v, a in zip(varies, tangent_avals, strict=True)]
-        return backward(values, full)
+        return backward(values, merge(nonzero, cotangents, map(Zero, zero_avals)))
 
     found = custom_lin_p.bind(
         *residuals,
-        *[t for t, p in zip(tangents, perturbed, strict=True) if p],
+        *given,
         num_res=len(residuals),
         bwd=NamedRule(bwd_name, bwd),
-        out_avals=tuple([a for a, v in zip(tangent_avals, varies, strict=True) if v]),
+        out_avals=tuple(out_avals),
         function=function,
     )
-    return outs, with_zeros(found, outs, varies)
+    return outs, with_zeros(nonzero, found, outs)
 
 
 def batched_forward(forward: Forward, batch: Batch) -> Forward:
@@ -181,7 +180,7 @@ def batched_forward(forward: Forward, batch: Batch) -> Forward:
         values, dims = batch.run(flat, primals, batch.dims)
         count, backward = made
         outs = batch.results(values[:count], dims[:count])
-        in_dims = [d for d, p in zip(batch.dims, perturbed, strict=True) if p]
+        in_dims, _ = partition(perturbed, batch.dims)
         return (
             outs,
             values[count:],
@@ -235,9 +234,6 @@ class CustomVJPCall(CustomCall):
         params["fwd"] = NamedRule(fwd.__name__, batched_forward(fwd.rule, batch))
         outs = self.bind(*args, **params)
         return outs, [0] * len(outs)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 custom_vjp_call_p: Final = CustomVJPCall()
@@ -336,8 +332,7 @@ def _backward_of(
         given = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
         with users_code(function.signature):
             found = bwd(*function.extra, residual_tree.unflatten(residuals), given)
-        checked = _checked_cotangents(function, bwd, found, avals)
-        return [ct for ct, p in zip(checked, perturbed, strict=True) if p]
+        return partition(perturbed, _checked_cotangents(function, bwd, found, avals))[0]
 
     return run
 

@@ -5,31 +5,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
 from dovetail._core.base import config, dtypes, pytree
 from dovetail._core.base.caches import HasMemory, Memory
+from dovetail._core.base.flags import Flags, merge, partition
 from dovetail._core.basis.elementwise import convert_element_type
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import batch_size, instantiate, is_linear, to_front
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, to_front
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside
-from dovetail._core.ops.control.bodies import Body, operands_of, same_type
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ops.calls.program_primitive import ProgramPrimitive
+from dovetail._core.ops.control.bodies import Body, operands_of
 from dovetail._core.ops.control.loops import map as sequential_map
-from dovetail._core.trace.primitive import Primitive
 from dovetail._core.trace.scopes import at_own_lines
 from dovetail._core.trace.tracer import Tracer
-from dovetail._core.trace.zeros import Zero
+from dovetail._core.trace.zeros import Zero, with_zeros, without_zeros
 from dovetail._core.transform.batch import batched_aval
 from dovetail._core.transform.derived import (
-    Flags,
-    dependence_of,
     hoist_consts,
     jvp_of,
-    reference_of,
     transposition_of,
     with_order,
 )
@@ -51,7 +49,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 #: Results, and for each whether it has a batch dimension, which is then the first.
-Batched = tuple[list[Any], list[bool]]
+BatchedResults = tuple[list[Any], list[bool]]
 
 
 class BatchRule:
@@ -63,7 +61,7 @@ class BatchRule:
 
     captured: int
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         """The results for operands of which some have a batch dimension, the first."""
         raise NotImplementedError
 
@@ -100,10 +98,10 @@ class UserRule(BatchRule):
             f"{name_of(self.function)}"
         )
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         if any(flags[: self.captured]):
             raise _captured_error(self.function, "mapped by vmap")
-        given = [instantiate(as_operand(v, self.place)) for v in values[self.captured :]]
+        given = [instantiate_zeros(as_operand(v, self.place)) for v in values[self.captured :]]
         args = pytree.unflatten(self.in_tree, given)
         in_batched = list(pytree.unflatten(self.in_tree, list(flags[self.captured :])))
         try:
@@ -146,7 +144,7 @@ class UserRule(BatchRule):
                     f"{flag!r:.80} for {name}"
                 )
         return [
-            instantiate(self._checked(out, aval, bool(flag), size, name))
+            instantiate_zeros(self._checked(out, aval, bool(flag), size, name))
             for out, aval, flag, name in zip(outs, self.out_avals, found, names, strict=True)
         ], list(map(bool, found))
 
@@ -174,33 +172,33 @@ class TangentRule(BatchRule):
 
     Args:
         rule: the function's.
-        varies: which of its operands have a tangent; the tangents are further operands.
-        varies_out: which of its results have one.
+        nonzero: which of its operands have a tangent; the tangents are further operands.
+        nonzero_out: which of its results have one.
         with_results: whether the results stand before their tangents.
     """
 
     def __init__(
-        self, rule: BatchRule, varies: Flags, varies_out: Flags, with_results: bool
+        self, rule: BatchRule, nonzero: Flags, nonzero_out: Flags, with_results: bool
     ) -> None:
         self.rule = rule
-        self.varies = varies
-        self.varies_out = varies_out
+        self.nonzero = nonzero
+        self.nonzero_out = nonzero_out
         self.with_results = with_results
         self.captured = rule.captured
 
     def __repr__(self) -> str:
         return f"jvp of {self.rule!r}"
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
-        if any(self.varies[: self.captured]):
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
+        if any(self.nonzero[: self.captured]):
             raise _captured_error(self.rule, "differentiated under vmap")
-        count = len(self.varies)
+        count = len(self.nonzero)
         further = iter(zip(values[count:], flags[count:], strict=True))
         primals, tangents, batched = [], [], []
-        for primal, flag, varies in zip(values[:count], flags[:count], self.varies, strict=True):
+        for primal, flag, nonzero in zip(values[:count], flags[:count], self.nonzero, strict=True):
             tangent: Any = Zero.of(primal)
             has = flag
-            if varies:
+            if nonzero:
                 # A value and its tangent have one shape.
                 given, of_given = next(further)
                 has = flag or of_given
@@ -215,11 +213,11 @@ class TangentRule(BatchRule):
             return outs
 
         outs, out_tangents = jvp_flat(run, primals, tangents)
-        varying = [instantiate(t) for t, v in zip(out_tangents, self.varies_out, strict=True) if v]
-        of_varying = [f for f, v in zip(out_flags, self.varies_out, strict=True) if v]
+        moving = list(map(instantiate_zeros, partition(self.nonzero_out, out_tangents)[0]))
+        of_moving, _ = partition(self.nonzero_out, out_flags)
         if not self.with_results:
-            return varying, of_varying
-        return [*outs, *varying], [*out_flags, *of_varying]
+            return moving, of_moving
+        return [*outs, *moving], [*out_flags, *of_moving]
 
 
 class TransposedRule(BatchRule):
@@ -228,38 +226,33 @@ class TransposedRule(BatchRule):
     Args:
         rule: the function's.
         linear: for each of its operands, None, or the aval of one in which it is linear.
-        given: which of its results have a cotangent; the cotangents are the last operands.
+        nonzero_cts: which of its results have a cotangent; the cotangents are the last operands.
     """
 
-    def __init__(self, rule: BatchRule, linear: Sequence[Any], given: Flags) -> None:
+    def __init__(self, rule: BatchRule, linear: Sequence[Any], nonzero_cts: Flags) -> None:
         self.rule = rule
         self.linear = linear
-        self.given = given
+        self.nonzero_cts = nonzero_cts
         self.captured = rule.captured
 
     def __repr__(self) -> str:
         return f"transpose of {self.rule!r}"
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
-        count = sum(aval is None for aval in self.linear)
-        batched = iter(flags[:count])
-        at = [True if aval is not None else next(batched) for aval in self.linear]
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
+        linear = [aval is not None for aval in self.linear]
+        count = linear.count(False)
+        at = merge(linear, repeat(True), flags[:count])
 
         def function(*vectors: Any) -> list[Any]:
-            vector, constant = iter(vectors), iter(values[:count])
-            args = [next(constant if aval is None else vector) for aval in self.linear]
-            outs, out_flags = self.rule(size, args, at)
-            return [
-                _placed(o, f, size)
-                for o, f, g in zip(outs, out_flags, self.given, strict=True)
-                if g
-            ]
+            outs, out_flags = self.rule(size, merge(linear, vectors, values[:count]), at)
+            placed = map(_placed, outs, out_flags, repeat(size))
+            return partition(self.nonzero_cts, placed)[0]
 
         avals = [batched_aval(aval, size, 0) for aval in self.linear if aval is not None]
         closed = stage(function, avals, DebugInfo("transpose", repr(self.rule)))
         cts = [_placed(v, f, size) for v, f in zip(values[count:], flags[count:], strict=True)]
         found = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
-        return [instantiate(x) for x in found], [True] * len(found)
+        return [instantiate_zeros(x) for x in found], [True] * len(found)
 
 
 class CheckedRule(BatchRule):
@@ -282,9 +275,9 @@ class CheckedRule(BatchRule):
     def __repr__(self) -> str:
         return f"checkify of {self.rule!r}"
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         leaves, (outs, out_flags) = self.with_leaves(self.rule, size, values, flags)
-        return [*map(instantiate, leaves), *outs], [*[False] * self.count, *out_flags]
+        return [*map(instantiate_zeros, leaves), *outs], [*[False] * self.count, *out_flags]
 
 
 class FurtherCaptured(BatchRule):
@@ -298,7 +291,7 @@ class FurtherCaptured(BatchRule):
     def __repr__(self) -> str:
         return repr(self.rule)
 
-    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> Batched:
+    def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         return self.rule(size, values[self.count :], flags[self.count :])
 
 
@@ -318,44 +311,33 @@ def _captured_error(function: Any, what: str) -> ValueError:
     )
 
 
-class CustomVmapCall(Primitive):
-    """A call of `call`, which has no constants, for which `rule` stands under vmap."""
+class CustomVmapCall(ProgramPrimitive):
+    """A call of `call`, which has no constants, for which `rule` stands under vmap.
+
+    Derivatives are bound with rules derived from `rule`, so that they have one under vmap too.
+    """
 
     name = "custom_vmap_call"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
-    generates_nan = False
+    program = "call"
 
-    def abstract(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Any:
-        have = call.in_avals
-        if len(have) != len(avals) or not all(map(same_type, have, avals)):
-            raise TypeError(f"{self.name} takes {have}, got {list(avals)}")
-        return call.out_avals
-
-    def reference(self, *args: Any, call: ClosedJaxpr, **params: Any) -> Any:
-        return reference_of(call, args)
-
-    def effects(self, *avals: Any, call: ClosedJaxpr, **params: Any) -> Effects:
-        effects: Effects = call.jaxpr.effects
-        return effects
+    def rebind(
+        self, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any], kept: Sequence[int]
+    ) -> list[Any]:
+        jaxpr, constants = hoist_consts(closed)
+        rule = FurtherCaptured(params["rule"], len(constants)) if constants else params["rule"]
+        results: list[Any] = self.bind(*constants, *args, call=jaxpr, rule=rule)
+        return results
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        call: ClosedJaxpr,
-        rule: BatchRule,
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: BatchRule
     ) -> tuple[Any, Any]:
-        varies = tuple(type(t) is not Zero for t in tangents)
-        forced = _differentiable(call)
-        derived, _ = jvp_of(call, varies, forced)
-        given = [t for t, v in zip(tangents, varies, strict=True) if v]
-        results = _bind(derived, TangentRule(rule, varies, forced, True), [*primals, *given])
-        count = len(forced)
-        outs, found = results[:count], iter(results[count:])
-        return outs, [next(found) if f else Zero.of(o) for o, f in zip(outs, forced, strict=True)]
+        nonzero, given = without_zeros(tangents)
+        nonzero_out = _differentiable(call)
+        derived = jvp_of(call, nonzero, nonzero_out)
+        of_tangents = {"rule": TangentRule(rule, nonzero, nonzero_out, True)}
+        results = self.rebind(derived.jaxpr, [*primals, *given], of_tangents, range(len(primals)))
+        outs = results[: len(nonzero_out)]
+        return outs, with_zeros(nonzero_out, results[len(outs) :], outs)
 
     def linearize(
         self,
@@ -368,32 +350,30 @@ class CustomVmapCall(Primitive):
         # What a rule keeps for the derivative depends on the batch, so nothing is kept: the linear
         # program computes it again.
         outs = self.bind(*primals, call=call, rule=rule)
-        varies, forced = tuple(nonzero), _differentiable(call)
-        derived, _ = jvp_of(call, varies, forced)
-        count = len(forced)
-        arguments = range(len(derived.in_avals))
-        tangent_only = with_order(derived, arguments, range(count, count + sum(forced)))
+        flags, nonzero_out = tuple(nonzero), _differentiable(call)
+        derived = jvp_of(call, flags, nonzero_out).jaxpr
+        last = range(len(outs), len(derived.out_avals))
+        tangent_only = with_order(derived, range(len(derived.in_avals)), last)
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = [t for t, v in zip(tangents, varies, strict=True) if v]
-            of_tangents = TangentRule(rule, varies, forced, False)
-            found = iter(_bind(tangent_only, of_tangents, [*primals, *given]))
-            return [next(found) if f else Zero.of(o) for o, f in zip(outs, forced, strict=True)]
+            operands = [*primals, *partition(flags, tangents)[0]]
+            of_tangents = {"rule": TangentRule(rule, flags, nonzero_out, False)}
+            found = self.rebind(tangent_only, operands, of_tangents, range(len(primals)))
+            return with_zeros(nonzero_out, found, outs)
 
         return outs, tangent
 
     def transpose(
         self, cotangent: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule
     ) -> Sequence[Any]:
-        linear = tuple([is_linear(a) for a in args])
-        given = tuple([type(ct) is not Zero for ct in cotangent])
-        forced = (True,) * sum(linear)
-        derived, _ = transposition_of(call, linear, given, forced)
-        operands = [a for a, lin in zip(args, linear, strict=True) if not lin]
-        cts = [ct for ct, g in zip(cotangent, given, strict=True) if g]
+        linear = tuple(map(is_linear, args))
+        nonzero_cts, cts = without_zeros(cotangent)
+        derived = transposition_of(call, linear, nonzero_cts, (True,) * sum(linear))
+        _, operands = partition(linear, args)
         avals = [aval_of(a) if lin else None for a, lin in zip(args, linear, strict=True)]
-        found = iter(_bind(derived, TransposedRule(rule, avals, given), [*operands, *cts]))
-        return [next(found) if lin else None for lin in linear]
+        of_cts = {"rule": TransposedRule(rule, avals, nonzero_cts)}
+        found = self.rebind(derived.jaxpr, [*operands, *cts], of_cts, range(len(operands)))
+        return derived.cotangents(linear, found)
 
     def batch(
         self,
@@ -412,23 +392,15 @@ class CustomVmapCall(Primitive):
     def lower(self, context: Builder, *values: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
         return context.inline_jaxpr(call, values)
 
-    def dependencies(
-        self, flags: Sequence[bool], *, call: ClosedJaxpr, rule: BatchRule
-    ) -> Sequence[bool]:
-        found: list[bool] = dependence_of(call, tuple(flags))
-        return found
-
     def check(self, checks: Any, *args: Any, call: ClosedJaxpr, rule: BatchRule) -> Any:
         checked, error = checks.checked(call)
         if checked is call:
             return self.bind(*args, call=call, rule=rule)
         count = error.num_leaves
-        outs = _bind(checked, CheckedRule(rule, count, partial(checks.with_leaves, error)), args)
+        with_error = {"rule": CheckedRule(rule, count, partial(checks.with_leaves, error))}
+        outs = self.rebind(checked, args, with_error, range(len(args)))
         checks.found(error, outs[:count])
         return outs[count:]
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 custom_vmap_call_p: Final = CustomVmapCall()
@@ -437,14 +409,6 @@ custom_vmap_call_p: Final = CustomVmapCall()
 def _differentiable(call: ClosedJaxpr) -> Flags:
     """Which results have tangents. The rule may let a result depend on what `call` does not."""
     return tuple([a.tangent().dtype != dtypes.float0 for a in call.out_avals])
-
-
-def _bind(call: ClosedJaxpr, rule: BatchRule, operands: Sequence[Any]) -> list[Any]:
-    jaxpr, captured = hoist_consts(call)
-    if captured:
-        rule = FurtherCaptured(rule, len(captured))
-    outs: list[Any] = custom_vmap_call_p.bind(*captured, *operands, call=jaxpr, rule=rule)
-    return outs
 
 
 class custom_vmap(HasMemory, Generic[P, R]):
@@ -580,13 +544,12 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
         leaves, tree = pytree.flatten(args)
         flags = pytree.leaves(in_batched)
+        mapped, fixed = partition(flags, leaves)
 
         def one(elements: Sequence[Any]) -> Any:
-            element = iter(elements)
-            given = [next(element) if f else x for x, f in zip(leaves, flags, strict=True)]
-            return function(*pytree.unflatten(tree, given))  # type: ignore[call-arg]
+            return function(*pytree.unflatten(tree, merge(flags, elements, fixed)))  # type: ignore[call-arg]
 
-        out = sequential_map(one, [x for x, f in zip(leaves, flags, strict=True) if f])
+        out = sequential_map(one, mapped)
         return out, pytree.map(lambda _: True, out)
 
     return function

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dovetail._core.base import dtypes, pytree
 from dovetail._core.basis.operands import as_operand
-from dovetail._core.basis.structural import batch_size, instantiate, is_linear, reduce_sum
+from dovetail._core.basis.structural import batch_size, instantiate_zeros, is_linear, reduce_sum
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_inside
-from dovetail._core.ops.calls.jit import jit_p
+from dovetail._core.ir.jaxpr import ClosedJaxpr, DebugInfo
+from dovetail._core.ops.calls.jit import RuleCall
 from dovetail._core.ops.checks.checking import without_checks
 from dovetail._core.ops.checks.error import avals_of
 from dovetail._core.ops.custom.arguments import described, users_code
@@ -24,14 +23,13 @@ from dovetail._core.transform.derived import (
     derived_info,
     function_of,
     hoist_consts,
-    reference_of,
     with_order,
 )
 from dovetail._core.transform.flattening import FlatFunction, check_callable, location_of, name_of
 from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
+    pass
 
 
 class StagedFunction(NamedTuple):
@@ -45,23 +43,18 @@ class StagedFunction(NamedTuple):
 Thunk = Callable[[], StagedFunction]
 
 
-class LinearCall(Primitive):
+class LinearCall(RuleCall):
     """A call of a linear function, whose transpose is another function.
 
     Operands: what the function captured, the residuals, and what it is linear in.
     """
 
     name = "linear_call"
-    multiple_results = True
-    accepts_zeros = True
-    has_effects = True
-    generates_nan = False
-
-    def abstract(self, *avals: Any, callee: ClosedJaxpr, **params: Any) -> Any:
-        return callee.out_avals
-
-    def reference(self, *args: Any, callee: ClosedJaxpr, **params: Any) -> Any:
-        return reference_of(callee, args)
+    program = "callee"
+    #: What is known of its derivatives is that it is linear; it is not divided.
+    linearize = Primitive.linearize
+    taylor = Primitive.taylor
+    dependencies = Primitive.dependencies
 
     def jvp(
         self,
@@ -91,7 +84,7 @@ class LinearCall(Primitive):
                 )
         if all(type(t) is Zero for t in tangents):
             return outs, [Zero.of(o) for o in outs]
-        linear = [instantiate(t) for t in tangents[count:]]
+        linear = [instantiate_zeros(t) for t in tangents[count:]]
         found = self.bind(*primals[:count], *linear, **params)
         zeros = map(Zero.of, outs)
         return outs, [
@@ -115,7 +108,7 @@ class LinearCall(Primitive):
         found = self.bind(
             *staged.captured,
             *args[num_callee_consts:count],
-            *[instantiate(ct) for ct in cotangent],
+            *[instantiate_zeros(ct) for ct in cotangent],
             callee=staged.closed,
             transpose_thunk=lambda: StagedFunction(callee, [*captured]),
             num_callee_consts=len(staged.captured),
@@ -162,9 +155,6 @@ class LinearCall(Primitive):
         )
         return outs, [0] * len(outs)
 
-    def lower(self, context: Builder, *values: Any, callee: ClosedJaxpr, **params: Any) -> Any:
-        return context.call_jaxpr(callee, values, self.name)
-
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         # What the transpose would find is not looked at: it runs when the error is long returned.
         callee, transpose_thunk = params["callee"], params["transpose_thunk"]
@@ -187,17 +177,6 @@ class LinearCall(Primitive):
         outs = self.bind(*captured, *args, **params)
         checks.found(error, outs[many:])
         return outs[:many]
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["callee"].jaxpr.effects
-        return effects
-
-    def evaluate(self, *args: Any, callee: ClosedJaxpr, **params: Any) -> Any:
-        """The results; only the function is compiled, whatever its transpose is."""
-        return jit_p.bind(*args, jaxpr=callee, name=self.name)
-
-    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        return dce_inside(eqn, used)
 
 
 linear_call_p: Final = LinearCall()

@@ -9,55 +9,32 @@ from typing import TYPE_CHECKING, Any, Final
 from dovetail._core.base.errors import UnexpectedTracerError
 from dovetail._core.basis.structural import batch_size
 from dovetail._core.ir.avals import aval_of
-from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn
-from dovetail._core.ir.walk import Reduction, dce_call, dce_inside
-from dovetail._core.ops.calls.jit import jit_p
+from dovetail._core.ir.jaxpr import ClosedJaxpr, JaxprEqn
+from dovetail._core.ir.walk import Reduction, dce_inside
+from dovetail._core.ops.calls.jit import RuleCall, jit_p
 from dovetail._core.ops.custom.arguments import UserFunction
 from dovetail._core.trace.custom_rules import Dims
 from dovetail._core.trace.primitive import Primitive
-from dovetail._core.transform.derived import batch_of, hoist_consts, reference_of
+from dovetail._core.transform.derived import batch_of, hoist_consts
 from dovetail._core.transform.stage import stage
 
 if TYPE_CHECKING:
-    from dovetail._core.hlo.builder import Builder
+    pass
 
 #: The name that programs show for the call.
 _NAME: Final = "remat_opt"
 
 
-class RematOpt(Primitive):
+class RematOpt(RuleCall):
     """A call of a forward rule; the last `num_res` results are what it keeps.
 
     `fun_jaxpr_thunk` gives the jaxpr of the function, None if it captures something.
     """
 
     name = _NAME
-    multiple_results = True
-    accepts_zeros = True
-    transposes_partly = True
-    has_effects = True
-    generates_nan = False
-
-    def abstract(self, *avals: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return fwd_jaxpr.out_avals
-
-    def reference(self, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return reference_of(fwd_jaxpr, args)
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        fwd_jaxpr: ClosedJaxpr,
-        **params: Any,
-    ) -> tuple[Any, Any]:
-        return jit_p.jvp(primals, tangents, jaxpr=fwd_jaxpr, name=_NAME)
-
-    def transpose(
-        self, cotangent: Any, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any
-    ) -> Sequence[Any]:
-        return jit_p.transpose(cotangent, *args, jaxpr=fwd_jaxpr, name=_NAME)
+    program = "fwd_jaxpr"
+    #: The rule runs once: it is not divided into what depends on tangents and what does not.
+    dependencies = Primitive.dependencies
 
     def batch(
         self,
@@ -70,15 +47,16 @@ class RematOpt(Primitive):
         num_res: int,
     ) -> tuple[Any, Any]:
         size = batch_size(args, dims)
+        # The function is to return what the rule returns, batch dimensions included.
         batched, out_dims = batch_of(fwd_jaxpr, size, tuple(dims))
         count = len(out_dims) - num_res
-        forced = tuple([d is not None for d in out_dims[:count]])
+        instantiate = tuple([d is not None for d in out_dims[:count]])
 
         def thunk() -> ClosedJaxpr | None:
             closed = fun_jaxpr_thunk()
             if closed is None:
                 return None
-            of_function, found = batch_of(closed, size, tuple(dims[num_consts:]), forced)
+            of_function, found = batch_of(closed, size, tuple(dims[num_consts:]), instantiate)
             return of_function if found == out_dims[:count] else None
 
         outs = self.bind(
@@ -89,30 +67,6 @@ class RematOpt(Primitive):
             num_res=num_res,
         )
         return outs, out_dims
-
-    def lower(self, context: Builder, *values: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return context.call_jaxpr(fwd_jaxpr, values, _NAME)
-
-    def linearize(
-        self,
-        primals: Sequence[Any],
-        nonzero: Sequence[bool],
-        *,
-        fwd_jaxpr: ClosedJaxpr,
-        **params: Any,
-    ) -> tuple[Any, Callable[..., Any]]:
-        return jit_p.linearize(primals, nonzero, jaxpr=fwd_jaxpr, name=_NAME)
-
-    def check(self, checks: Any, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        return jit_p.check(checks, *args, jaxpr=fwd_jaxpr, name=_NAME)
-
-    def effects(self, *avals: Any, **params: Any) -> Effects:
-        effects: Effects = params["fwd_jaxpr"].jaxpr.effects
-        return effects
-
-    def evaluate(self, *args: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        """The results by the rule: nothing is known of how they will be used."""
-        return jit_p.bind(*args, jaxpr=fwd_jaxpr, name=_NAME)
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         count = len(used) - eqn.params["num_res"]
@@ -129,7 +83,7 @@ class RematOpt(Primitive):
             closed.jaxpr.effects,
             eqn.traceback,
         )
-        return (yield from dce_call(call, used[:count]))
+        return (yield from jit_p.dce(call, used[:count]))
 
 
 remat_opt_p: Final = RematOpt()

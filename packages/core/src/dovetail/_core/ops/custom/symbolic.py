@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail._core.base import pytree
-from dovetail._core.basis.structural import instantiate
+from dovetail._core.basis.structural import instantiate_zeros
 from dovetail._core.ir.avals import aval_of
 from dovetail._core.trace.zeros import Zero
 
@@ -102,11 +102,11 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         0.0
     """
     zero = Zero.of(val)
-    return SymbolicZero(zero.aval) if symbolic_zeros else instantiate(zero)
+    return SymbolicZero(zero.aval) if symbolic_zeros else instantiate_zeros(zero)
 
 
 def for_rule(tangent: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as a rule gets it."""
     if type(tangent) is Zero and symbolic_zeros:
         return SymbolicZero(tangent.aval)
-    return instantiate(tangent)
+    return instantiate_zeros(tangent)

@@ -11,7 +11,7 @@ from dovetail._core.base.typing import Array, ArrayLike
 from dovetail._core.basis.elementwise import dtype_name, neg
 from dovetail._core.basis.families import Binary, Unary
 from dovetail._core.basis.operands import as_operand, literal_like
-from dovetail._core.basis.structural import instantiate, is_linear, sum_to
+from dovetail._core.basis.structural import instantiate_zeros, is_linear, sum_to
 from dovetail._core.ir.avals import ShapedArray, aval_of
 from dovetail._core.ops.elementwise.operands import complex_dtype, operands, real_dtype
 from dovetail._core.trace.zeros import Zero
@@ -81,7 +81,7 @@ class Complex(Binary):
         out = self.bind(*primals)
         if all(type(t) is Zero for t in tangents):
             return out, Zero.of(out)
-        return out, self.bind(*map(instantiate, tangents))
+        return out, self.bind(*map(instantiate_zeros, tangents))
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
         return (

@@ -15,7 +15,7 @@ from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
     full,
-    instantiate,
+    instantiate_zeros,
     is_linear,
     to_front,
 )
@@ -79,7 +79,7 @@ class SelectN(Primitive):
         moving = tangents[1:]
         if all(type(t) is Zero for t in moving):
             return out, Zero.of(out)
-        return out, self.bind(primals[0], *map(instantiate, moving))
+        return out, self.bind(primals[0], *map(instantiate_zeros, moving))
 
     def transpose(self, ct: Any, which: Any, *cases: Any) -> Sequence[Any]:
         zeros = full(ct.shape, 0, ct.dtype)

@@ -186,7 +186,7 @@ class DynamicUpdateSlice(Primitive):
         out = self.bind(*primals)
         if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
             return out, Zero.of(out)
-        t, s = map(structural.instantiate, tangents[:2])
+        t, s = map(structural.instantiate_zeros, tangents[:2])
         return out, self.bind(t, s, *primals[2:])
 
     def transpose(self, ct: Any, x: Any, update: Any, *indices: Any) -> Sequence[Any]:

@@ -31,7 +31,7 @@ from dovetail._core.basis.structural import (
     batch_size,
     broadcast_in_dim,
     full,
-    instantiate,
+    instantiate_zeros,
     is_linear,
     move_dimension,
     reshape,
@@ -514,7 +514,7 @@ class Scatter(ScatterFamily):
             return self._jvp_of_function(primals, t, params)
         if params["unique_indices"]:
             out = self.bind(*primals, **params)
-            return out, self.bind(instantiate(t), indices, instantiate(s), **params)
+            return out, self.bind(instantiate_zeros(t), indices, instantiate_zeros(s), **params)
         # Which of several updates of one element comes last is up to the backend, so that primal
         # and tangent both are sums in which all other terms are zero; the neutral element of sums
         # is -0.0.
@@ -527,7 +527,7 @@ class Scatter(ScatterFamily):
         )
         tangent: Any = t if type(t) is Zero else winners.keep_operand(t)
         if type(s) is not Zero:
-            start = instantiate(t) if type(t) is Zero else tangent
+            start = instantiate_zeros(t) if type(t) is Zero else tangent
             tangent = add_at(start, indices, winners.keep_updates(s), params)
         return out, tangent
 
@@ -560,7 +560,7 @@ class Scatter(ScatterFamily):
 
         _, (slope,) = jvp_flat(elementwise, [before], [slope_in])
         params["update_jaxpr"] = None
-        return out, self.bind(t, indices, reshape(instantiate(slope), shape), **params)
+        return out, self.bind(t, indices, reshape(instantiate_zeros(slope), shape), **params)
 
     def transpose(
         self, ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
@@ -604,7 +604,7 @@ class LinearScatter(ScatterFamily):
         t, _, s = tangents
         if type(s) is Zero:
             return out, t if type(t) is not Zero else Zero.of(out)
-        return out, self.bind(instantiate(t), primals[1], s, **params)
+        return out, self.bind(instantiate_zeros(t), primals[1], s, **params)
 
     def updates_cotangent(self, ct: Any) -> Any:
         """The cotangent of an update, from that of the element that it goes to."""

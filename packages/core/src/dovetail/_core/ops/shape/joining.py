@@ -54,7 +54,7 @@ class Join(Primitive):
         out = self.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             return out, Zero.of(out)
-        return out, self.bind(*map(structural.instantiate, tangents), **params)
+        return out, self.bind(*map(structural.instantiate_zeros, tangents), **params)
 
 
 class Concatenate(Join):
@@ -199,7 +199,7 @@ class Split(TakeApart):
             return (None,)
         if all(type(ct) is Zero for ct in cts):
             return (Zero(x),)
-        return (concatenate_p.bind(*map(structural.instantiate, cts), dimension=axis),)
+        return (concatenate_p.bind(*map(structural.instantiate_zeros, cts), dimension=axis),)
 
     def batch(
         self,
@@ -247,7 +247,7 @@ class Unstack(TakeApart):
             return (None,)
         if all(type(ct) is Zero for ct in cts):
             return (Zero(x),)
-        return (stack_p.bind(*map(structural.instantiate, cts), axis=axis),)
+        return (stack_p.bind(*map(structural.instantiate_zeros, cts), axis=axis),)
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], *, axis: int

@@ -187,7 +187,7 @@ class Pad(Primitive):
         out = self.bind(*primals, padding_config=padding_config)
         if all(type(t) is Zero for t in tangents):
             return out, Zero.of(out)
-        t, s = map(structural.instantiate, tangents)
+        t, s = map(structural.instantiate_zeros, tangents)
         return out, self.bind(t, s, padding_config=padding_config)
 
     def transpose(

@@ -1,0 +1,206 @@
+"""Primitives that carry a program: calls, checkpointed functions, functions with their own rules.
+
+To add one, derive from `CallPrimitive` if nothing is to be known of its derivatives and batches but
+that they are those of its program, otherwise from `ProgramPrimitive`, which leaves these rules to
+its members, and say
+
+- `program`: which parameter holds the program, a `ClosedJaxpr` without constants that takes the
+  operands and returns the results;
+- `rebind`, where the default is not right: how to bind the primitive anew, with another program in
+  the place of its own (that of tangents, of cotangents, of a batch, of checks);
+- `for_operands`, if a parameter says something of each operand: what it says of others.
+
+All rules follow. A member that differs in one overrides it and says why; where a rule must follow
+from others instead, it takes the absence of that rule from `Primitive` (`linearize =
+Primitive.linearize`: `jvp` is split). A call that is lowered in its own way overrides `lower`, and
+so is complete::
+
+    class Traced(CallPrimitive):
+        name = "traced_call"
+
+        def lower(self, context, *values, jaxpr, label):
+            return context.inline_jaxpr(jaxpr, values)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dovetail._core.base.flags import partition
+from dovetail._core.basis.structural import batch_size, is_linear
+from dovetail._core.ir.jaxpr import ClosedJaxpr, Effects, JaxprEqn, no_effects
+from dovetail._core.ir.walk import Reduction, Wanted, dce_inside
+from dovetail._core.trace.primitive import Primitive
+from dovetail._core.trace.zeros import wanted_among, with_zeros, without_zeros
+from dovetail._core.transform.derived import (
+    batch_of,
+    dependence_of,
+    hoist_consts,
+    jvp_of,
+    linearization_of,
+    reference_of,
+    taylor_of_call,
+    transposition_of,
+)
+
+if TYPE_CHECKING:
+    from dovetail._core.hlo.builder import Builder
+
+
+class ProgramPrimitive(Primitive):
+    """A primitive whose results are those of a program in its parameters.
+
+    Here is what follows whatever its derivatives and batches are. Dead code elimination leaves all
+    results where they are, since rules of members return something for each.
+
+    Attributes:
+        program: the name of the parameter that holds the program.
+    """
+
+    multiple_results = True
+    accepts_zeros = True
+    transposes_partly = True
+    has_effects = True
+    generates_nan = False
+    program: ClassVar[str] = "jaxpr"
+
+    def rebind(
+        self, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any], kept: Sequence[int]
+    ) -> list[Any]:
+        """Bind the primitive with another program.
+
+        Args:
+            closed: the program; its constants become leading operands.
+            args: its arguments.
+            params: the parameters of the equation that it is derived from.
+            kept: which operands of that equation the leading arguments are; the others are new.
+        """
+        jaxpr, constants = hoist_consts(closed)
+        params = self.for_operands(params, len(constants), kept, len(args) - len(kept))
+        results: list[Any] = self.bind(*constants, *args, **{**params, self.program: jaxpr})
+        return results
+
+    def for_operands(
+        self, params: dict[str, Any], constants: int, kept: Sequence[int], new: int
+    ) -> dict[str, Any]:
+        """Parameters for other operands.
+
+        Args:
+            params: for the present ones.
+            constants: how many new operands come first, constants of a program.
+            kept: which of the present operands follow.
+            new: how many new operands come last.
+        """
+        return params
+
+    def called(self, params: dict[str, Any]) -> str:
+        """The name of the function in lowered programs."""
+        name: str = params.get("name", self.name)
+        return name
+
+    def abstract(self, *avals: Any, **params: Any) -> Any:
+        closed: ClosedJaxpr = params[self.program]
+        expected = closed.in_avals
+        # Equal lists are found fast: their avals are the same objects, nearly always.
+        if list(avals) != expected and (
+            len(avals) != len(expected)
+            or any(
+                a.shape != e.shape or a.dtype != e.dtype
+                for a, e in zip(avals, expected, strict=True)
+            )
+        ):
+            what = f"{self.name} of {params['name']}" if "name" in params else self.name
+            raise TypeError(f"{what} takes {expected}, got {list(avals)}")
+        return closed.out_avals
+
+    def reference(self, *args: Any, **params: Any) -> Any:
+        return reference_of(params[self.program], args)
+
+    def effects(self, *avals: Any, **params: Any) -> Effects:
+        effects: Effects = params[self.program].jaxpr.effects
+        return effects
+
+    def lower(self, context: Builder, *values: Any, **params: Any) -> Any:
+        return context.call_jaxpr(params[self.program], values, self.called(params))
+
+    def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
+        return dependence_of(params[self.program], tuple(flags))
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        return dce_inside(eqn, used)
+
+
+class CallPrimitive(ProgramPrimitive):
+    """A primitive that, transformed, is the same call of the transformed program."""
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        nonzero, given = without_zeros(tangents)
+        derived, nonzero_out = jvp_of(params[self.program], nonzero)
+        results = self.rebind(derived, [*primals, *given], params, range(len(primals)))
+        outs = results[: len(nonzero_out)]
+        return outs, with_zeros(nonzero_out, results[len(outs) :], outs)
+
+    def linearize(
+        self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        split = linearization_of(params[self.program], tuple(nonzero))
+        results = self.rebind(split.primal, primals, params, range(len(primals)))
+        outs = results[: len(split.nonzero_out)]
+        residuals = split.residuals(primals, results)
+
+        def tangent(*tangents: Any) -> list[Any]:
+            given, _ = partition(nonzero, tangents)
+            found = self.rebind(split.linear, [*residuals, *given], params, ())
+            return with_zeros(split.nonzero_out, found, outs)
+
+        return outs, tangent
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        linear = tuple(map(is_linear, args))
+        nonzero_cts, cts = without_zeros(cotangent)
+        derived = transposition_of(
+            params[self.program], linear, nonzero_cts, None, wanted_among(args)
+        )
+        known = [i for i, is_lin in enumerate(linear) if not is_lin]
+        operands = [args[i] for i in known]
+        results = self.rebind(derived.jaxpr, [*operands, *cts], params, known)
+        return derived.cotangents(linear, results)
+
+    def batch(
+        self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        derived, out_dims = batch_of(params[self.program], batch_size(args, dims), tuple(dims))
+        return self.rebind(derived, args, params, range(len(args))), out_dims
+
+    def taylor(
+        self, operands: Sequence[Any], results: Sequence[Any], **params: Any
+    ) -> Callable[[int], Any]:
+        kept = range(len(operands))
+        return taylor_of_call(
+            params[self.program],
+            operands,
+            lambda derived, args: self.rebind(derived, args, params, kept),
+        )
+
+    def check(self, checks: Any, *args: Any, **params: Any) -> Any:
+        checked, error = checks.checked(params[self.program])
+        outs = self.rebind(checked, args, params, range(len(args)))
+        checks.found(error, outs[: error.num_leaves])
+        return outs[error.num_leaves :]
+
+    def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
+        closed: ClosedJaxpr = eqn.params[self.program]
+        reduced, kept = yield Wanted(closed, tuple(used))
+        if reduced is closed:
+            return eqn
+        numbers = [i for i, keep in enumerate(kept) if keep]
+        params = self.for_operands({**eqn.params, self.program: reduced}, 0, numbers, 0)
+        return eqn.replace(
+            invars=[eqn.invars[i] for i in numbers],
+            outvars=partition(used, eqn.outvars)[0],
+            params=params,
+            effects=reduced.jaxpr.effects if eqn.effects else no_effects,
+        )
