@@ -108,7 +108,7 @@ NOT_DECLARED = {"__array_module__", "__hex__", "__oct__"}
 
 
 def test_methods_of_arrays_are_declared_as_they_are(source_tree):
-    from dovetail.numpy.plugin import dovetail_array_methods
+    from dovetail.numpy.arrays.plugin import dovetail_array_methods
 
     tables = dovetail_array_methods()
     installed = {*tables.operators, *tables.methods, *tables.properties}

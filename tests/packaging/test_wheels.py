@@ -28,7 +28,7 @@ ENTRY_POINTS = {
     },
     "backend-tpu": {"dovetail.backends": {"tpu": "dovetail_tpu.plugin"}},
     "core": {},
-    "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.plugin"}},
+    "numpy-api": {"dovetail.extensions": {"numpy": "dovetail.numpy.arrays.plugin"}},
     "testing": {"pytest11": {"dovetail": "dovetail.testing.plugin"}},
 }
 

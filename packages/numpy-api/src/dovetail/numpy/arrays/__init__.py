@@ -1,4 +1,4 @@
-"""The operators and methods of arrays: tables from their names to the functions of this package.
+"""The plug-in of this distribution: operators and methods of arrays, and their functions.
 
-Imports any module of `dovetail.numpy`; only the plug-in imports this folder.
+Imports any module of `dovetail.numpy`, none of which imports this folder.
 """
