@@ -79,7 +79,7 @@ def check_version(version: tuple[int, int, int]) -> None:
     """Refuse a jaxlib that is too old, warn about one that was never tested.
 
     Raises:
-        ImportError: If ``version`` is older than `OLDEST_SUPPORTED`.
+        ImportError: ``version`` is older than `OLDEST_SUPPORTED`.
     """
     shown = ".".join(map(str, version))
     oldest = ".".join(map(str, OLDEST_SUPPORTED))
@@ -265,9 +265,9 @@ def new_pytree_registry(name: str, module: str) -> PyTreeRegistry:
     """A registry that knows None, tuples, named tuples, lists and dictionaries.
 
     Args:
-        name: The attribute under which ``module`` holds the registry; pickled tree definitions find
+        name: the attribute under which ``module`` holds the registry; pickled tree definitions find
             it by these two names.
-        module: The dotted name of that module.
+        module: the dotted name of that module.
     """
     registry = PyTreeRegistry(
         enable_none=True,
@@ -285,9 +285,9 @@ def result_handler(aval: Any, sharding: Any, committed: bool = False) -> Any:
     """A C++ function that gives buffers of a program's result their abstract value and sharding.
 
     Args:
-        aval: Anything with ``shape``, ``dtype`` and ``weak_type``.
-        sharding: A sharding object as the C++ side accepts it.
-        committed: Whether results stick to their devices.
+        aval: anything with ``shape``, ``dtype`` and ``weak_type``.
+        sharding: a sharding object as the C++ side accepts it.
+        committed: whether results stick to their devices.
     """
     if JAXLIB_VERSION < (0, 11, 0):
         # Older versions otherwise call a Python method that only jax defines.
@@ -445,7 +445,7 @@ def pjrt_struct_size(minor: int) -> int:
     the plug-in states: beyond its end lies whatever memory follows.
 
     Args:
-        minor: The second number of the version that the plug-in claims. One that is newer than
+        minor: the second number of the version that the plug-in claims. One that is newer than
             jaxlib's own has at least what jaxlib knows of.
     """
     return max(size for known, size in _PJRT_STRUCT_SIZES.items() if known <= minor)
@@ -460,9 +460,9 @@ def load_pjrt_plugin(name: str, library: str, api: int) -> Any:
     """Have jaxlib load and initialise a PJRT plug-in, once for each name and process.
 
     Args:
-        name: The name that clients are made by.
-        library: The path of its shared library.
-        api: The address of the `PJRT_Api` that the library gives.
+        name: the name that clients are made by.
+        library: the path of its shared library.
+        api: the address of the `PJRT_Api` that the library gives.
 
     Returns:
         The capsule around that address, as other functions of jaxlib take it.

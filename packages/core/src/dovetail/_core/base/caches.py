@@ -136,7 +136,7 @@ def lru_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cached[P
     """`functools.lru_cache` that `clear_all` empties.
 
     Args:
-        maxsize: How many results are kept; None for all.
+        maxsize: how many results are kept; None for all.
 
     Example:
         >>> from dovetail._core.base import caches
@@ -159,7 +159,7 @@ def traced_cache(maxsize: int | None = 4096) -> Callable[[Callable[P, R]], Cache
     """A cache whose key holds, besides the arguments, the options that affect tracing.
 
     Args:
-        maxsize: How many results are kept; None for all.
+        maxsize: how many results are kept; None for all.
 
     Example:
         >>> from dovetail._core.base import caches
@@ -200,8 +200,8 @@ def weakref_lru_cache(
     hashable.
 
     Args:
-        maxsize: How many results are kept.
-        traced: Whether the options that affect tracing are part of the key.
+        maxsize: how many results are kept.
+        traced: whether the options that affect tracing are part of the key.
     """
 
     def decorate(function: Callable[P, R]) -> Cached[P, R]:

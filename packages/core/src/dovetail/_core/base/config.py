@@ -132,8 +132,8 @@ class Option(_Cell[T]):
         """``value`` as the option stores it.
 
         Raises:
-            TypeError: If it is of the wrong type.
-            ValueError: If it is not among the allowed values.
+            TypeError: it is of the wrong type.
+            ValueError: it is not among the allowed values.
         """
         try:
             return self.kind.check(value)
@@ -157,7 +157,7 @@ class Option(_Cell[T]):
         """A scope in which the option has ``new_value`` for the current thread.
 
         Args:
-            new_value: The value; a boolean option called without one is switched on.
+            new_value: the value; a boolean option called without one is switched on.
 
         Returns:
             A context manager, which is also a decorator.
@@ -202,7 +202,7 @@ class _DisableJit(Option[bool]):
         """A scope in which nothing is compiled, or in which all is again.
 
         Args:
-            disable: Whether to run operation by operation.
+            disable: whether to run operation by operation.
         """
         return super().__call__(disable)
 
@@ -669,13 +669,13 @@ class Options:
         """Set an option for the whole process.
 
         Args:
-            name: The option's name, with or without the prefix ``jax_``.
-            value: Its new value.
+            name: the option's name, with or without the prefix ``jax_``.
+            value: its new value.
 
         Raises:
-            AttributeError: If there is no such option; the message names the nearest ones.
-            TypeError: If the value is of the wrong type.
-            ValueError: If the value is not among those allowed.
+            AttributeError: there is no such option; the message names the nearest ones.
+            TypeError: the value is of the wrong type.
+            ValueError: the value is not among those allowed.
         """
         self.option(name).set_global(value)
 

@@ -121,7 +121,7 @@ def as_dtype(dtype: Any) -> AnyDType:
     """What NumPy's constructor `numpy.dtype` gives, for extended dtypes too, in native byte order.
 
     Raises:
-        TypeError: If ``dtype`` names none.
+        TypeError: ``dtype`` names none.
     """
     if isinstance(dtype, ExtendedDType):
         return dtype
@@ -150,8 +150,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays have in place of the given one: of 32 bits unless 64 are switched on.
 
     Args:
-        dtype: Anything that NumPy takes as a dtype.
-        allow_extended_dtype: Whether dtypes of other things than numbers are taken, and given back.
+        dtype: anything that NumPy takes as a dtype.
+        allow_extended_dtype: whether dtypes of other things than numbers are taken, and given back.
 
     Example:
         >>> import dovetail.dtypes
@@ -185,11 +185,11 @@ def check_user_dtype(dtype: Any, function_name: str) -> Any:
     Python's own types mean the defaults, and are not warned about.
 
     Args:
-        dtype: What was given as the argument ``dtype``.
-        function_name: The function it was given to.
+        dtype: what was given as the argument ``dtype``.
+        function_name: the function it was given to.
 
     Raises:
-        TypeError: If it is no dtype, or none that arrays can have.
+        TypeError: it is no dtype, or none that arrays can have.
     """
     if isinstance(dtype, np.ndarray) or hasattr(dtype, "aval"):
         raise TypeError(
@@ -225,15 +225,15 @@ def dtype_of(value: Any) -> Any:
     """The dtype that a value has as an array.
 
     Args:
-        value: A Python number, a NumPy array or scalar, an array or tracer, or anything else with
+        value: a Python number, a NumPy array or scalar, an array or tracer, or anything else with
             an attribute ``aval`` or ``dtype``.
 
     Returns:
         The dtype of an array or tracer as it is; of anything else, the canonical one.
 
     Raises:
-        OverflowError: If a Python integer does not fit the default integer type.
-        NonArrayArgumentError: If the value is no array and cannot become one.
+        OverflowError: a Python integer does not fit the default integer type.
+        NonArrayArgumentError: the value is no array and cannot become one.
 
     Example:
         >>> import numpy as np
@@ -277,7 +277,7 @@ def check_python_int(value: int) -> None:
     """Raise if a Python integer does not fit the default integer type.
 
     Raises:
-        OverflowError: With what to write instead.
+        OverflowError: with what to write instead.
     """
     if -0x80000000 <= value <= 0x7FFFFFFF:
         return
@@ -316,7 +316,7 @@ def check_fits(value: int, dtype: Any, function: str) -> None:
         function: what combines them, for the message.
 
     Raises:
-        OverflowError: With what to write instead.
+        OverflowError: with what to write instead.
     """
     limits = iinfo(dtype)
     if limits.min <= value <= limits.max:
@@ -358,13 +358,13 @@ def result_of_pair(dtype_a: Any, weak_a: bool, dtype_b: Any, weak_b: bool) -> tu
     """The dtype of the result of an operation on two values, and whether it is weak.
 
     Args:
-        dtype_a: The dtype of one.
-        weak_a: Whether it is weak.
-        dtype_b: The dtype of the other.
-        weak_b: Whether it is weak.
+        dtype_a: the dtype of one.
+        weak_a: whether it is weak.
+        dtype_b: the dtype of the other.
+        weak_b: whether it is weak.
 
     Raises:
-        TypePromotionError: If the two do not combine.
+        TypePromotionError: the two do not combine.
 
     Example:
         >>> import numpy as np
@@ -386,11 +386,11 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     Python's own types ``int``, ``float`` and ``complex`` stand for weak types.
 
     Args:
-        a: A dtype.
-        b: A dtype.
+        a: a dtype.
+        b: a dtype.
 
     Raises:
-        TypePromotionError: If there is none.
+        TypePromotionError: there is none.
 
     Example:
         >>> from dovetail._core.base import dtypes
@@ -422,11 +422,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype of the result of an operation on some values.
 
     Args:
-        *args: Values and dtypes, at least one.
-        return_weak_type_flag: Give a pair, of the dtype and whether it is weak.
+        *args: values and dtypes, at least one.
+        return_weak_type_flag: give a pair, of the dtype and whether it is weak.
 
     Raises:
-        TypePromotionError: If they do not combine.
+        TypePromotionError: they do not combine.
 
     Example:
         >>> import numpy as np
@@ -471,8 +471,8 @@ def issubdtype(a: Any, b: Any) -> bool:
     """Whether a dtype is another or one of its kind.
 
     Args:
-        a: A dtype, or a kind such as ``numpy.integer``.
-        b: A dtype, or a kind such as ``numpy.floating``, `extended` or `prng_key`.
+        a: a dtype, or a kind such as ``numpy.integer``.
+        b: a dtype, or a kind such as ``numpy.floating``, `extended` or `prng_key`.
 
     Example:
         >>> import numpy as np

@@ -67,7 +67,7 @@ class JAXTypeError(TypeError):
     """A TypeError raised by a transformation; the base of the errors about tracers.
 
     Args:
-        message: The text of the error.
+        message: the text of the error.
     """
 
 
@@ -75,7 +75,7 @@ class JAXIndexError(IndexError):
     """An IndexError raised by a transformation.
 
     Args:
-        message: The text of the error.
+        message: the text of the error.
     """
 
 
@@ -86,8 +86,8 @@ class ConcretizationTypeError(JAXTypeError):
     itself, such as a shape, cannot be computed from them.
 
     Args:
-        tracer: The tracer.
-        context: What needed the value.
+        tracer: the tracer.
+        context: what needed the value.
     """
 
     def __init__(self, tracer: TracerLike, context: str = "") -> None:
@@ -108,7 +108,7 @@ class TracerArrayConversionError(JAXTypeError):
     """A tracer was given to something that needs a NumPy array.
 
     Args:
-        tracer: The tracer.
+        tracer: the tracer.
     """
 
     def __init__(self, tracer: TracerLike) -> None:
@@ -130,7 +130,7 @@ class TracerIntegerConversionError(JAXTypeError):
     """A tracer was used where Python needs an integer.
 
     Args:
-        tracer: The tracer.
+        tracer: the tracer.
     """
 
     def __init__(self, tracer: TracerLike) -> None:
@@ -151,7 +151,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """A tracer was used as the condition of Python's `if`, `while`, `and`, `or` or `not`.
 
     Args:
-        tracer: The tracer.
+        tracer: the tracer.
     """
 
     def __init__(self, tracer: TracerLike) -> None:
@@ -174,7 +174,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     """An array was indexed with a traced mask: the size of the result is not known.
 
     Args:
-        tracer: The mask.
+        tracer: the mask.
     """
 
     def __init__(self, tracer: TracerLike) -> None:
@@ -195,7 +195,7 @@ class UnexpectedTracerError(JAXTypeError):
     """A tracer was used after the transformation that made it had ended.
 
     Args:
-        msg: The text of the error, or the tracer that leaked.
+        msg: the text of the error, or the tracer that leaked.
     """
 
     def __init__(self, msg: Any) -> None:
@@ -219,7 +219,7 @@ class KeyReuseError(RuntimeError):
     """A random key was used twice.
 
     Args:
-        message: The text of the error.
+        message: the text of the error.
     """
 
 
@@ -235,7 +235,7 @@ class DeletedArrayError(RuntimeError):
     """An array was used after it was deleted or donated.
 
     Args:
-        message: The text of the error.
+        message: the text of the error.
     """
 
 
@@ -243,7 +243,7 @@ class MissingRuleError(NotImplementedError):
     """A primitive has no rule for a transformation or a platform.
 
     Args:
-        message: The text of the error, which names the primitive, the rule and the user's line.
+        message: the text of the error, which names the primitive, the rule and the user's line.
     """
 
 
@@ -254,7 +254,7 @@ class BackendUnavailableError(RuntimeError):
     then shown as it is, without other advice.
 
     Args:
-        message: The text of the error, with the reason.
+        message: the text of the error, with the reason.
     """
 
 
@@ -262,7 +262,7 @@ class DeviceMismatchError(ValueError):
     """Arrays that are committed to different devices met in one operation.
 
     Args:
-        message: The text of the error.
+        message: the text of the error.
     """
 
 
@@ -270,7 +270,7 @@ class NonArrayArgumentError(TypeError):
     """A value that is no array, and cannot become one, was given where an array is needed.
 
     Args:
-        message: The text of the error, which names the argument.
+        message: the text of the error, which names the argument.
     """
 
 

@@ -68,15 +68,15 @@ def register_pytree_node(
     """Make a type a node of trees.
 
     Args:
-        nodetype: The type; its subclasses are not meant.
-        flatten_func: Takes an object and gives ``(children, static_data)``. The static data is part
+        nodetype: the type; its subclasses are not meant.
+        flatten_func: takes an object and gives ``(children, static_data)``. The static data is part
             of the structure: it should be hashable, and is compared with ``==``.
-        unflatten_func: Takes the static data and the children and gives the object. It is called
+        unflatten_func: takes the static data and the children and gives the object. It is called
             with placeholders as children too, so it should not check or convert them.
-        flatten_with_keys_func: Like ``flatten_func``, with ``(key, child)`` for each child.
+        flatten_with_keys_func: like ``flatten_func``, with ``(key, child)`` for each child.
 
     Raises:
-        ValueError: If the type is already registered.
+        ValueError: the type is already registered.
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -113,10 +113,10 @@ def register_pytree_with_keys(
     """Make a type a node whose children have keys.
 
     Args:
-        nodetype: The type.
-        flatten_with_keys: Takes an object and gives ``((key, child), ...)`` and static data.
-        unflatten_func: Takes the static data and the children and gives the object.
-        flatten_func: Like ``flatten_with_keys`` without the keys; faster, where given.
+        nodetype: the type.
+        flatten_with_keys: takes an object and gives ``((key, child), ...)`` and static data.
+        unflatten_func: takes the static data and the children and gives the object.
+        flatten_func: like ``flatten_with_keys`` without the keys; faster, where given.
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -144,7 +144,7 @@ def register_pytree_node_class(cls: Class) -> Class:
     """Make a class with methods ``tree_flatten`` and ``tree_unflatten`` a node; a decorator.
 
     Args:
-        cls: A class with a method ``tree_flatten(self)`` that gives ``(children, static_data)``
+        cls: a class with a method ``tree_flatten(self)`` that gives ``(children, static_data)``
             and a class method ``tree_unflatten(cls, static_data, children)``.
 
     Returns:
@@ -177,7 +177,7 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
     """Make a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` a node; a decorator.
 
     Args:
-        cls: A class with a method ``tree_flatten_with_keys(self)``, a class method
+        cls: a class with a method ``tree_flatten_with_keys(self)``, a class method
             ``tree_unflatten(cls, static_data, children)``, and maybe ``tree_flatten(self)``.
 
     Returns:
@@ -219,19 +219,19 @@ def register_dataclass(
     """Make a dataclass a node; also a decorator.
 
     Args:
-        nodetype: A dataclass, or a class whose constructor takes the fields by keyword.
-        data_fields: The fields that hold children. If absent, all that are not marked static with
+        nodetype: a dataclass, or a class whose constructor takes the fields by keyword.
+        data_fields: the fields that hold children. If absent, all that are not marked static with
             `dovetail.tree.static` (or ``metadata={"static": True}``) and are arguments of the
             constructor.
-        meta_fields: The fields that hold static data.
-        drop_fields: Fields that are left out; they get their default when the object is made again.
+        meta_fields: the fields that hold static data.
+        drop_fields: fields that are left out; they get their default when the object is made again.
 
     Returns:
         The class.
 
     Raises:
-        TypeError: If only one of ``data_fields`` and ``meta_fields`` is given.
-        ValueError: If the fields do not cover those of the dataclass.
+        TypeError: only one of ``data_fields`` and ``meta_fields`` is given.
+        ValueError: the fields do not cover those of the dataclass.
 
     Example:
         >>> import dataclasses
@@ -292,7 +292,7 @@ def register_static(cls: Class) -> Class:
     """Make a class a node without children: objects of it are part of the structure; a decorator.
 
     Args:
-        cls: A class with ``__hash__`` and ``__eq__``.
+        cls: a class with ``__hash__`` and ``__eq__``.
 
     Returns:
         The class.
@@ -355,9 +355,9 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text.
 
     Args:
-        keys: A path, from `flatten_with_path`.
-        simple: Write only the names: ``a`` instead of ``['a']``.
-        separator: Put between the keys.
+        keys: a path, from `flatten_with_path`.
+        simple: write only the names: ``a`` instead of ``['a']``.
+        separator: put between the keys.
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -396,7 +396,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The children and the static data of one node.
 
     Raises:
-        ValueError: If ``tree`` is a leaf.
+        ValueError: ``tree`` is a leaf.
 
     Example:
         >>> import dovetail.tree_util
@@ -416,7 +416,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
     """The children with their keys, and the static data, of one node.
 
     Raises:
-        ValueError: If ``tree`` is a leaf.
+        ValueError: ``tree`` is a leaf.
 
     Example:
         >>> import dovetail.tree_util
@@ -475,9 +475,9 @@ def child_keys(kind: type, static_data: Any, count: int) -> list[Any]:
     """The keys of the children of a node of a tree definition.
 
     Args:
-        kind: The type of the node.
-        static_data: Its static data.
-        count: How many children it has.
+        kind: the type of the node.
+        static_data: its static data.
+        count: how many children it has.
     """
     if kind in (tuple, list):
         return [SequenceKey(index) for index in range(count)]
@@ -498,9 +498,9 @@ class Partial(functools.partial[Any]):
     static.
 
     Args:
-        func: The function.
-        *args: The first positional arguments.
-        **kw: Keyword arguments.
+        func: the function.
+        *args: the first positional arguments.
+        **kw: keyword arguments.
 
     Example:
         >>> import operator

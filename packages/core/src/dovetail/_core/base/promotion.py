@@ -29,7 +29,7 @@ class TypePromotionError(ValueError):
     """Arguments have dtypes that do not combine.
 
     Args:
-        message: The text of the error, which names the dtypes.
+        message: the text of the error, which names the dtypes.
     """
 
 
@@ -164,10 +164,10 @@ def join(arguments: Iterable[tuple[Any, bool]]) -> tuple[np.dtype[Any], bool]:
     """The dtype that arguments have in common, and whether it is weak.
 
     Args:
-        arguments: At least one pair of a dtype and whether it is weak.
+        arguments: at least one pair of a dtype and whether it is weak.
 
     Raises:
-        TypePromotionError: If there is none.
+        TypePromotionError: there is none.
     """
     return _join(frozenset(arguments), enable_x64.value, numpy_dtype_promotion.value)
 

@@ -102,16 +102,16 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]
     """Take a tree apart into its leaves and its structure.
 
     Args:
-        tree: Any value; what is not a registered node is a leaf.
-        is_leaf: Called on every node before it is opened; where it gives True the node is a leaf.
+        tree: any value; what is not a registered node is a leaf.
+        is_leaf: called on every node before it is opened; where it gives True the node is a leaf.
 
     Returns:
         The leaves, from left to right, and the structure that `unflatten` takes.
 
     Raises:
-        ValueError: If the keys of a dictionary cannot be sorted, or a registered function does not
+        ValueError: the keys of a dictionary cannot be sorted, or a registered function does not
             return children and static data.
-        RecursionError: If the tree is nested too deeply, or contains itself.
+        RecursionError: the tree is nested too deeply, or contains itself.
 
     Example:
         >>> import dovetail.tree
@@ -128,8 +128,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     """Put a tree together from its structure and its leaves.
 
     Args:
-        treedef: The structure, from `flatten` or `structure`.
-        leaves: As many values as the structure has leaves.
+        treedef: the structure, from `flatten` or `structure`.
+        leaves: as many values as the structure has leaves.
 
     Example:
         >>> import dovetail.tree
@@ -143,8 +143,8 @@ def leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree, from left to right.
 
     Args:
-        tree: The tree.
-        is_leaf: Where it gives True, a node is taken as a leaf.
+        tree: the tree.
+        is_leaf: where it gives True, a node is taken as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -158,8 +158,8 @@ def structure(tree: PyTree, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree, without its leaves.
 
     Args:
-        tree: The tree.
-        is_leaf: Where it gives True, a node is taken as a leaf.
+        tree: the tree.
+        is_leaf: where it gives True, a node is taken as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -175,9 +175,9 @@ def flatten_with_path(
     """Take a tree apart into leaves with their paths, and its structure.
 
     Args:
-        tree: The tree.
-        is_leaf: Where it gives True, a node is taken as a leaf.
-        is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
+        tree: the tree.
+        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf_takes_path: call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Returns:
         A list of ``(path, leaf)``, where a path is a tuple of keys (see `keystr`), and the
@@ -210,9 +210,9 @@ def leaves_with_path(
     """The leaves of a tree with their paths.
 
     Args:
-        tree: The tree.
-        is_leaf: Where it gives True, a node is taken as a leaf.
-        is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
+        tree: the tree.
+        is_leaf: where it gives True, a node is taken as a leaf.
+        is_leaf_takes_path: call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Example:
         >>> import dovetail.tree
@@ -230,14 +230,14 @@ def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = No
     """Apply a function to the leaves of a tree, or to corresponding leaves of several.
 
     Args:
-        f: Takes one leaf of ``tree`` and the corresponding value of each of ``rest``.
-        tree: The tree whose structure the result has.
-        *rest: Trees with at least that structure: below a leaf of ``tree`` they may go on, and
+        f: takes one leaf of ``tree`` and the corresponding value of each of ``rest``.
+        tree: the tree whose structure the result has.
+        *rest: trees with at least that structure: below a leaf of ``tree`` they may go on, and
             ``f`` is given what stands there.
-        is_leaf: Where it gives True, a node of ``tree`` is taken as a leaf.
+        is_leaf: where it gives True, a node of ``tree`` is taken as a leaf.
 
     Raises:
-        ValueError: If one of ``rest`` has another structure; the message says where.
+        ValueError: one of ``rest`` has another structure; the message says where.
 
     Example:
         >>> import dovetail.tree
@@ -263,11 +263,11 @@ def map_with_path(
     """`map` for a function that is also given the path of each leaf, as its first argument.
 
     Args:
-        f: Takes a path, one leaf of ``tree``, and the corresponding value of each of ``rest``.
-        tree: The tree whose structure the result has.
-        *rest: Trees with at least that structure.
-        is_leaf: Where it gives True, a node of ``tree`` is taken as a leaf.
-        is_leaf_takes_path: Call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
+        f: takes a path, one leaf of ``tree``, and the corresponding value of each of ``rest``.
+        tree: the tree whose structure the result has.
+        *rest: trees with at least that structure.
+        is_leaf: where it gives True, a node of ``tree`` is taken as a leaf.
+        is_leaf_takes_path: call ``is_leaf(path, node)`` instead of ``is_leaf(node)``.
 
     Example:
         >>> import dovetail.tree, dovetail.tree_util
@@ -306,7 +306,7 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
     """What stands in ``tree`` at each leaf of ``treedef``.
 
     Raises:
-        ValueError: If the tree does not have at least that structure; the message says where.
+        ValueError: the tree does not have at least that structure; the message says where.
     """
     try:
         return treedef.flatten_up_to(tree)
@@ -331,10 +331,10 @@ def reduce(
     """Combine the leaves of a tree from left to right, as `functools.reduce` does.
 
     Args:
-        function: Takes what was combined so far and the next leaf.
-        tree: The tree.
-        initializer: Combined with the first leaf; if absent, the tree must have a leaf.
-        is_leaf: Where it gives True, a node is taken as a leaf.
+        function: takes what was combined so far and the next leaf.
+        tree: the tree.
+        initializer: combined with the first leaf; if absent, the tree must have a leaf.
+        is_leaf: where it gives True, a node is taken as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -363,10 +363,10 @@ def reduce_associative(
     The order of the leaves is kept; ``operation`` must be associative.
 
     Args:
-        operation: Takes two neighbours.
-        tree: The tree.
-        identity: The result for a tree without leaves.
-        is_leaf: Where it gives True, a node is taken as a leaf.
+        operation: takes two neighbours.
+        tree: the tree.
+        identity: the result for a tree without leaves.
+        is_leaf: where it gives True, a node is taken as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -390,8 +390,8 @@ def all_true(tree: PyTree, *, is_leaf: IsLeaf = None) -> bool:
     """Whether every leaf is true; True for a tree without leaves.
 
     Args:
-        tree: The tree.
-        is_leaf: Where it gives True, a node is taken as a leaf.
+        tree: the tree.
+        is_leaf: where it gives True, a node is taken as a leaf.
 
     Example:
         >>> import dovetail.tree
@@ -405,12 +405,12 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
     """Repeat each leaf of a prefix of a tree over what stands below it in the tree.
 
     Args:
-        prefix_tree: A tree that ends where, or before, ``full_tree`` does.
-        full_tree: The tree whose structure the result has.
-        is_leaf: Where it gives True, a node of either tree is taken as a leaf.
+        prefix_tree: a tree that ends where, or before, ``full_tree`` does.
+        full_tree: the tree whose structure the result has.
+        is_leaf: where it gives True, a node of either tree is taken as a leaf.
 
     Raises:
-        ValueError: If ``prefix_tree`` is no prefix; the message says where.
+        ValueError: ``prefix_tree`` is no prefix; the message says where.
 
     Example:
         >>> import dovetail.tree
@@ -439,13 +439,13 @@ def flatten_up_to_prefix(
     None is a leaf of the prefix tree: in such arguments it means something.
 
     Args:
-        name: What the prefix tree is called in errors, such as ``"in_axes of vmap(f)"``.
-        prefix_tree: A tree that ends where, or before, the full tree does.
-        full_treedef: The structure of the full tree.
-        is_leaf: Where it gives True, a node of the prefix tree is taken as a leaf.
+        name: what the prefix tree is called in errors, such as ``"in_axes of vmap(f)"``.
+        prefix_tree: a tree that ends where, or before, the full tree does.
+        full_treedef: the structure of the full tree.
+        is_leaf: where it gives True, a node of the prefix tree is taken as a leaf.
 
     Raises:
-        ValueError: If ``prefix_tree`` is no prefix; the message says where.
+        ValueError: ``prefix_tree`` is no prefix; the message says where.
 
     Example:
         >>> from dovetail._core.base import pytree
@@ -486,9 +486,9 @@ def transpose(
     """Turn a tree of trees inside out.
 
     Args:
-        outer_treedef: The structure of the outer tree.
-        inner_treedef: The structure that stands at each leaf of it; if None, that of the first.
-        pytree_to_transpose: The tree of trees.
+        outer_treedef: the structure of the outer tree.
+        inner_treedef: the structure that stands at each leaf of it; if None, that of the first.
+        pytree_to_transpose: the tree of trees.
 
     Returns:
         A tree of the inner structure, with a tree of the outer structure at each leaf.

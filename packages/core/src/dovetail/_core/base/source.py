@@ -41,10 +41,10 @@ class UserFrame:
     """A place in the user's code.
 
     Attributes:
-        file: The path of the file.
-        line: The line, counted from 1.
-        column: The column, counted from 1, where it is known.
-        function: The name of the function, qualified by its class.
+        file: the path of the file.
+        line: the line, counted from 1.
+        column: the column, counted from 1, where it is known.
+        function: the name of the function, qualified by its class.
     """
 
     file: str
@@ -158,8 +158,8 @@ def user_frames(traceback: Traceback | None = None, limit: int = 1) -> list[User
     """The innermost ``limit`` frames of the user's code, innermost first.
 
     Args:
-        traceback: A captured stack; the present one if None.
-        limit: How many frames to give at most.
+        traceback: a captured stack; the present one if None.
+        limit: how many frames to give at most.
     """
     found = []
     for code, offset in _stack(traceback):
@@ -174,7 +174,7 @@ def user_frame(traceback: Traceback | None = None) -> UserFrame | None:
     """The innermost frame of the user's code, or None if there is none.
 
     Args:
-        traceback: A captured stack; the present one if None.
+        traceback: a captured stack; the present one if None.
     """
     frames = user_frames(traceback, 1)
     return frames[0] if frames else None
@@ -184,7 +184,7 @@ def describe(traceback: Traceback | None = None) -> str:
     """The user's line in short, like ``train.py:12 (loss)``.
 
     Args:
-        traceback: A captured stack; the present one if None.
+        traceback: a captured stack; the present one if None.
     """
     frame = user_frame(traceback)
     return "an unknown place" if frame is None else str(frame)
@@ -202,7 +202,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Give a warning that points at the user's line.
 
     Args:
-        message: The text.
-        category: The class of the warning.
+        message: the text.
+        category: the class of the warning.
     """
     warnings.warn(message, category, stacklevel=stack_level())

@@ -91,10 +91,10 @@ class Difference:
     """The first place where two trees differ.
 
     Attributes:
-        path: The keys that lead there.
-        first: What the first tree has there.
-        second: What the second tree has there.
-        note: What exactly is different, if that is not plain from the two.
+        path: the keys that lead there.
+        first: what the first tree has there.
+        second: what the second tree has there.
+        note: what exactly is different, if that is not plain from the two.
     """
 
     path: KeyPath
@@ -106,8 +106,8 @@ class Difference:
         """The explanation, of a few lines.
 
         Args:
-            first_name: What to call the first tree.
-            second_name: What to call the second.
+            first_name: what to call the first tree.
+            second_name: what to call the second.
         """
         place = f"at key path {keystr(self.path)}" if self.path else "at the root"
         note = f"\n  {self.note}" if self.note else ""
@@ -123,10 +123,10 @@ def difference_between(
     """The first place, from left to right, where two trees differ.
 
     Args:
-        first: A tree.
+        first: a tree.
         second: Another.
-        prefix: Whether the second may go on below a leaf of the first.
-        path: The keys that lead to the two.
+        prefix: whether the second may go on below a leaf of the first.
+        path: the keys that lead to the two.
     """
     if first.kind is None:
         if prefix or second.kind is None:
@@ -182,11 +182,11 @@ def append_leaves(
     """Append each leaf of a prefix to ``out``, once for every leaf of the full tree below it.
 
     Args:
-        prefix_leaves: The leaves of the prefix.
-        prefix: The prefix.
-        full: The full tree.
-        out: Where the repeated leaves go.
-        path: The keys that lead to the two.
+        prefix_leaves: the leaves of the prefix.
+        prefix: the prefix.
+        full: the full tree.
+        out: where the repeated leaves go.
+        path: the keys that lead to the two.
 
     Returns:
         The first place where the first tree is no prefix of the second, if any.
@@ -210,10 +210,10 @@ def structure_difference(
     """Where two trees, or two tree definitions, differ, in words; empty if they do not.
 
     Args:
-        a: A tree or a tree definition.
-        b: A tree or a tree definition.
-        first_name: What to call ``a``.
-        second_name: What to call ``b``.
+        a: a tree or a tree definition.
+        b: a tree or a tree definition.
+        first_name: what to call ``a``.
+        second_name: what to call ``b``.
 
     Example:
         >>> from dovetail._core.base import pytree
@@ -236,9 +236,9 @@ def explain_tree_error(
     """A better error for a tree that could not be taken apart; the same one if there is none.
 
     Args:
-        error: What was raised.
-        tree: The tree.
-        is_leaf: The test for leaves that was used.
+        error: what was raised.
+        tree: the tree.
+        is_leaf: the test for leaves that was used.
     """
     if is_leaf is not None and not callable(is_leaf):
         return TypeError(f"is_leaf must be a function or None, got {is_leaf!r}")

@@ -30,7 +30,7 @@ from dovetail._core.ops.calls.jit import jit_p
 from dovetail._core.ops.calls.program_primitive import CallPrimitive
 from dovetail._core.ops.checkpoint.naming import as_device_array, name_p, offload_p
 from dovetail._core.ops.checkpoint.policies import Offloadable, Policy
-from dovetail._core.ops.checkpoint.split import split, with_calls_written_out
+from dovetail._core.ops.checkpoint.split import split_residuals, with_calls_written_out
 from dovetail._core.trace.zeros import with_zeros
 from dovetail._core.transform.derived import (
     function_of,
@@ -136,7 +136,7 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
     jaxpr = primal.jaxpr
     many = len(derived.nonzero_out)
     residuals = derived.residuals(jaxpr.invars, jaxpr.outvars)
-    saved, again, eqns = split(jaxpr, residuals, policy)
+    saved, again, eqns = split_residuals(jaxpr, residuals, policy)
 
     # The linear program: the operations done again, then those on tangents.
     count = len(residuals)

@@ -55,7 +55,7 @@ def _is_first_call(eqn: JaxprEqn) -> bool:
     return is_call(eqn) or eqn.params.get("differentiated") is False
 
 
-def split(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> ResidualSplit:
+def split_residuals(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> ResidualSplit:
     """Divide the computation of residuals into what is kept and what is done again.
 
     Equations are asked about from the last to the first, so that what is needed is known when an
@@ -138,7 +138,7 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
     returned: list[list[Any]] = [b.outvars for b in branches]
     results = [i for i, v in enumerate(eqn.outvars) if v in wanted]
     parts = [
-        split(b, [outs[i] for i in results], policy)
+        split_residuals(b, [outs[i] for i in results], policy)
         for b, outs in zip(branches, returned, strict=True)
     ]
     if not any(part.saved for part in parts):
@@ -211,7 +211,7 @@ def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
     numbers = {i for i, v in enumerate(eqn.outvars) if v in wanted}
     while True:
         residuals = [outvars[i] for i in sorted(numbers)]
-        inside = split(body, residuals, policy)
+        inside = split_residuals(body, residuals, policy)
         used: set[Any] = {v for e in inside.again for v in e.invars if type(v) is not Literal}
         used.update(v for v in residuals if type(v) is not Literal)
         # What is carried into a turn is computed by the turn before.

@@ -54,10 +54,10 @@ class Shard:
     """The part of an array that one device holds.
 
     Attributes:
-        device: The device.
-        index: Which part of the whole array it is: one slice for each dimension.
-        replica_id: The number of this copy among those of the same part.
-        data: The part, as an array on that device.
+        device: the device.
+        index: which part of the whole array it is: one slice for each dimension.
+        replica_id: the number of this copy among those of the same part.
+        data: the part, as an array on that device.
     """
 
     device: Any
@@ -234,8 +234,8 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """The array on another device, committed to it.
 
         Args:
-            device: A device or a sharding.
-            stream: Must be None; it is there for the array API standard.
+            device: a device or a sharding.
+            stream: must be None; it is there for the array API standard.
         """
         if stream is not None:
             raise NotImplementedError("to_device takes no stream")
@@ -285,7 +285,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
             The array itself.
 
         Raises:
-            JaxRuntimeError: If its computation failed.
+            JaxRuntimeError: its computation failed.
         """
         try:
             buffers.wait(self._buffer)
@@ -321,7 +321,7 @@ class Array(ArrayClass, metaclass=_ArrayMeta):
         """One element as a Python scalar.
 
         Args:
-            *args: Its index; nothing for the only element of an array of size 1.
+            *args: its index; nothing for the only element of an array of size 1.
         """
         return read_array(self).item(*args)
 
@@ -630,9 +630,9 @@ def retire(array: Array, action: str, traceback: Any = None) -> None:
     """Mark an array whose memory is gone, so that its next use is a clear error.
 
     Args:
-        array: The array.
-        action: What was done to it, such as ``"donated to step"``.
-        traceback: Where; the caller's place if None.
+        array: the array.
+        action: what was done to it, such as ``"donated to step"``.
+        traceback: where; the caller's place if None.
     """
     try:
         buffer = array._buffer
@@ -667,8 +667,8 @@ def read_array(array: Array) -> np.ndarray[Any, Any]:
     """The value of an array as a read-only NumPy array (of keys: the numbers they are made of).
 
     Raises:
-        DeletedArrayError: If the memory of the array is gone.
-        JaxRuntimeError: If its computation failed.
+        DeletedArrayError: the memory of the array is gone.
+        JaxRuntimeError: its computation failed.
     """
     buffer = array._buffer
     try:
@@ -716,7 +716,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """The arrays that are alive, as new objects around their buffers.
 
     Args:
-        platform: The platform to ask; all that have been used if None.
+        platform: the platform to ask; all that have been used if None.
 
     Returns:
         The arrays; arrays of random keys appear as the numbers that they are made of.

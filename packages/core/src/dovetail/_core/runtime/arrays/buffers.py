@@ -71,14 +71,14 @@ def _from_backend(
     """A buffer of what a backend that is written in Python gave.
 
     Args:
-        cell: A list that holds the backend's answer.
-        aval: The abstract value.
-        sharding: Where it is.
-        committed: Whether the data sticks to the device.
-        method: What gave it, for the message.
+        cell: a list that holds the backend's answer.
+        aval: the abstract value.
+        sharding: where it is.
+        committed: whether the data sticks to the device.
+        method: what gave it, for the message.
 
     Raises:
-        TypeError: If it is no `Buffer` of the protocol.
+        TypeError: it is no `Buffer` of the protocol.
     """
     missing = protocols.missing_members(cell[0], protocols.Buffer)
     if missing:
@@ -98,14 +98,14 @@ def put(value: Any, aval: Any, sharding: Any, committed: bool = False) -> Buffer
     """Copy a host value to a device.
 
     Args:
-        value: A NumPy array or scalar of exactly the aval's shape and dtype, in native byte order.
-        aval: Its (physical) abstract value.
-        sharding: A sharding on one device.
-        committed: Whether the data sticks to that device.
+        value: a NumPy array or scalar of exactly the aval's shape and dtype, in native byte order.
+        aval: its (physical) abstract value.
+        sharding: a sharding on one device.
+        committed: whether the data sticks to that device.
 
     Raises:
-        BackendUnavailableError: If the device is only compiled for.
-        TypeError: If a backend that is written in Python gives something else than a buffer.
+        BackendUnavailableError: the device is only compiled for.
+        TypeError: a backend that is written in Python gives something else than a buffer.
     """
     if sharding._plugin_client is not None:
         clients.check_runs(sharding._device, *_NO_MEMORY)
@@ -179,7 +179,7 @@ def read(buffer: Buffer) -> np.ndarray[Any, Any]:
     the buffer.
 
     Raises:
-        JaxRuntimeError: If the computation of the value failed, or the buffer is deleted.
+        JaxRuntimeError: the computation of the value failed, or the buffer is deleted.
     """
     # NumPy turns a buffer in error silently into an array of objects, so that errors are asked for
     # first.
@@ -222,7 +222,7 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """Wait until buffers are computed.
 
     Raises:
-        JaxRuntimeError: If one of the computations failed; what a callback raised, if that is why.
+        JaxRuntimeError: one of the computations failed; what a callback raised, if that is why.
     """
     try:
         for buffer in buffers:
@@ -237,7 +237,7 @@ def wait(buffer: Buffer) -> None:
     """Wait until a buffer is computed.
 
     Raises:
-        JaxRuntimeError: If the computation failed; what a callback raised, if that is why.
+        JaxRuntimeError: the computation failed; what a callback raised, if that is why.
     """
     try:
         buffer.block_until_ready()

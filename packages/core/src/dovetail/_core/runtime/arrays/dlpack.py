@@ -173,7 +173,7 @@ def to_capsule(
     """What ``array.__dlpack__`` returns; the arguments are those of the array API standard.
 
     Raises:
-        BufferError: If the array's dtype or device has no place in DLPack, or a copy would be
+        BufferError: the array's dtype or device has no place in DLPack, or a copy would be
             needed and is forbidden.
     """
     array._check()
@@ -248,8 +248,8 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
     instead, and then the owner must not.
 
     Args:
-        external: An object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch tensor.
-        device: Where to place the result: a device or a sharding; the device that the data is on if
+        external: an object with ``__dlpack__`` and ``__dlpack_device__``, such as a PyTorch tensor.
+        device: where to place the result: a device or a sharding; the device that the data is on if
             None, or the default device for data on the host where no platform has that for a device
             (``DOVETAIL_PLATFORMS`` leaves out ``"cpu"``).
         copy: False to share the memory, or fail.
@@ -258,8 +258,8 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
         The array; 64-bit numbers become 32-bit ones unless ``enable_x64`` is on.
 
     Raises:
-        TypeError: If ``external`` is no such object.
-        BufferError: If its dtype or device is not supported, or ``copy=False`` and sharing is
+        TypeError: ``external`` is no such object.
+        BufferError: its dtype or device is not supported, or ``copy=False`` and sharing is
             impossible.
 
     Differs:

@@ -25,11 +25,11 @@ def raise_explained(error: Exception, name: str) -> None:
     uses.
 
     Args:
-        error: The error.
-        name: The name of the function that was called.
+        error: the error.
+        name: the name of the function that was called.
 
     Raises:
-        JaxRuntimeError: It is.
+        JaxRuntimeError: it is.
     """
     if any(words in str(error) for words in _GIVEN_TWICE):
         raise JaxRuntimeError(
@@ -43,8 +43,8 @@ def retire_donated(values: Iterable[Any], name: str) -> None:
     """Mark the arrays whose memory a call has taken, so that using them again is a clear error.
 
     Args:
-        values: The donated arguments, pytrees.
-        name: The name of the function that was called.
+        values: the donated arguments, pytrees.
+        name: the name of the function that was called.
     """
     traceback = None
     for value in values:
@@ -73,10 +73,10 @@ def donating(
     The C++ path runs no Python that could; the difference to it is about a microsecond.
 
     Args:
-        compiled: The function, from `pjit_function`.
-        name: Its name, for messages.
-        donate_argnums: Numbers of the donated arguments.
-        donate_argnames: Names of the donated keyword arguments.
+        compiled: the function, from `pjit_function`.
+        name: its name, for messages.
+        donate_argnums: numbers of the donated arguments.
+        donate_argnames: names of the donated keyword arguments.
     """
     numbers, names = tuple(donate_argnums), tuple(donate_argnames)
 

@@ -27,15 +27,15 @@ def checked_ndarray(value: Any, what: str = "the value") -> np.ndarray[Any, Any]
     """A NumPy array that a device can take: of a canonical dtype, in native byte order.
 
     Args:
-        value: A NumPy array or scalar.
-        what: A phrase for the value, for messages.
+        value: a NumPy array or scalar.
+        what: a phrase for the value, for messages.
 
     Returns:
         ``value`` itself where it is such an array already, else a converted copy.
 
     Raises:
-        NonArrayArgumentError: If its dtype is not one of numbers or booleans, or it is masked.
-        OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
+        NonArrayArgumentError: its dtype is not one of numbers or booleans, or it is masked.
+        OverflowError: integers do not fit the dtype that arrays have in place of theirs.
     """
     dtype = value.dtype
     if dtype in _CANONICAL and type(value) is np.ndarray:
@@ -80,13 +80,13 @@ def host_value(value: Any, aval: Any, what: str = "the value") -> Any:
     """A host value as it is transferred: a NumPy array of the aval's dtype, or a Python scalar.
 
     Args:
-        value: A NumPy array or scalar, a Python scalar, or an object with ``__array__``.
-        aval: The abstract value that it stands for.
-        what: A phrase for the value, for messages.
+        value: a NumPy array or scalar, a Python scalar, or an object with ``__array__``.
+        aval: the abstract value that it stands for.
+        what: a phrase for the value, for messages.
 
     Raises:
-        OverflowError: If an integer does not fit the aval's dtype.
-        NonArrayArgumentError: If the value is no array.
+        OverflowError: an integer does not fit the aval's dtype.
+        NonArrayArgumentError: the value is no array.
     """
     if isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
         dtype = aval.dtype

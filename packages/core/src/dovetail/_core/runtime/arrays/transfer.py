@@ -46,13 +46,13 @@ def array_from_numpy(
     """An array with the value of a NumPy array, which may be written to afterwards.
 
     Args:
-        value: A NumPy array or scalar; 64-bit ones become 32-bit ones unless ``enable_x64`` is on.
-        sharding: Where to place it; the default device if None.
-        committed: Whether it sticks to the device.
+        value: a NumPy array or scalar; 64-bit ones become 32-bit ones unless ``enable_x64`` is on.
+        sharding: where to place it; the default device if None.
+        committed: whether it sticks to the device.
 
     Raises:
-        NonArrayArgumentError: If its dtype is not one of numbers or booleans.
-        OverflowError: If integers do not fit the dtype that arrays have in place of theirs.
+        NonArrayArgumentError: its dtype is not one of numbers or booleans.
+        OverflowError: integers do not fit the dtype that arrays have in place of theirs.
     """
     value = checked_ndarray(value)
     if sharding is None:
@@ -66,10 +66,10 @@ def array_from_value(
     """An array of a given aval, weak type included, with the value of a host value.
 
     Args:
-        value: A NumPy array or scalar, or a Python scalar, of the aval's shape.
-        aval: The abstract value.
-        sharding: Where to place it; the default device if None.
-        committed: Whether it sticks to the device.
+        value: a NumPy array or scalar, or a Python scalar, of the aval's shape.
+        aval: the abstract value.
+        sharding: where to place it; the default device if None.
+        committed: whether it sticks to the device.
     """
     host = np.asarray(host_value(value, aval), aval.dtype)
     place = default_sharding() if sharding is None else sharding
@@ -140,7 +140,7 @@ def _place(given: Any, argument: str) -> Any:
     """The sharding that a device, a sharding or a format stands for; None for none.
 
     Raises:
-        NotImplementedError: It is a format whose layout arrays cannot be given.
+        NotImplementedError: it is a format whose layout arrays cannot be given.
     """
     if type(given) is Format:
         if given.layout is not None and not given.layout.is_default:
@@ -186,23 +186,23 @@ def device_put(
     change the result.
 
     Args:
-        x: An array, a NumPy value, a number, or a pytree of them.
-        device: A device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them whose
+        x: an array, a NumPy value, a number, or a pytree of them.
+        device: a device (from `dovetail.devices`), a sharding, a `Format`, or a tree of them whose
             structure is the beginning of that of ``x``.
-        src: Where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
+        src: where ``x`` is, as ``device``; used by derivatives, which travel back. By default it is
             what ``x`` says.
-        donate: Whether the memory of an array that moves may be freed; a bool, or a tree of them.
+        donate: whether the memory of an array that moves may be freed; a bool, or a tree of them.
         may_alias: False to have the result in memory of its own, even where ``x`` is there already.
 
     Returns:
         ``x`` with its leaves as arrays.
 
     Raises:
-        NonArrayArgumentError: If a leaf is no array and no number.
-        OverflowError: If an integer does not fit its dtype.
-        ValueError: If a tree of devices does not fit ``x``.
-        TypeError: If ``device`` is no device, no sharding and no format.
-        NotImplementedError: If it is a format with a layout other than row-major order.
+        NonArrayArgumentError: a leaf is no array and no number.
+        OverflowError: an integer does not fit its dtype.
+        ValueError: a tree of devices does not fit ``x``.
+        TypeError: ``device`` is no device, no sharding and no format.
+        NotImplementedError: it is a format with a layout other than row-major order.
 
     Example:
         >>> import dovetail
@@ -257,14 +257,14 @@ def device_get(x: PyTree) -> PyTree:
     All arrays of a tree travel at the same time.
 
     Args:
-        x: A pytree; leaves that are no arrays stay as they are.
+        x: a pytree; leaves that are no arrays stay as they are.
 
     Returns:
         ``x`` with its arrays as NumPy arrays, which cannot be written to; `numpy.array` of one can.
 
     Raises:
-        JaxRuntimeError: If the computation of a value failed.
-        TracerArrayConversionError: If a leaf is a tracer.
+        JaxRuntimeError: the computation of a value failed.
+        TracerArrayConversionError: a leaf is a tracer.
 
     Example:
         >>> import dovetail
@@ -291,7 +291,7 @@ def copy_to_host_async(x: T) -> T:
     """Start copying the arrays of a tree to the host, so that reading them later waits less.
 
     Args:
-        x: A pytree; leaves that are no arrays are passed over.
+        x: a pytree; leaves that are no arrays are passed over.
 
     Returns:
         ``x`` itself.
@@ -307,14 +307,14 @@ def block_until_ready(x: T) -> T:
     """Wait until all arrays of a tree are computed.
 
     Args:
-        x: A pytree; leaves that are no arrays are passed over, but a method of this name that one
+        x: a pytree; leaves that are no arrays are passed over, but a method of this name that one
             has is called.
 
     Returns:
         ``x`` itself.
 
     Raises:
-        JaxRuntimeError: If the computation of one of them failed.
+        JaxRuntimeError: the computation of one of them failed.
 
     Example:
         >>> import dovetail

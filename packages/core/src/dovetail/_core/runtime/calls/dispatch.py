@@ -44,11 +44,11 @@ def compile_jaxpr(
     """Lower a jaxpr for a device's platform and compile it.
 
     Args:
-        closed: The jaxpr.
-        sharding: Where it runs: the sharding of one device.
-        name: The function's name.
-        compiler_options: Options for the compiler.
-        **options: Options of `lower_jaxpr`, such as ``donated``.
+        closed: the jaxpr.
+        sharding: where it runs: the sharding of one device.
+        name: the function's name.
+        compiler_options: options for the compiler.
+        **options: options of `lower_jaxpr`, such as ``donated``.
     """
     from dovetail._core.lower.lowering import lower_jaxpr  # deferred: loads MLIR
 
@@ -189,9 +189,9 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     """Evaluate a primitive on values; `EvaluationTrace` calls this.
 
     Args:
-        primitive: The primitive.
-        args: Arrays, NumPy values, literals.
-        params: Its parameters.
+        primitive: the primitive.
+        args: arrays, NumPy values, literals.
+        params: its parameters.
     """
     compiled = None if params else _plain.get(primitive)
     if compiled is None:

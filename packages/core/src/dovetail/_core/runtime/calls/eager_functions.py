@@ -293,11 +293,11 @@ def compile_eager(
     of arguments that are not static.
 
     Args:
-        function: A function of arrays and pytrees of them, which returns such.
-        name: Its name in profiles; the function's own if None.
-        static_argnums: Numbers of positional arguments that are part of the program; hashable.
-        static_argnames: Names of such keyword arguments.
-        is_operator: Whether the result for operands that are no arrays is NotImplemented.
+        function: a function of arrays and pytrees of them, which returns such.
+        name: its name in profiles; the function's own if None.
+        static_argnums: numbers of positional arguments that are part of the program; hashable.
+        static_argnames: names of such keyword arguments.
+        is_operator: whether the result for operands that are no arrays is NotImplemented.
 
     Returns:
         A function object of jaxlib, which binds as a method; a Python function around one where

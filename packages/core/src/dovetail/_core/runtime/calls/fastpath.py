@@ -56,15 +56,15 @@ def pjit_function(
     """A function whose calls C++ serves.
 
     Args:
-        name: The function's name, in profiles.
-        fun: What is called in its place while ``disable_jit`` is on. Entries go when it goes.
-        cache_miss: Called with the arguments of a call that C++ cannot serve; returns the result,
+        name: the function's name, in profiles.
+        fun: what is called in its place while ``disable_jit`` is on. Entries go when it goes.
+        cache_miss: called with the arguments of a call that C++ cannot serve; returns the result,
             data for the fast path or None, and whether nothing is to be remembered. Where it
             raises, it must have called ``_clear_cache()`` of this function first: else calls of
             that signature never become fast.
-        static_argnums: Numbers of the arguments that are compared by value.
-        static_argnames: Names of such keyword arguments.
-        key: Tells functions apart that share ``fun``; not None.
+        static_argnums: numbers of the arguments that are compared by value.
+        static_argnames: names of such keyword arguments.
+        key: tells functions apart that share ``fun``; not None.
 
     Returns:
         jaxlib's function object: it has a ``__dict__``, binds as a method, and takes weak
@@ -109,12 +109,12 @@ def fastpath(
     """What C++ needs to serve later calls with arguments like these, or None where it must not.
 
     Args:
-        program: The program that was run.
-        leaves: The flat dynamic arguments, in the order in which C++ flattens them: positional
+        program: the program that was run.
+        leaves: the flat dynamic arguments, in the order in which C++ flattens them: positional
             ones, then keyword arguments by name.
-        result: What the call returned: a pytree of arrays.
-        committed: Whether results stick to the device.
-        describe: Gives a phrase for an argument by its number, for messages of later calls.
+        result: what the call returned: a pytree of arrays.
+        committed: whether results stick to the device.
+        describe: gives a phrase for an argument by its number, for messages of later calls.
     """
     if program.effects or program.calls_host or not program.returns_arrays:
         return None

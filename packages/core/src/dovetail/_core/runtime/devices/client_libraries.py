@@ -17,9 +17,9 @@ def note_library(client: Any, version: str, more: str) -> None:
     """Keep what tells the library of a client.
 
     Args:
-        client: One of jaxlib's.
-        version: What is the same wherever the library is installed.
-        more: What differs from machine to machine: the file's time, and the client's options.
+        client: one of jaxlib's.
+        version: what is the same wherever the library is installed.
+        more: what differs from machine to machine: the file's time, and the client's options.
     """
     _made[client] = (version, more)
 
@@ -28,8 +28,8 @@ def library_text(client: Any, *, exact: bool) -> str:
     """What tells the library of a client.
 
     Args:
-        client: One of jaxlib's.
-        exact: Whether to tell also what differs from machine to machine.
+        client: one of jaxlib's.
+        exact: whether to tell also what differs from machine to machine.
 
     Returns:
         The text; empty for a client whose library is jaxlib itself, or is not known.

@@ -118,13 +118,13 @@ def backend(platform: str | Client | None = None) -> Client:
     """The client of a platform, made when it is first asked for.
 
     Args:
-        platform: A platform's name or alias; None for the default platform. A client is given back.
+        platform: a platform's name or alias; None for the default platform. A client is given back.
 
     Returns:
         The client.
 
     Raises:
-        BackendUnavailableError: If the platform is not installed, or cannot run here.
+        BackendUnavailableError: the platform is not installed, or cannot run here.
     """
     if platform is None:
         with plugin_lock:
@@ -212,9 +212,9 @@ def add_topology(client: Client, platform: str, text: str) -> None:
     """Make known a client whose devices are only compiled for.
 
     Args:
-        client: The client.
-        platform: The platform's own name.
-        text: How the topology was asked for, for messages.
+        client: the client.
+        platform: the platform's own name.
+        text: how the topology was asked for, for messages.
     """
     _note(client, platform, text)
 
@@ -239,12 +239,12 @@ def check_runs(device: Device, what: str, advice: str = "") -> None:
     """Raise unless a device is there to be used.
 
     Args:
-        device: The device.
-        what: What it was to do, as a clause that follows "so".
-        advice: What to do instead, as a clause.
+        device: the device.
+        what: what it was to do, as a clause that follows "so".
+        advice: what to do instead, as a clause.
 
     Raises:
-        BackendUnavailableError: The device is only compiled for.
+        BackendUnavailableError: the device is only compiled for.
     """
     if is_compile_only(device):
         advice = advice or "use a device of this process, out of dovetail.devices()"
@@ -257,13 +257,13 @@ def devices(backend: str | Client | None = None) -> list[Device]:
     """All devices of a platform, those of other processes included.
 
     Args:
-        backend: The platform's name; the default platform if None.
+        backend: the platform's name; the default platform if None.
 
     Returns:
         The devices, by increasing id.
 
     Raises:
-        BackendUnavailableError: If the platform is not installed, or cannot run here.
+        BackendUnavailableError: the platform is not installed, or cannot run here.
 
     Differs:
         A platform that is asked for by name and cannot be used is an error with the reason,
@@ -289,15 +289,15 @@ def local_devices(
     """The devices that one process can address.
 
     Args:
-        process_index: The number of the process; this one if None.
-        backend: The platform's name; the default platform if None.
+        process_index: the number of the process; this one if None.
+        backend: the platform's name; the default platform if None.
 
     Returns:
         The devices, by increasing id.
 
     Raises:
-        BackendUnavailableError: If the platform is not installed, or cannot run here.
-        ValueError: If there is no such process.
+        BackendUnavailableError: the platform is not installed, or cannot run here.
+        ValueError: there is no such process.
     """
     client = _backend(backend)
     if process_index is None:

@@ -18,7 +18,7 @@ class ForeignBackend:
     """The hooks of a backend, on a PJRT library that knows nothing of them.
 
     Args:
-        found: What was found of the library.
+        found: what was found of the library.
     """
 
     def __init__(self, found: ForeignPlugin) -> None:

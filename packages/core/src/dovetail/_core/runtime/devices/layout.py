@@ -17,15 +17,15 @@ class Layout:
     """The order in which the elements of an array lie in memory.
 
     Attributes:
-        major_to_minor: The dimensions, from that whose elements lie farthest apart to that whose
+        major_to_minor: the dimensions, from that whose elements lie farthest apart to that whose
             elements lie side by side; ``(0, 1)`` for a matrix in row-major order.
-        tiling: Sizes of the tiles that the last dimensions are cut into, one tuple for each level,
+        tiling: sizes of the tiles that the last dimensions are cut into, one tuple for each level,
             on devices that do so; None for what the compiler chooses.
-        sub_byte_element_size_in_bits: The size of an element where several share a byte, else 0.
+        sub_byte_element_size_in_bits: the size of an element where several share a byte, else 0.
 
     Raises:
         TypeError: ``major_to_minor`` is no sequence of integers.
-        ValueError: It does not name each dimension once.
+        ValueError: it does not name each dimension once.
 
     Example:
         >>> from dovetail.experimental.layout import Layout
@@ -65,12 +65,12 @@ class Format:
     """Where an array is, and how it lies in memory there; an array has it as ``x.format``.
 
     Attributes:
-        layout: The order of elements; None for that of the device.
-        sharding: The devices; None for where the value is.
+        layout: the order of elements; None for that of the device.
+        sharding: the devices; None for where the value is.
 
     Raises:
-        TypeError: One of them is something else.
-        ValueError: There is a layout and no sharding: devices differ in what they can do.
+        TypeError: one of them is something else.
+        ValueError: there is a layout and no sharding: devices differ in what they can do.
 
     Example:
         >>> import dovetail.numpy as jnp

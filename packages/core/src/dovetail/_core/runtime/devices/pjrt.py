@@ -36,10 +36,10 @@ class PjrtPlugin:
     """A PJRT plug-in in this process, where it stays: libraries are never unloaded.
 
     Attributes:
-        name: The name that it was loaded by.
-        library: The path of its shared library.
-        api_version: Its version of the PJRT C API, such as ``(0, 81)``.
-        capsule: The capsule around its `PJRT_Api`, as functions of jaxlib take it.
+        name: the name that it was loaded by.
+        library: the path of its shared library.
+        api_version: its version of the PJRT C API, such as ``(0, 81)``.
+        capsule: the capsule around its `PJRT_Api`, as functions of jaxlib take it.
     """
 
     name: str
@@ -52,11 +52,11 @@ class PjrtPlugin:
         """Create a client, jaxlib's own, on the plug-in.
 
         Args:
-            options: The plug-in's options: numbers, strings, booleans and lists of integers, where
+            options: the plug-in's options: numbers, strings, booleans and lists of integers, where
                 integers have 64 bits. Many plug-ins refuse names that they do not know.
 
         Raises:
-            PjrtError: The plug-in cannot make one (no device is there, say), does not know an
+            PjrtError: the plug-in cannot make one (no device is there, say), does not know an
                 option, or reads no version of StableHLO that this jaxlib writes; or an option is
                 of a kind that no plug-in takes.
         """
@@ -124,17 +124,17 @@ class PjrtPlugin:
         """Give the plug-in the code behind a custom call.
 
         Args:
-            name: The target of the custom call.
-            handler: A capsule around a handler of XLA's typed FFI; or capsules by stage:
+            name: the target of the custom call.
+            handler: a capsule around a handler of XLA's typed FFI; or capsules by stage:
                 ``"instantiate"``, ``"prepare"``, ``"initialize"``, ``"execute"``.
-            platform: The platform's name as the plug-in's compiler knows it, such as ``"Host"``
+            platform: the platform's name as the plug-in's compiler knows it, such as ``"Host"``
                 or ``"CUDA"``.
             traits: XLA's bits for the handler. Plug-ins that do not know them ignore them.
 
         Raises:
-            TypeError: A handler is no capsule.
-            ValueError: There is no such stage, or none to execute.
-            PjrtError: The plug-in takes no handlers, or refuses this one. A plug-in that is older
+            TypeError: a handler is no capsule.
+            ValueError: there is no such stage, or none to execute.
+            PjrtError: the plug-in takes no handlers, or refuses this one. A plug-in that is older
                 than the handler may also take it silently and not find it when it compiles.
         """
         capsules = handler if isinstance(handler, Mapping) else {"execute": handler}
@@ -151,15 +151,15 @@ class PjrtPlugin:
         """Devices of hardware that need not be here; programs can be compiled for them.
 
         Args:
-            name: The plug-in's name for the hardware, such as ``"v5e:2x2"``. It is given by its
+            name: the plug-in's name for the hardware, such as ``"v5e:2x2"``. It is given by its
                 place, since an option may be called "name".
-            **options: The plug-in's options for it: of the kinds that `make_client` takes.
+            **options: the plug-in's options for it: of the kinds that `make_client` takes.
 
         Returns:
             Devices whose client compiles and does nothing else.
 
         Raises:
-            PjrtError: The plug-in does not know the hardware, or cannot compile ahead of time; or
+            PjrtError: the plug-in does not know the hardware, or cannot compile ahead of time; or
                 an option is of a kind that no plug-in takes.
         """
         shown = f" {name!r}" if name else ""
@@ -186,14 +186,14 @@ def load_plugin(name: str, library: str | os.PathLike[str]) -> PjrtPlugin:
     which it does not have would end the process.
 
     Args:
-        name: The name to load it by; upper and lower case are the same.
-        library: The path of its shared library.
+        name: the name to load it by; upper and lower case are the same.
+        library: the path of its shared library.
 
     Returns:
         The plug-in; the same object when it was loaded before.
 
     Raises:
-        PjrtError: The library cannot be used, or another one was loaded by the name.
+        PjrtError: the library cannot be used, or another one was loaded by the name.
     """
     path = Path(os.path.realpath(library))
     with _lock:

@@ -34,7 +34,7 @@ class PjrtError(RuntimeError):
     """A PJRT plug-in cannot be used; the message says which, why, and what to do.
 
     Args:
-        message: The text of the error.
+        message: the text of the error.
     """
 
 
@@ -153,10 +153,10 @@ def open_library(path: Path) -> Api:
     """Open a shared library, and see that its `PJRT_Api` is one that jaxlib can be given.
 
     Args:
-        path: The library.
+        path: the library.
 
     Raises:
-        PjrtError: It is not there, no shared library, no PJRT plug-in, or of a version that does
+        PjrtError: it is not there, no shared library, no PJRT plug-in, or of a version that does
             not fit.
     """
     _check_file(path)
@@ -270,7 +270,7 @@ def capsule_address(capsule: object) -> int:
     """The address that a capsule holds, whatever its name.
 
     Raises:
-        TypeError: It is no capsule.
+        TypeError: it is no capsule.
     """
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(f"the handler of a custom call is a capsule, got {capsule!r}")
@@ -283,14 +283,14 @@ def register_handler(
     """Give a plug-in the code of a custom call.
 
     Args:
-        api: The plug-in's C API.
-        name: The call's target.
-        stages: Addresses of handlers of XLA's typed FFI, by stage (`STAGES`).
-        platform: The platform's name inside the plug-in.
+        api: the plug-in's C API.
+        name: the call's target.
+        stages: addresses of handlers of XLA's typed FFI, by stage (`STAGES`).
+        platform: the platform's name inside the plug-in.
         traits: XLA's bits for the handler.
 
     Raises:
-        PjrtError: The plug-in takes no handlers, or not this one.
+        PjrtError: the plug-in takes no handlers, or not this one.
     """
     extensions = api.extensions()
     if set(stages) == {"execute"} and _FFI_EXTENSION in extensions:

@@ -98,13 +98,13 @@ class SingleDeviceSharding(_SingleDevice):
     """All of an array on one device. There is one object for each device and memory kind.
 
     Args:
-        device: The device.
-        memory_kind: The device's memory, such as ``"device"`` or ``"pinned_host"``; its default one
+        device: the device.
+        memory_kind: the device's memory, such as ``"device"`` or ``"pinned_host"``; its default one
             if None.
 
     Raises:
-        TypeError: If ``device`` is no device.
-        ValueError: If the device has no memory of that kind.
+        TypeError: ``device`` is no device.
+        ValueError: the device has no memory of that kind.
 
     Example:
         >>> import dovetail
@@ -239,11 +239,11 @@ def as_sharding(place: Any, argument: str = "device") -> Any:
     """The sharding that a user means.
 
     Args:
-        place: A device or a sharding.
-        argument: The name of the argument it was given as, for the message.
+        place: a device or a sharding.
+        argument: the name of the argument it was given as, for the message.
 
     Raises:
-        TypeError: If it is neither.
+        TypeError: it is neither.
     """
     if isinstance(place, Sharding):
         return place

@@ -36,15 +36,15 @@ def argument_buffer(
     """The buffer of an argument on the program's device.
 
     Args:
-        leaf: An array, a NumPy value, a Python scalar or a token.
-        sharding: Where the program runs.
-        what: A phrase for the argument, for messages, or a function that gives it for ``number``.
-        number: The argument's number.
+        leaf: an array, a NumPy value, a Python scalar or a token.
+        sharding: where the program runs.
+        what: a phrase for the argument, for messages, or a function that gives it for ``number``.
+        number: the argument's number.
 
     Raises:
-        DeletedArrayError: If the array has no value any more.
-        NonArrayArgumentError: If it is no array.
-        OverflowError: If an integer does not fit its dtype.
+        DeletedArrayError: the array has no value any more.
+        NonArrayArgumentError: it is no array.
+        OverflowError: an integer does not fit its dtype.
     """
     kind = type(leaf)
     if kind is Array or kind is KeyArray:
@@ -88,9 +88,9 @@ class HostArgument:
     """What a warm call must know of an argument that is no array.
 
     Args:
-        aval: The argument's aval.
-        describe: Gives a phrase for an argument by its number, for messages.
-        number: The argument's number.
+        aval: the argument's aval.
+        describe: gives a phrase for an argument by its number, for messages.
+        number: the argument's number.
     """
 
     __slots__ = ("_describe", "aval", "number")
@@ -114,16 +114,16 @@ def resolve_device(
     one.
 
     Args:
-        leaves: The flat arguments.
-        function: The function's name, for the message.
-        describe: Gives a phrase for an argument by its number, for the message.
+        leaves: the flat arguments.
+        function: the function's name, for the message.
+        describe: gives a phrase for an argument by its number, for the message.
 
     Returns:
         The sharding, and whether the results are committed.
 
     Raises:
-        DeviceMismatchError: If arguments are committed to different devices.
-        DeletedArrayError: If an argument has no value any more.
+        DeviceMismatchError: arguments are committed to different devices.
+        DeletedArrayError: an argument has no value any more.
     """
     found: Any = None
     first = -1
@@ -148,15 +148,15 @@ def resolve_place(
     """`resolve_device` for arguments that may be without data, and then say where it would be.
 
     Args:
-        leaves: The flat arguments: arrays, or anything with a shape and a dtype.
-        function: The function's name, for the message.
-        describe: Gives a phrase for an argument by its number, for the message.
+        leaves: the flat arguments: arrays, or anything with a shape and a dtype.
+        function: the function's name, for the message.
+        describe: gives a phrase for an argument by its number, for the message.
 
     Returns:
         The sharding; None if no argument decides it.
 
     Raises:
-        DeviceMismatchError: If arguments are committed to different devices.
+        DeviceMismatchError: arguments are committed to different devices.
     """
     found: Any = None
     first = -1

@@ -57,11 +57,11 @@ class Statistics:
     """What compilation has cost this process.
 
     Attributes:
-        compiled: Programs that were compiled.
-        compile_seconds: The time that took.
-        loaded: Programs that were read from the cache on disk.
-        load_seconds: The time that took.
-        reused: Requests that were answered by a program in memory.
+        compiled: programs that were compiled.
+        compile_seconds: the time that took.
+        loaded: programs that were read from the cache on disk.
+        load_seconds: the time that took.
+        reused: requests that were answered by a program in memory.
     """
 
     compiled: int = 0
@@ -90,9 +90,9 @@ def log_duration(step: str, name: str, seconds: float) -> None:
     """Log a step of making a program, if the option ``log_compiles`` is on.
 
     Args:
-        step: What was done: ``"traced"``, ``"lowered"``, ``"compiled"``.
-        name: The name of the function or program.
-        seconds: How long it took.
+        step: what was done: ``"traced"``, ``"lowered"``, ``"compiled"``.
+        name: the name of the function or program.
+        seconds: how long it took.
     """
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     logger.log(level, "%s %s in %.4f s", step, name, seconds)
@@ -144,7 +144,7 @@ def _with_extra_options(options: Any, extra: str) -> Any:
     type that follow one another are merged, so that one which holds nothing else is appended.
 
     Raises:
-        ValueError: If a name is none of XLA's.
+        ValueError: a name is none of XLA's.
     """
     table = b""
     for entry in extra.split(","):
@@ -199,17 +199,17 @@ def compile_options(
     """The options that a program is compiled with: the backend's, overridden by the user's.
 
     Args:
-        platform: The platform's name.
-        devices: The devices that the program runs on.
-        wanted: The user's options, by the names of XLA's flags or of its build options.
-        operations: The names of the program's operations.
+        platform: the platform's name.
+        devices: the devices that the program runs on.
+        wanted: the user's options, by the names of XLA's flags or of its build options.
+        operations: the names of the program's operations.
 
     Returns:
         jaxlib's options object, not to be changed, or the options by name for a backend written in
         Python; and the same as bytes.
 
     Raises:
-        TypeError: If an option's name is no string, or its value no bool, number or string.
+        TypeError: an option's name is no string, or its value no bool, number or string.
     """
     check_options(wanted or {})
     asked = dict(wanted or {})
@@ -294,16 +294,16 @@ def compile_executable(
     """The executable of a module: from memory, from disk, or compiled.
 
     Args:
-        lowered: The module.
-        sharding: Where it runs.
-        compiler_options: The user's compiler options.
+        lowered: the module.
+        sharding: where it runs.
+        compiler_options: the user's compiler options.
 
     Returns:
         jaxlib's loaded executable, or that of the backend.
 
     Raises:
-        JaxRuntimeError: If the compiler refuses the program.
-        ValueError: If there is no such compiler option.
+        JaxRuntimeError: the compiler refuses the program.
+        ValueError: there is no such compiler option.
     """
     devices = tuple(sharding._internal_device_list)
     client = devices[0].client
@@ -419,13 +419,13 @@ def serialized(
     """An executable as bytes; if it came from the cache on disk it is compiled anew for that.
 
     Args:
-        executable: What `compile_executable` returned for the other arguments.
-        lowered: The module.
-        sharding: Where it runs.
-        compiler_options: The user's compiler options.
+        executable: what `compile_executable` returned for the other arguments.
+        lowered: the module.
+        sharding: where it runs.
+        compiler_options: the user's compiler options.
 
     Raises:
-        JaxRuntimeError: The backend does not write executables down.
+        JaxRuntimeError: the backend does not write executables down.
     """
     device_list = sharding._internal_device_list
     client = sharding._device.client
@@ -443,13 +443,13 @@ def deserialized(payload: bytes, lowered: Any, sharding: Any) -> Any:
     """The executable of which `serialized` gave the bytes, perhaps in another process.
 
     Args:
-        payload: The bytes.
-        lowered: What is known of the program, under the names of a `LoweredModule`.
-        sharding: Where it is to run.
+        payload: the bytes.
+        lowered: what is known of the program, under the names of a `LoweredModule`.
+        sharding: where it is to run.
 
     Raises:
-        JaxRuntimeError: The backend cannot load it.
-        NotImplementedError: The backend loads no executables.
+        JaxRuntimeError: the backend cannot load it.
+        NotImplementedError: the backend loads no executables.
     """
     device_list = sharding._internal_device_list
     client = sharding._device.client

@@ -110,11 +110,11 @@ def entry_key(
     """The name of a program's entry: everything that decides what it compiles to.
 
     Args:
-        module_key: The hash of the module without source locations.
-        options: The compile options as bytes.
-        platform: The platform's name.
-        client: Its client.
-        device_list: The devices that the program runs on.
+        module_key: the hash of the module without source locations.
+        options: the compile options as bytes.
+        platform: the platform's name.
+        client: its client.
+        device_list: the devices that the program runs on.
     """
     known = (id(client), device_list, os.environ.get("XLA_FLAGS"))
     fingerprint = _fingerprints.get(known)
@@ -166,8 +166,8 @@ class DiskCache:
     Any number of processes may use it at once: nothing is locked, an entry that vanishes is a miss.
 
     Args:
-        folder: The folder; it is made when the first program is stored.
-        max_bytes: The size above which the least recently used programs are removed; -1 for no
+        folder: the folder; it is made when the first program is stored.
+        max_bytes: the size above which the least recently used programs are removed; -1 for no
             limit.
     """
 
@@ -223,9 +223,9 @@ class DiskCache:
         """Store a program, if the backend can write it down.
 
         Args:
-            key: Its key.
-            executable: The loaded executable.
-            name: Its name, for messages.
+            key: its key.
+            executable: the loaded executable.
+            name: its name, for messages.
         """
         if not self._open(make=True):
             return

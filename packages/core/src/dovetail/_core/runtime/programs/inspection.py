@@ -18,7 +18,7 @@ def hlo_of(lowered: LoweredModule) -> Any:
     """The program before optimisation, as jaxlib's `XlaComputation`; `as_hlo_text` prints it.
 
     Raises:
-        ValueError: It is lowered to equations, for a backend that reads these.
+        ValueError: it is lowered to equations, for a backend that reads these.
     """
     if lowered.equations is not None:
         raise ValueError(
@@ -34,8 +34,8 @@ def cost_of(lowered: LoweredModule, client: Any = None) -> Mapping[str, float]:
     """Counted operations and bytes before optimisation, by the compiler's names.
 
     Args:
-        lowered: The program.
-        client: Whose way of counting is used; the CPU's if None.
+        lowered: the program.
+        client: whose way of counting is used; the CPU's if None.
     """
     return counted(hlo_of(lowered).get_hlo_module(), client)
 
@@ -44,8 +44,8 @@ def counted(module: Any, client: Any = None) -> Mapping[str, float]:
     """Counted operations and bytes of an HLO module of jaxlib, by the compiler's names.
 
     Args:
-        module: The module.
-        client: Whose way of counting is used; the CPU's if None.
+        module: the module.
+        client: whose way of counting is used; the CPU's if None.
     """
     found: Mapping[str, float] = _jax.hlo_module_cost_analysis(client or _counting(), module)
     return found

@@ -32,16 +32,16 @@ class LoadedProgram:
     """A program on its device.
 
     Attributes:
-        name: The program's name, as profiles show it.
+        name: the program's name, as profiles show it.
         executable: jaxlib's loaded executable.
-        sharding: Where it runs, and where its results are.
-        in_avals: Avals of the arguments that it takes.
-        kept: For each argument of the function whether it is among them.
-        out_avals: Avals of its results.
-        constants: Buffers of the constants that it takes before its arguments.
-        donated: Numbers of the function's arguments whose memory it takes.
-        effects: Side effects.
-        calls_host: Whether it calls Python.
+        sharding: where it runs, and where its results are.
+        in_avals: avals of the arguments that it takes.
+        kept: for each argument of the function whether it is among them.
+        out_avals: avals of its results.
+        constants: buffers of the constants that it takes before its arguments.
+        donated: numbers of the function's arguments whose memory it takes.
+        effects: side effects.
+        calls_host: whether it calls Python.
     """
 
     __slots__ = (
@@ -106,8 +106,8 @@ class LoadedProgram:
         """Run the program on buffers.
 
         Args:
-            arguments: One buffer on the program's device for each kept argument.
-            committed: Whether the results stick to the device.
+            arguments: one buffer on the program's device for each kept argument.
+            committed: whether the results stick to the device.
 
         Returns:
             The results, arrays and tokens, which may still be being computed.
@@ -161,10 +161,10 @@ class LoadedProgram:
         """Run the program on values of any kind.
 
         Args:
-            leaves: One array, NumPy value or Python scalar for each argument of the function, those
+            leaves: one array, NumPy value or Python scalar for each argument of the function, those
                 that the program dropped included.
-            committed: Whether the results stick to the device.
-            describe: Gives a phrase for an argument by its number, for messages.
+            committed: whether the results stick to the device.
+            describe: gives a phrase for an argument by its number, for messages.
         """
         place = self.sharding
         arguments = []
@@ -201,10 +201,10 @@ class UnloadedProgram:
     """A program that was compiled for a device which is not there: it can only be looked at.
 
     Attributes:
-        name: The program's name.
+        name: the program's name.
         executable: jaxlib's executable, or that of the backend.
-        sharding: Where it would run.
-        calls_host: Whether it calls Python.
+        sharding: where it would run.
+        calls_host: whether it calls Python.
     """
 
     __slots__ = ("calls_host", "executable", "name", "sharding")
@@ -256,7 +256,7 @@ def check_special_values(arrays: Sequence[Array], name: str) -> None:
     """Raise if a result holds what the options ``debug_nans`` and ``debug_infs`` look for.
 
     Raises:
-        FloatingPointError: With the name of what computed it.
+        FloatingPointError: with the name of what computed it.
     """
     for array in arrays:
         if type(array) is KeyArray or not dtypes.issubdtype(array.dtype, np.inexact):
@@ -278,16 +278,16 @@ def compile_module(
     """Compile a module for a device, or find the executable of an equal one.
 
     Args:
-        lowered: The module, lowered for the device's platform.
-        sharding: Where it runs: the sharding of one device.
-        compiler_options: Options for the compiler, which win over the backend's.
+        lowered: the module, lowered for the device's platform.
+        sharding: where it runs: the sharding of one device.
+        compiler_options: options for the compiler, which win over the backend's.
 
     Returns:
         The program.
 
     Raises:
-        JaxRuntimeError: If the compiler refuses the program.
-        ValueError: If there is no such compiler option.
+        JaxRuntimeError: the compiler refuses the program.
+        ValueError: there is no such compiler option.
     """
     for inspect in lowered.inspections:
         inspect(sharding)
