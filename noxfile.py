@@ -34,11 +34,11 @@ EVERYTHING = ("-n", "2", "--by-folder")
 
 ESSENTIAL = (
     *EVERYTHING,
-    "--dovetail-samples=4",
+    "--dovetail-samples=2",
     "-m",
     "essential and not coexistence and not aot",
 )
-"""The inner ring, by the rule in tests/conftest.py; of each primitive 4 samples."""
+"""The inner ring, by the rule in tests/conftest.py; of each primitive 2 samples."""
 
 CODE = ("packages", "tests", "benchmarks", "examples", "docs", "noxfile.py")
 

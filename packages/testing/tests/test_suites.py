@@ -70,7 +70,7 @@ def test_report_of_several_processes(tmp_path):
         *("collectives", "contract", "control_flow", "primitives")
     }
     assert found["suites"]["primitives"]["tests"] == 1
-    assert set(found["versions"]) == {"dovetail", "jaxlib", "numpy", "ml_dtypes"}
+    assert set(found["versions"]) == {"dovetail-core", "jaxlib", "numpy", "ml_dtypes"}
 
 
 KILLER = """
