@@ -1,4 +1,4 @@
-"""What a primitive, a trace and a tracer are, and which trace is the current one.
+"""Primitives, traces and tracers, and the current trace of each thread.
 
 Imports `base`, `ir` and `plugins`.
 """

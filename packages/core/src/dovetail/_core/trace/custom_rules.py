@@ -1,9 +1,8 @@
-"""Functions that bring their own rules: how traces process a call of one.
+"""Functions with their own rules, and how traces process calls of them.
 
-Such a function is called as it is for as long as nothing is staged: evaluated eagerly it simply
-runs, and differentiated its rule runs. So both may branch on values, as all of Python may. Only a
-trace that records turns the call into an equation of a primitive, whose parameters are a jaxpr and
-the rule.
+As long as nothing is staged, such a function is called as it is: evaluated eagerly, it simply runs;
+differentiated, its rule runs. So both may branch on values, like any Python code. Only a trace that
+records turns the call into an equation of a primitive whose parameters are a jaxpr and the rule.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Dims = Sequence[int | None]
-#: Runs a function of flat arguments for every element of a batch: from the function, values and
-#: their batch dimensions to results and their batch dimensions.
+#: Runs a function of flat arguments for every element of a batch. Takes the function, values and
+#: their batch dimensions; returns results and their batch dimensions.
 Run = Callable[
     [Callable[..., Sequence[Any]], Sequence[Any], Dims], tuple[list[Any], list[int | None]]
 ]
 
 
 class CustomRuleCall:
-    """A call, with flat arguments, of a function that has rules of its own.
+    """A call, with flat arguments, of a function with its own rules.
 
     Attributes:
-        is_batched: whether the results have a batch dimension, 0; of calls that `batched` made, and
-            known when they were processed.
+        is_batched: whether the results have batch dimension 0. Only for calls made by `batched`,
+            and known once they have been processed.
     """
 
     is_batched: bool | None = None
@@ -40,8 +39,7 @@ class CustomRuleCall:
         raise NotImplementedError
 
     def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
-        """The call for every element of a batch of that size, whose arguments have these batch
-        dimensions."""
+        """The call for all elements of a batch of `size`; `dims` are the arguments' dimensions."""
         raise NotImplementedError
 
     def record(self, args: Sequence[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Tracers that outlive their transformation, looked for while ``check_tracer_leaks`` is on."""
+"""The search for tracers that outlive their transformation, if ``check_tracer_leaks`` is on."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def check_leaks(trace: Trace, auxiliary: Any = None) -> None:
 
     Args:
         trace: the trace.
-        auxiliary: a tree whose tracers may be, since they are replaced when it is returned.
+        auxiliary: a tree whose tracers may be alive, since they are replaced when it is returned.
 
     Raises:
-        UnexpectedTracerError: naming each leaked tracer, where it was made, and by which path
-            something that the user knows refers to it.
+        UnexpectedTracerError: naming each leaked tracer, where it was made, and the chain of
+            references to it from something that the user knows.
     """
     gc.collect()
     expected = {id(leaf) for leaf in pytree.leaves(auxiliary)}
@@ -68,8 +68,11 @@ def check_leaks(trace: Trace, auxiliary: Any = None) -> None:
 
 
 def _message(leaked: Sequence[Any]) -> str:
-    """What is said about leaked tracers; nothing if only equations hold them, of an outer program
-    that is being recorded: they have rules for derivatives, which may have captured tracers."""
+    """The message about leaked tracers; empty if only equations hold them.
+
+    Such equations belong to an outer program that is being recorded, and their derivative rules
+    may have captured tracers.
+    """
     lines: list[str] = []
     remedies: dict[str, None] = {}
     holders = Holders(leaked, allowed=(JaxprEqn,))
@@ -94,14 +97,14 @@ def _message(leaked: Sequence[Any]) -> str:
 
 # ----------------------------------------------------------------------- where tracers were made
 
-#: Of each trace: its tracers by identity, and the stack when they were made.
+#: For each trace: its tracers by id, each with the stack at which it was made.
 _places: Final[weakref.WeakKeyDictionary[Trace, dict[int, tuple[Any, Any]]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
 def remember_places(trace: Trace) -> None:
-    """Have a trace note where each of its tracers is made."""
+    """Make a trace record where each of its tracers is made."""
     kind: Any = type(trace)
     trace.__class__ = _remembering(kind)
     _places[trace] = {}
@@ -109,8 +112,8 @@ def remember_places(trace: Trace) -> None:
 
 def _origin(tracer: Any) -> str:
     origin = str(tracer.origin())
-    noted, traceback = _places.get(tracer._trace, {}).get(id(tracer), (None, None))
-    if noted is not None and noted() is tracer:  # and not one that had the same identity
+    reference, traceback = _places.get(tracer._trace, {}).get(id(tracer), (None, None))
+    if reference is not None and reference() is tracer:  # not an earlier tracer with the same id
         place = describe(traceback)
         return origin if place in origin else f"{origin}, made at {place}"
     return origin if "argument" in origin else f"{origin}, made for an argument"
@@ -118,7 +121,7 @@ def _origin(tracer: Any) -> str:
 
 @cache
 def _remembering(kind: Any) -> Any:
-    """A class of traces that do what `kind` does, and note where."""
+    """A subclass of the trace class `kind` that also records where tracers are made."""
 
     def note(trace: Trace, results: Any) -> Any:
         traceback = get_traceback()

@@ -1,9 +1,9 @@
 """Mutable references: arrays that are read and written in place.
 
-Nothing of them is recorded. A reference holds the value that it has at this point of the program,
-each write computes the next value, and a function that is staged takes the values of the references
-that it uses from outside as arguments, and returns those that it has changed. So a jaxpr knows
-values alone, and every transformation applies to functions that use references inside.
+Jaxprs do not record them. A reference holds its value at this point of the program, and each write
+computes the next value. A staged function takes the values of the outer references that it uses as
+arguments, and returns those that it has changed. So jaxprs contain only values, and every
+transformation works on functions that use references inside.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dovetail._core.ir.avals import ShapedArray, aval_of, forbid_as_array
 from dovetail._core.trace.state import Trace, state
 from dovetail._core.trace.tracer import OPERATORS, Tracer
 
-#: What an index may be: all that indexes an array, and None for all of it.
+#: Anything that indexes an array, or None for all of it.
 Index = Any
 
 
 class _OfArray:
-    """What has the shape and dtype of an array, `inner_aval`."""
+    """Base of classes that have the shape and dtype of `inner_aval`, an array's aval."""
 
     __slots__ = ()
 
@@ -56,12 +56,12 @@ class _OfArray:
 
 
 class AbstractRef(_OfArray):
-    """The type of a mutable reference: that of its value.
+    """The type of a mutable reference, given by the type of its value.
 
     Args:
         inner_aval: shape and dtype of the value.
         memory_space: the memory that holds it; None for the device's own.
-        kind: what may be done with it, as `new_ref` takes it.
+        kind: what may be done with it; see `new_ref`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -79,7 +79,7 @@ class AbstractRef(_OfArray):
 
     @property
     def weak_type(self) -> bool:
-        """False: what is held in one place has one dtype."""
+        """False: a reference has one fixed dtype."""
         return False
 
     def _key(self) -> tuple[Any, ...]:
@@ -100,14 +100,14 @@ class AbstractRef(_OfArray):
 
 
 class RefState:
-    """Where the value of a mutable reference is, for what runs in one trace.
+    """The state of a mutable reference within one trace.
 
     Attributes:
-        trace: the trace. The value is a value to it.
-        lent: whether the reference stands for one from outside of the trace.
-        value: the value now.
-        changed: whether it has been written to here.
-        shared: whether somebody else may hold on to the array that the value is.
+        trace: the trace in which the value can be used.
+        lent: whether the reference stands for one from outside the trace.
+        value: the current value.
+        changed: whether it has been written to in this trace.
+        shared: whether the array `value` may also be held elsewhere.
     """
 
     __slots__ = ("changed", "lent", "shared", "trace", "value")
@@ -121,23 +121,23 @@ class RefState:
 
 
 class RefView(_OfArray):
-    """What is read and written in place by an index: a reference, or a part of one."""
+    """Something read and written in place by index: a reference, or a part of one."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
 
         def get(self, index: Index = None) -> Any:
-            """The array of what is at `index`; of all if it is None."""
+            """The array at `index`, or all of it if None."""
 
         def write(self, value: Any) -> None:
-            """Let all of it be `value`, which has its type."""
+            """Replace all of it with `value`, which has its type."""
 
         def described(self) -> str:
             """A phrase that names it."""
 
         def _current(self) -> Any:
-            """All of it, to be changed."""
+            """All of it, for a write."""
 
     def set(self, index: Index, value: Any) -> None:
         """Write `value` at `index`. See `dovetail.ref.set`."""
@@ -162,15 +162,15 @@ class RefView(_OfArray):
                 f"{value.described()} cannot be written to a reference: write its value, ref[...]"
             )
         dtype = self.dtype
-        found = aval_of(value)
-        if found.dtype != dtype and (
+        aval = aval_of(value)
+        if aval.dtype != dtype and (
             dtypes.is_extended(dtype)
-            or dtypes.is_extended(found.dtype)
-            or dtypes.result_type(self.inner_aval, found) != dtype
+            or dtypes.is_extended(aval.dtype)
+            or dtypes.result_type(self.inner_aval, aval) != dtype
         ):
             raise TypeError(
                 f"{self.described()} holds {dtype}, and the value written to it is "
-                f"{found.short_name()}, which would be rounded or cut; convert it with "
+                f"{aval.short_name()}, which would be rounded or cut; convert it with "
                 f".astype({str(dtype)!r})"
             )
         return value
@@ -190,13 +190,13 @@ class RefView(_OfArray):
 class Ref(RefView):
     """A mutable reference: an array that is read and written in place. `new_ref` makes one.
 
-    ``ref[index]`` is the array of what is there now, and ``ref[index] = value`` writes;
-    ``ref[...]`` is all of it. Indices are those of arrays. To compute, read it first: functions of
-    arrays take no references.
+    ``ref[index]`` reads the array that is there now, and ``ref[index] = value`` writes;
+    ``ref[...]`` is all of it. Indices work as for arrays. To compute, read it first: functions of
+    arrays do not take references.
 
-    Functions that are compiled, branches and bodies of loops may use references from outside, or
-    take them as arguments, and everything happens in the order of the program. They cannot return
-    references, nor can they be given one reference twice.
+    Compiled functions, branches and loop bodies may use references from outside, or take them as
+    arguments. Reads and writes happen in program order. Such functions cannot return references,
+    or take the same reference twice.
 
     Example:
         >>> import dovetail as dt
@@ -221,17 +221,17 @@ class Ref(RefView):
 
     @classmethod
     def lent(cls, value: Any) -> Ref:
-        """What a function gets in the current trace for a reference that was passed to it."""
+        """The reference that a function gets, in the current trace, for one passed to it."""
         return cls(
             AbstractRef(aval_of(value).strengthen()), RefState(state.trace, value, lent=True)
         )
 
     @property
     def ref_state(self) -> RefState:
-        """Where the value is, in the trace that the reference was made in.
+        """The state in the trace in which the reference was made.
 
         Raises:
-            ValueError: the reference is not valid any more.
+            ValueError: the reference is no longer valid.
         """
         if self._ref_state is None:
             raise ValueError(f"{self.described()} is not valid any more: it was {self._end}")
@@ -245,7 +245,7 @@ class Ref(RefView):
 
     @contextmanager
     def held(self, holder: str) -> Iterator[None]:
-        """Let nothing use the reference, since another stands for it.
+        """Forbid using the reference while another one stands for it.
 
         Args:
             holder: the function that it was passed to.
@@ -267,7 +267,7 @@ class Ref(RefView):
             how: a verb for messages.
 
         Raises:
-            ValueError: it is not valid, or was made in another function than the one that is run.
+            ValueError: it is not valid, or was made in a function other than the one running now.
         """
         ref_state = self.ref_state
         if ref_state.lent or ref_state.trace is not state.trace:
@@ -281,22 +281,22 @@ class Ref(RefView):
         return ref_state.value
 
     def here(self, writing: bool = False) -> RefState:
-        """Where the value is, for what runs now.
+        """The state for code that runs now.
 
         Args:
-            writing: whether it is to be changed.
+            writing: whether it is about to be changed.
 
         Raises:
-            ValueError: the reference is not valid any more, or may not be used here.
+            ValueError: the reference is no longer valid, or may not be used here.
             UnexpectedTracerError: it belongs to a transformation that has ended.
         """
         return state.trace.cell_of(self, writing)
 
     def write(self, value: Any) -> None:
-        """Let all of the reference be `value`, which has its type.
+        """Replace the whole value with `value`, which has its type.
 
         Raises:
-            ValueError: `value` depends on what a transformation within the reference's own does.
+            ValueError: `value` comes from a transformation inside the one that made the reference.
         """
         ref_state = self.here(writing=True)
         if isinstance(value, Tracer) and not ref_state.trace.is_inside(value._trace):
@@ -309,16 +309,16 @@ class Ref(RefView):
         ref_state.value, ref_state.changed, ref_state.shared = value, True, True
 
     def get(self, index: Index = None) -> Any:
-        """The array of what is at `index`; of all if it is None. See `dovetail.ref.get`."""
+        """The array at `index`, or all of it if None. See `dovetail.ref.get`."""
         ref_state = self.here()
         value = ref_state.value
         if _is_all(index):
             ref_state.shared = True
             return value
-        found = value[index]
-        # An index of everything gives the array itself, or another one with the same memory.
-        ref_state.shared = ref_state.shared or aval_of(found).shape == aval_of(value).shape
-        return found
+        part = value[index]
+        # Indexing everything gives the array itself, or another one that shares its memory.
+        ref_state.shared = ref_state.shared or aval_of(part).shape == aval_of(value).shape
+        return part
 
     def _current(self) -> Any:
         return self.here(writing=True).value
@@ -331,12 +331,12 @@ class Ref(RefView):
 
     @property
     def sharding(self) -> Any:
-        """Where the value is."""
+        """The sharding of the value."""
         return self.here().value.sharding
 
     @property
     def committed(self) -> bool:
-        """Whether the value stays where it is."""
+        """Whether the value is committed to its place."""
         committed: bool = self.here().value.committed
         return committed
 
@@ -367,7 +367,7 @@ class Ref(RefView):
         shown = "" if isinstance(value, Tracer) else repr(value)
         if not shown.startswith("Array("):
             return repr(self.aval)
-        return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # lines after the first align
+        return f"Ref{shown[len('Array') :]}".replace("\n  ", "\n")  # keeps the lines aligned
 
 
 class TransformedRef(RefView):
@@ -386,12 +386,12 @@ class TransformedRef(RefView):
         return aval
 
     def get(self, index: Index = None) -> Any:
-        """The array of what is at `index` of the part."""
+        """The array at `index` of the part."""
         part = self._current()
         return part if _is_all(index) else part[index]
 
     def write(self, value: Any) -> None:
-        """Let all of the part be `value`, which has its type."""
+        """Replace all of the part with `value`, which has its type."""
         self.ref.set(self.index, value)
 
     def described(self) -> str:
@@ -406,7 +406,7 @@ class TransformedRef(RefView):
 
 
 class _Parts:
-    """What `ref.at` is: an object to index."""
+    """The value of `ref.at`: an object to index."""
 
     __slots__ = ("ref",)
 
@@ -445,31 +445,31 @@ forbid_as_array(Ref, lambda ref: f"{ref.described()}; {_ADVICE}")
 
 
 def last_values(ref_states: Iterable[RefState]) -> list[Any]:
-    """The last values of the ref_states that are changed; none of these keeps a value."""
-    found = []
+    """The last values of the states that changed; afterwards no state holds a value."""
+    values = []
     for ref_state in ref_states:
         if ref_state.changed:
-            found.append(ref_state.value)
+            values.append(ref_state.value)
         ref_state.value = None
-    return found
+    return values
 
 
 class Captured:
-    """The mutable references that a function uses from outside of it, while it is staged.
+    """The outer mutable references that a function uses while it is staged.
 
     Attributes:
-        ref_states: where the value of each is within the function, in the order of first use.
+        ref_states: the state of each within the function, in order of first use.
     """
 
     def __init__(self) -> None:
         self.ref_states: dict[Ref, RefState] = {}
 
     def results(self) -> list[Any]:
-        """The last values of those that are changed. The function has ended: no value is kept."""
+        """The last values of those that changed. The function has ended: no value is kept."""
         return last_values(self.ref_states.values())
 
     def parted(self) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
-        """Those that are read alone, and those that are changed."""
+        """Those that are only read, and those that are changed."""
         items = self.ref_states.items()
         return (
             tuple([ref for ref, ref_state in items if not ref_state.changed]),
@@ -478,7 +478,7 @@ class Captured:
 
 
 class _Held:
-    """A reference as a part of a tree's structure."""
+    """A reference as part of a tree's structure."""
 
     __slots__ = ("ref",)
 
@@ -490,8 +490,10 @@ pytree.register_pytree_node(_Held, lambda held: ((), held.ref), lambda ref, _: r
 
 
 def without_references(tree: Any) -> Any:
-    """A tree in whose structure the references among its leaves are: flattened, it has none of them
-    as leaves, and unflattened it has them in their places."""
+    """A tree with references moved from its leaves into its structure.
+
+    Flattening it yields no references as leaves; unflattening puts them back in their places.
+    """
     leaves = pytree.leaves(tree)
     if not any(type(leaf) is Ref for leaf in leaves):
         return tree

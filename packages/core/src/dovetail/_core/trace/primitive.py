@@ -1,4 +1,4 @@
-"""What a primitive is: a name and one method for each rule."""
+"""Primitives: a name and one method for each rule."""
 
 from __future__ import annotations
 
@@ -13,42 +13,41 @@ from dovetail._core.ir.shown_params import ShownParams
 from dovetail._core.ir.walk import Reduction, jaxprs_and_closed_jaxprs
 from dovetail._core.trace.state import state
 
-#: The rules that every primitive may have, in the order in which they stand in its class.
+#: The rules that any primitive may have, in the order in which its class defines them.
 RULES: Final = ("abstract", "reference", "jvp", "transpose", "batch", "lower")
-#: Rules that most primitives need not have: what they do follows from the others.
+#: Rules that most primitives do not need: their behaviour follows from the other rules.
 OPTIONAL_RULES: Final = ("linearize", "taylor", "effects", "check", "dependencies", "dce")
 
 _registry: Final[dict[str, Primitive]] = {}
 
 
 class Primitive:
-    """Base of every primitive: a subclass overrides the rules it has, and one instance of it is
-    made.
+    """Base of all primitives: a subclass overrides the rules it has and is instantiated once.
 
-    Arrays are positional arguments of every rule, static data are keyword arguments. What else is
-    to be known of a primitive anywhere, its attributes say: nothing compares its name.
+    Rules take arrays as positional arguments and static data as keyword arguments. The attributes
+    hold everything else that other code needs to know: nothing compares names.
 
     Attributes:
         name: the name printed in jaxprs; the key of lowering tables.
         multiple_results: whether `bind` returns a list.
-        accepts_zeros: whether `jvp` and `transpose` handle symbolic `Zero`s; they are instantiated
-            otherwise.
-        transposes_partly: whether `transpose` gets `Unwanted` for operands whose cotangents nobody
-            asks for, to leave out what they take.
-        has_effects: whether `effects` is to be asked.
-        calls_host: whether it calls Python, by its method `evaluate` where a program is computed
-            equation by equation.
-        no_derivative: why the primitive has no jvp or transpose by nature, for messages and tests.
+        accepts_zeros: whether `jvp` and `transpose` handle symbolic `Zero`s; otherwise these are
+            instantiated.
+        transposes_partly: whether `transpose` gets `Unwanted` for operands whose cotangents are not
+            needed, to save the work for them.
+        has_effects: whether `effects` must be called.
+        calls_host: whether it calls Python; its method `evaluate` does so where a program is
+            evaluated equation by equation.
+        no_derivative: why the primitive cannot have a jvp or transpose, for messages and tests.
         is_call: whether an equation does nothing but call the `ClosedJaxpr` in its parameter
-            `jaxpr` with its operands, so that the equations of the jaxpr may stand in its place.
-        is_control_flow: whether its lowering nests jaxprs as branches or bodies of loops, which the
-            compiler cannot take out of one another.
-        generates_nan: whether results may be nan or infinite where no operand is, so that
-            `checkify` looks at them. False for what moves, chooses or compares its operands, and
-            for what runs jaxprs, whose operations are looked at.
-        only_tokens: whether operands and results are tokens alone, which hold no data.
-        shown_params: what decides whether a printed jaxpr shows the value of a parameter, by the
-            name of the parameter; the others are shown.
+            `jaxpr` with its operands, so that the call can be inlined.
+        is_control_flow: whether its lowering nests jaxprs as branches or loop bodies, which the
+            compiler cannot flatten.
+        generates_nan: whether results can be nan or infinite when no operand is, so that `checkify`
+            checks them. False for primitives that move, select or compare their operands, and for
+            those that run jaxprs, whose operations are checked themselves.
+        only_tokens: whether all operands and results are tokens, which hold no data.
+        shown_params: by parameter name, a predicate that says whether a printed jaxpr shows a
+            value; other parameters are always shown.
     """
 
     name: str = ""
@@ -67,11 +66,11 @@ class Primitive:
     def __init__(self) -> None:
         if not self.name:
             raise ValueError(f"{type(self).__name__} needs a name")
-        known = _registry.get(self.name)
-        if known is not None:
+        existing = _registry.get(self.name)
+        if existing is not None:
             raise ValueError(
                 f"primitive {self.name!r} is defined twice: by "
-                f"{type(known).__module__}.{type(known).__name__} and by "
+                f"{type(existing).__module__}.{type(existing).__name__} and by "
                 f"{type(self).__module__}.{type(self).__name__}"
             )
         _registry[self.name] = self
@@ -79,9 +78,9 @@ class Primitive:
         self._note_rules()
 
     def _note_rules(self) -> None:
-        #: Whether linearization asks `linearize` instead of splitting `jvp`.
+        #: Whether linearization calls `linearize` instead of splitting `jvp`.
         self.linearizes = self.has_rule("linearize")
-        #: Whether `checkify` asks `check` instead of `bind`.
+        #: Whether `checkify` calls `check` instead of `bind`.
         self.checks = self.has_rule("check")
         #: Whether some of its results may depend on fewer arguments than others.
         self.has_dependencies = self.has_rule("dependencies")
@@ -99,7 +98,7 @@ class Primitive:
         return frozenset(r for r in (*RULES, *OPTIONAL_RULES) if self.has_rule(r))
 
     def has_rule(self, rule: str) -> bool:
-        """Whether the primitive has the rule of that name."""
+        """Whether the primitive has the rule `rule`."""
         return getattr(type(self), rule) is not getattr(Primitive, rule)
 
     def __repr__(self) -> str:
@@ -120,36 +119,37 @@ class Primitive:
             * (not self.no_derivative)
         )
 
-    # Each rule below is the absence of that rule.
+    # The methods below stand in for missing rules.
 
     def abstract(self, *avals: Any, **params: Any) -> Any:
-        """Avals of the arguments to the aval of the result (a list of them with several
-        results)."""
+        """Map avals of the arguments to the aval of the result (a list for several results)."""
         self._missing("abstract")
 
     def reference(self, *args: Any, **params: Any) -> Any:
-        """The result in plain NumPy: obviously right, never used to run a user's program."""
+        """The result in plain NumPy: obviously correct, never used to run a user's program."""
         self._missing("reference")
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        """Primals and tangents of the arguments to primal and tangent of the result."""
+        """Map primals and tangents of the arguments to the primal and tangent of the result."""
         self._missing("jvp")
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
-        """Cotangent of the result to cotangents of the arguments.
+        """Map the cotangent of the result to cotangents of the arguments.
 
-        Arguments in which the primitive is linear here arrive as avals, the others as values. An
-        argument that is not linear gets None. With several results `cotangent` is a list.
+        Arguments in which this application is linear arrive as avals, the others as values. The
+        cotangent of a nonlinear argument is None. With several results, `cotangent` is a list.
         """
         self._missing("transpose")
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        """Arguments with their batch dimensions (None: not batched) to result and its batch
-        dimension."""
+        """Map batched arguments to the result and its batch dimension.
+
+        `dims` holds the batch dimension of each argument, None for one that is not batched.
+        """
         self._missing("batch")
 
     def lower(self, context: Any, *values: Any, **params: Any) -> Any:
@@ -159,21 +159,21 @@ class Primitive:
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        """Primals and which of them vary, to the result and a linear function of the tangents.
+        """The result, and a linear function from tangents to the tangent of the result.
 
-        The function takes one tangent for each argument (a `Zero` where it does not vary) and
-        returns the tangent of the result. Where this rule is missing, `jvp` is run and split.
+        `nonzero` says which primals vary. The function takes one tangent for each argument, a
+        `Zero` for one that does not vary. If this rule is missing, `jvp` is run and split.
         """
         self._missing("linearize")
 
     def taylor(
         self, operands: Sequence[Any], results: Sequence[Any], **params: Any
     ) -> Callable[[int], Any]:
-        """Curves of the operands and of the results (each a `Series` of Taylor coefficients) to a
-        function from an order to these coefficients of the results.
+        """A function from an order to the Taylor coefficients of the results at that order.
 
-        The function may read the coefficients of the results below its order. Where this rule is
-        missing, it is derived from `jvp`.
+        Operands and results are curves, each a `Series` of Taylor coefficients. The function may
+        read coefficients of the results below its order. If this rule is missing, it is derived
+        from `jvp`.
         """
         self._missing("taylor")
 
@@ -182,43 +182,45 @@ class Primitive:
         return no_effects
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        """The result of one application, after what can fail in it is told to `checks`, a
-        `dovetail._core.ops.checks.checking.CheckTrace`."""
+        """The result of one application, after telling `checks` what can fail in it.
+
+        `checks` is a `dovetail._core.ops.checks.checking.CheckTrace`.
+        """
         return self.bind(*args, **params)
 
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
-        """Flags of the arguments to flags of the results that depend on them.
+        """Which results depend on the flagged arguments.
 
-        A primitive that has this rule has several results, and the rule `dce`. Where it is missing,
-        all results depend on all arguments.
+        A primitive with this rule has several results, and the rule `dce`. If it is missing, all
+        results depend on all arguments.
         """
         self._missing("dependencies")
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        """What is left of an equation, of which some results are used: a generator.
+        """What remains of an equation when only some results are used: a generator.
 
-        It yields the jaxprs in parameters that it wants without dead code, as `Wanted`, and is sent
-        for each the reduced `ClosedJaxpr` and which of its parameters are left. It returns the
-        equation, another in its place, or None for nothing. One result is used at least, or the
-        equation has effects. Where this rule is missing, an equation stays as it is or goes.
+        It yields, as `Wanted`, the jaxprs in parameters that need dead code removed. For each, it
+        is sent the reduced `ClosedJaxpr` and which of its parameters remain. It returns the
+        equation, a replacement, or None for nothing. At least one result is used, or the equation
+        has effects. If this rule is missing, an equation is kept as it is or dropped.
         """
         self._missing("dce")
 
     @final
     def infer(self, avals: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-        """`abstract`, remembered for hashable parameters."""
+        """`abstract`, cached for hashable parameters."""
         try:
             key = (avals, tuple(params.items())) if params else avals
-            found = self._abstract_cache.get(key)
+            inferred = self._abstract_cache.get(key)
         except TypeError:
             return self.abstract(*avals, **params)
-        if found is None:
-            found = self.abstract(*avals, **params)
-            # A jaxpr equals itself alone: remembered, it would live for ever, and never be met; and
-            # so would what a user's function has captured.
+        if inferred is None:
+            inferred = self.abstract(*avals, **params)
+            # A jaxpr equals only itself: as a key it would live for ever and never be hit. So would
+            # whatever a user's function has captured.
             if not jaxprs_and_closed_jaxprs(params) and not any(map(_holds, params.values())):
-                self._abstract_cache[key] = found
-        return found
+                self._abstract_cache[key] = inferred
+        return inferred
 
 
 def _holds(value: Any) -> bool:
@@ -226,20 +228,20 @@ def _holds(value: Any) -> bool:
 
 
 class RuntimePrimitive(Primitive):
-    """A primitive made from functions, one rule at a time, for plug-ins and ported code.
+    """A primitive built from functions, one rule at a time, for plug-ins and ported code.
 
     Args:
         name: the name printed in jaxprs.
         multiple_results: whether `bind` returns a list.
         accepts_zeros: whether `jvp` and `transpose` handle symbolic zeros.
-        no_derivative: why there is no jvp or transpose by nature, for messages.
+        no_derivative: why there cannot be a jvp or transpose, for messages.
         is_call: whether an equation does nothing but call the jaxpr in its parameter `jaxpr`, so
-            that the equations of the jaxpr may stand in its place.
-        is_control_flow: whether its lowering nests jaxprs as branches or bodies of loops.
-        generates_nan: whether results may be nan or infinite where no operand is, so that
-            `checkify` looks at them.
-        shown_params: by the name of a parameter, a function from its value to whether a printed
-            jaxpr shows it; the others are shown.
+            that the call can be inlined.
+        is_control_flow: whether its lowering nests jaxprs as branches or loop bodies.
+        generates_nan: whether results can be nan or infinite when no operand is, so that `checkify`
+            checks them.
+        shown_params: by parameter name, a predicate that says whether a printed jaxpr shows a
+            value; other parameters are always shown.
 
     Example:
         >>> from dovetail.extend import Primitive
@@ -275,7 +277,7 @@ class RuntimePrimitive(Primitive):
         super().__init__()
 
     def define(self, rule: str, function: Callable[..., Any] | None = None) -> Any:
-        """Set a rule; without `function`, a decorator that does.
+        """Set a rule; without `function`, return a decorator that does.
 
         Raises:
             ValueError: there is no rule of that name.
@@ -300,7 +302,7 @@ class RuntimePrimitive(Primitive):
 
 
 def primitive(name: str) -> Primitive:
-    """The primitive of that name.
+    """The primitive with this name.
 
     Raises:
         KeyError: there is none.
@@ -309,8 +311,8 @@ def primitive(name: str) -> Primitive:
 
 
 def _forget_inferred() -> None:
-    for known in _registry.values():
-        known._abstract_cache.clear()
+    for registered in _registry.values():
+        registered._abstract_cache.clear()
 
 
 caches.register(_forget_inferred)

@@ -1,4 +1,4 @@
-"""Scopes that the user has named, whose names stand before those of operations."""
+"""Scopes named by the user; their names precede those of operations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dovetail._core.trace.state import Trace, state
 
 
 class NamedScopes:
-    """The scopes around what a thread traces.
+    """The scopes around what a thread is tracing.
 
     Args:
         names: as in a `SourceLocation`.
-        trace: the trace in which the last one was begun.
-        traceback: the stack of the equation that is traced again, None where none is.
-        outer: what `state.place` was before.
+        trace: the trace in which the innermost one began.
+        traceback: the stack of the equation being retraced, None if there is none.
+        outer: the previous `state.place`.
     """
 
     __slots__ = ("names", "outer", "trace", "traceback")
@@ -32,14 +32,14 @@ class NamedScopes:
         self.outer = outer
 
     def raw_frames(self) -> Any:
-        """What the stack gives, as a `SourceLocation` does."""
+        """The raw frames of the stack, as in a `SourceLocation`."""
         return (self.traceback or get_traceback()).raw_frames()
 
     def place(self, around: int) -> Any:
-        """What an equation holds that is recorded now.
+        """The place to store in an equation recorded now.
 
         Args:
-            around: how many names are left out.
+            around: how many of the outer names to leave out.
         """
         traceback = self.traceback or get_traceback()
         names = self.names[around:]
@@ -47,17 +47,17 @@ class NamedScopes:
 
 
 def names_in(trace: Trace) -> tuple[str, ...]:
-    """The names of the present scopes, and of the transformations begun since, up to `trace`."""
+    """The names of the current scopes and of transformations begun since, up to `trace`."""
     scope = state.place if type(state.place) is NamedScopes else None
-    found: list[str] = []
+    transformations: list[str] = []
     outer: Trace | None = trace
     while outer is not None and outer.scope_name is not None:
         if scope is not None and scope.trace.is_inside(outer):
             break
         if outer.scope_name:
-            found.append(Transformation(outer.scope_name))
+            transformations.append(Transformation(outer.scope_name))
         outer = outer.parent
-    return (*(() if scope is None else scope.names), *reversed(found))
+    return (*(() if scope is None else scope.names), *reversed(transformations))
 
 
 def enter_scope(names: Sequence[str]) -> None:
@@ -68,7 +68,7 @@ def enter_scope(names: Sequence[str]) -> None:
 
 
 def leave_scope() -> None:
-    """End the innermost scope; there is none where a generator is left after the trace."""
+    """End the innermost scope; there is none if a generator exits after its trace."""
     place = state.place
     if type(place) is NamedScopes:
         state.place = place.outer
@@ -76,20 +76,20 @@ def leave_scope() -> None:
 
 @contextmanager
 def at_own_lines() -> Iterator[None]:
-    """Around what the user has written, such as a rule, also while a jaxpr is traced again."""
-    around = state.place
+    """Record user code, such as a rule, at its own lines even while a jaxpr is retraced."""
+    previous = state.place
     own = None
-    if type(around) is NamedScopes:
-        own = NamedScopes(around.names, around.trace, None, around.outer)
+    if type(previous) is NamedScopes:
+        own = NamedScopes(previous.names, previous.trace, None, previous.outer)
     state.place = own
     try:
         yield
     finally:
-        state.place = around
+        state.place = previous
 
 
 class Replay:
-    """While a jaxpr is traced again: what is recorded keeps the places and scopes of equations."""
+    """Context for retracing a jaxpr: new equations keep the places and scopes of its own."""
 
     __slots__ = ("outer",)
 
@@ -98,11 +98,11 @@ class Replay:
         return self
 
     def at(self, eqn: JaxprEqn, transformation: tuple[str, ...] = ()) -> None:
-        """Go to an equation, of which something is to be recorded.
+        """Record what follows at the place of an equation.
 
         Args:
             eqn: the equation.
-            transformation: what stands around the names of its scopes.
+            transformation: the names around those of its scopes.
         """
         place, outer = eqn.traceback, self.outer
         if type(place) is SourceLocation:

@@ -1,8 +1,8 @@
 """The current trace of each thread, and eager evaluation.
 
-Tracing is stackless: a thread has one current trace, which processes every primitive; a
-transformation's trace holds its parent, in which it computes. Tracers of other traces are constants
-to it.
+Tracing is stackless: each thread has one current trace, which processes every primitive. The trace
+of a transformation holds its parent, in which it computes. It treats tracers of other traces as
+constants.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Trace:
         parent: the trace in which this one computes, or None at the bottom.
         finished: whether the transformation has ended; its tracers must not be used any more.
         key: what the C++ jit path sees; None only for eager evaluation, which it may serve itself.
-        scope_name: what stands around the names of scopes that are begun inside, empty for nothing;
-            None where names begin anew.
+        scope_name: the name put around those of scopes that begin inside, empty for none; None if
+            names start afresh.
     """
 
     __slots__ = ("__weakref__", "finished", "parent")
@@ -54,19 +54,18 @@ class Trace:
         raise TypeError(f"{type(self).__name__} does not say how it processes a primitive")
 
     def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
-        """Apply a function that has rules of its own, or turn it into an equation; this trace is
-        the current one."""
+        """Apply a function with its own rules, or record it; this trace is the current one."""
         return call.record(args)
 
     def cell_of(self, ref: Ref, writing: bool) -> RefState:
-        """Where the value of a mutable reference is, for what runs in this trace.
+        """The state of a mutable reference for code that runs in this trace.
 
         Args:
             ref: the reference.
-            writing: whether it is to be changed.
+            writing: whether it is about to be changed.
 
         Raises:
-            ValueError: the reference is not valid any more, or may not be used here.
+            ValueError: the reference is no longer valid, or may not be used here.
             UnexpectedTracerError: it belongs to a transformation that has ended.
         """
         ref_state = ref.ref_state
@@ -81,8 +80,7 @@ class Trace:
         return self.parent.cell_of(ref, writing)
 
     def is_inside(self, trace: Trace) -> bool:
-        """Whether this trace is `trace`, or was begun, directly or not, while that was the current
-        one."""
+        """Whether this trace is `trace`, or began, directly or not, while that was current."""
         outer: Trace | None = self
         while outer is not None and outer is not trace:
             outer = outer.parent
@@ -118,7 +116,7 @@ class EvaluationTrace(Trace):
 
 
 class KnownValuesTrace(Trace):
-    """Evaluates what is known, and leaves what is traced to the trace around it."""
+    """Evaluates known values, and leaves traced ones to the enclosing trace."""
 
     __slots__ = ()
 
@@ -137,7 +135,7 @@ class KnownValuesTrace(Trace):
 
 
 def load_runtime() -> None:
-    """Import the layer that evaluates; it calls `set_evaluator`."""
+    """Import the runtime, which calls `set_evaluator`."""
     import dovetail._core.runtime.calls.dispatch  # noqa: F401  # deferred: loaded by the first evaluation
 
 
@@ -145,14 +143,14 @@ evaluation_trace: Final = EvaluationTrace()
 
 
 def set_evaluator(evaluator: Evaluator) -> None:
-    """Fill the slot through which primitives are evaluated eagerly (done once, by the runtime)."""
+    """Set the function that evaluates primitives eagerly (called once, by the runtime)."""
     evaluation_trace.evaluator = evaluator
 
 
 class _ThreadState(threading.local):
     trace: Trace = evaluation_trace
-    #: Where what is traced stands in the user's code, None for the present line: the stack of an
-    #: equation that is traced again; in scopes that the user has named, the innermost `Scope`.
+    #: The place in the user's code of what is being traced. None: the current line. Otherwise the
+    #: stack of an equation being retraced or, in scopes named by the user, `NamedScopes`.
     place: Any = None
 
 

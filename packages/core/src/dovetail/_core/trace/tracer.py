@@ -1,7 +1,7 @@
-"""Tracers: the values that stand for arrays while a function is transformed.
+"""Tracers: the values that stand in for arrays while a function is transformed.
 
-Operators and methods of arrays are empty tables here. The NumPy API fills them, through a hook, in
-every class that `register_array_class` has seen; until then a stub under each name loads it.
+Array operators and methods are not defined here. The NumPy API installs them, through a hook, in
+every class passed to `register_array_class`. Until then, operator stubs and `__getattr__` load it.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ OPERATORS: Final = (
 
 
 class ArrayClass(ArrayMethods):
-    """Base of the classes whose operators and methods the NumPy API supplies."""
+    """Base of the classes that get their operators and methods from the NumPy API."""
 
     __slots__ = ()
     __array_priority__: ClassVar[int] = 100
     aval: Any
 
-    if not TYPE_CHECKING:  # for them, an attribute that is not declared is an error
+    if not TYPE_CHECKING:  # type checkers must report undeclared attributes
 
         def __getattr__(self, name: str) -> Any:
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
@@ -95,7 +95,7 @@ _loaded = False
 def register_array_class(
     cls: type, adapt: Callable[[str, Callable[..., Any]], Any] = lambda name, function: function
 ) -> None:
-    """Let `cls` receive operators and methods; `adapt(name, function)` may wrap each one."""
+    """Register `cls` to receive operators and methods; `adapt(name, function)` may wrap each."""
     _classes.append((cls, adapt))
     if _loaded:
         from dovetail._core.plugins.manager import (  # deferred: reads installed metadata
@@ -106,7 +106,7 @@ def register_array_class(
 
 
 def load_array_methods() -> bool:
-    """Fill the tables from the installed extensions; False if that had been done before."""
+    """Install the methods that extensions supply; False if this was done before."""
     global _loaded
     if _loaded:
         return False
@@ -115,7 +115,7 @@ def load_array_methods() -> bool:
     methods = manager().array_methods()
     _loaded = True
     if methods.methods:
-        # A class with __getattr__ pays for it on every access to every attribute.
+        # A class with `__getattr__` pays for it on every attribute access.
         del ArrayClass.__getattr__  # type: ignore[attr-defined]
     for cls, adapt in _classes:
         _install(cls, adapt, methods)
@@ -140,7 +140,7 @@ def _imported(place: str) -> Any:
 
 
 class _Late:
-    """A method that imports the function behind it, and makes room for it, when it is looked up."""
+    """A method that imports its function on first lookup and replaces itself with it."""
 
     def __init__(
         self, cls: type, name: str, place: str, adapt: Callable[[str, Callable[..., Any]], Any]
@@ -148,13 +148,13 @@ class _Late:
         self.cls, self.name, self.place, self.adapt = cls, name, place, adapt
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        found = self.adapt(self.name, _imported(self.place))
-        setattr(self.cls, self.name, found)
-        return found.__get__(instance, owner)
+        method = self.adapt(self.name, _imported(self.place))
+        setattr(self.cls, self.name, method)
+        return method.__get__(instance, owner)
 
 
 def _late_property(cls: type, name: str, place: str) -> property:
-    """A property that imports the function behind it, and makes room for it, when it is read."""
+    """A property that imports its function on first read and replaces itself with it."""
 
     def read(self: Any) -> Any:
         function = _imported(place)
@@ -184,7 +184,7 @@ for _name in OPERATORS:
 
 
 class _OfValues:
-    """What arrays have and tracers have not: reading it says so, and where the tracer is from."""
+    """An attribute that arrays have and tracers lack; its error says where a tracer came from."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -254,7 +254,7 @@ class Tracer(ArrayClass):
         return self._trace.describe(self)
 
     def concrete(self) -> Any:
-        """The value behind the tracer where it is known, else None."""
+        """The value behind the tracer if it is known, else None."""
         return None
 
     def _concrete_or(self, error: type[Exception]) -> Any:
@@ -296,17 +296,17 @@ class Tracer(ArrayClass):
         raise TracerArrayConversionError(self)
 
     def tolist(self) -> Any:
-        """Nested lists of Python scalars, where the value is known."""
+        """Nested lists of Python scalars, if the value is known."""
         return self._concrete_or(ConcretizationTypeError).tolist()
 
     def item(self, *args: int) -> Any:
-        """One element as a Python scalar, where the value is known."""
+        """One element as a Python scalar, if the value is known."""
         return self._concrete_or(ConcretizationTypeError).item(*args)
 
     def tobytes(self, order: str = "C") -> bytes:
-        """The elements as bytes, where the value is known."""
-        found: bytes = self._concrete_or(ConcretizationTypeError).tobytes(order)
-        return found
+        """The elements as bytes, if the value is known."""
+        data: bytes = self._concrete_or(ConcretizationTypeError).tobytes(order)
+        return data
 
     def __copy__(self) -> Tracer:
         return self

@@ -1,4 +1,4 @@
-"""Symbolic zeros: tangents and cotangents that are known to vanish; and those nobody asks for."""
+"""Symbolic zeros: tangents and cotangents known to vanish; and cotangents that nobody needs."""
 
 from __future__ import annotations
 
@@ -42,26 +42,27 @@ class Zero:
 
 
 def without_zeros(tangents: Sequence[Any]) -> tuple[Flags, list[Any]]:
-    """Which tangents or cotangents are no symbolic zeros, and these."""
+    """Which tangents or cotangents are not symbolic zeros, and a list of those."""
     nonzero = tuple([type(t) is not Zero for t in tangents])
     return nonzero, [t for t in tangents if type(t) is not Zero]
 
 
 def with_zeros(nonzero: Iterable[bool], given: Iterable[Any], primals: Iterable[Any]) -> list[Any]:
-    """Tangents of all primals: those that are given, and a `Zero` for each of the others.
+    """Tangents of all primals: those in `given`, and a `Zero` for each of the others.
 
     Args:
-        nonzero: for each primal, whether its tangent is given.
-        given: these tangents, in order.
-        primals: values.
+        nonzero: for each primal, whether `given` has its tangent.
+        given: the nonzero tangents, in order.
+        primals: the values.
     """
     left = iter(given)
     return [next(left) if n else Zero.of(p) for n, p in zip(nonzero, primals, strict=True)]
 
 
 class Unwanted:
-    """What a transposition rule gets for an operand that is linear but whose cotangent is not
-    wanted, if the primitive `transposes_partly`.
+    """Stands for a linear operand of a transposition rule whose cotangent is not needed.
+
+    Only primitives with `transposes_partly` get it.
 
     Args:
         aval: the aval of the operand.
@@ -74,7 +75,6 @@ class Unwanted:
 
 
 def wanted_among(args: Sequence[Any]) -> Flags | None:
-    """For each argument of a transposition rule, whether it is not `Unwanted`; None where all
-    are not."""
+    """Which arguments of a transposition rule are not `Unwanted`; None if all are wanted."""
     wanted = tuple([type(a) is not Unwanted for a in args])
     return None if all(wanted) else wanted
