@@ -1,4 +1,4 @@
-"""The intermediate language: avals, jaxprs, their checker, printer and walkers.
+"""The intermediate language: avals and jaxprs, with a checker, a printer and walkers.
 
 Imports `base`.
 """

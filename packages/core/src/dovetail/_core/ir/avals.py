@@ -1,4 +1,4 @@
-"""Abstract values: what is known of an array before it exists.
+"""Abstract values: what is known about an array before it exists.
 
 Instances are interned: two avals are equal exactly when they are the same object, so hashing and
 comparing them, which tracing does for every equation, runs no Python.
@@ -45,7 +45,7 @@ class ShapedArray(AbstractValue):
             key's.
         weak_type: whether the value came from a Python scalar and yields to other dtypes in
             promotion.
-        sharding: how the value is laid out over devices, where that is part of its type.
+        sharding: how the value is laid out over devices, if that is part of its type.
 
     Example:
         >>> ShapedArray((2, 3), np.float32)
@@ -107,7 +107,7 @@ class ShapedArray(AbstractValue):
         )
 
     def strengthen(self) -> ShapedArray:
-        """The same aval without its weak type."""
+        """The same aval, not weakly typed."""
         return self if not self.weak_type else self.update(weak_type=False)
 
     def tangent(self) -> ShapedArray:
@@ -137,14 +137,14 @@ def make_aval(
     aval = _interned.get(key)
     if aval is None:
         assert not isinstance(dtype, str), "names of dtypes are no dtypes"
-        made = _new(ShapedArray)
-        made.shape = shape
-        made.dtype = dtype
-        made.weak_type = weak_type
-        made.sharding = sharding
-        made.ndim = len(shape)
-        made.size = prod(shape)
-        aval = _interned.setdefault(key, made)
+        candidate = _new(ShapedArray)
+        candidate.shape = shape
+        candidate.dtype = dtype
+        candidate.weak_type = weak_type
+        candidate.sharding = sharding
+        candidate.ndim = len(shape)
+        candidate.size = prod(shape)
+        aval = _interned.setdefault(key, candidate)
     return aval
 
 
@@ -180,7 +180,7 @@ runtime_token: Final = make_aval((0,), np.dtype(bool))
 
 
 def outer_aval(aval: Any) -> Any:
-    """What programs take and return for a value of this aval: an empty array for a token."""
+    """The aval that programs take and return for this one: an empty array for a token."""
     return runtime_token if type(aval) is AbstractToken else aval
 
 
@@ -201,7 +201,7 @@ def _numpy_aval(x: Any) -> ShapedArray:
 
 
 def numpy_refusal(value: Any, what: str) -> str:
-    """Why a NumPy value is nothing to compute with; empty for one of numbers, booleans or float0.
+    """Why a NumPy value is unfit to compute with; empty for numbers, booleans and float0.
 
     Args:
         value: a NumPy array or scalar.
@@ -246,16 +246,16 @@ def aval_of(x: Any) -> Any:
         Its `ShapedArray` (or another `AbstractValue`).
 
     Raises:
-        NonArrayArgumentError: `x` is none of these, or a NumPy value of something else than
+        NonArrayArgumentError: `x` is none of these, or a NumPy value of something other than
             numbers.
 
     Example:
         >>> aval_of(1.0)
         ShapedArray(float32[], weak_type=True)
     """
-    found = _of_type.get(type(x))
-    if found is not None:
-        return found(x)
+    make = _of_type.get(type(x))
+    if make is not None:
+        return make(x)
     try:
         return x.aval
     except AttributeError:
@@ -272,7 +272,7 @@ def aval_of(x: Any) -> Any:
 
 
 def forbid_as_array(kind: type, describe: Callable[[Any], str]) -> None:
-    """Say of values of a type what they are where one is given for an array."""
+    """Refuse values of a type as arrays; `describe` says in the message what they are."""
 
     def refuse(x: Any) -> NoReturn:
         raise NonArrayArgumentError(f"expected an array or a scalar, got {describe(x)}")
@@ -282,14 +282,13 @@ def forbid_as_array(kind: type, describe: Callable[[Any], str]) -> None:
 
 
 def named_kind(x: Any) -> str:
-    """What a value is that is no array, for messages."""
+    """A description of a value that is not an array, for messages."""
     describe = _foreign.get(type(x))
     return type(x).__name__ if describe is None else describe(x)
 
 
 def is_array_like(x: Any) -> bool:
-    """Whether `x` is a value that primitives accept: array, tracer, NumPy value or Python
-    scalar."""
+    """Whether primitives accept `x`: an array, tracer, NumPy value or Python scalar."""
     if isinstance(x, (np.ndarray, np.generic)):
         return not numpy_refusal(x, "")
     if type(x) in _of_type:
@@ -317,7 +316,7 @@ def shape_of(x: Any) -> Shape:
 
 
 def physical_aval(aval: Any) -> Any:
-    """The aval of the numbers that hold a value: other than `aval` for extended dtypes only."""
+    """The aval of the numbers that hold a value; differs from `aval` only for extended dtypes."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         shape, numbers = dtype.physical(aval.shape)

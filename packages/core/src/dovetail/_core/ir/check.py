@@ -1,4 +1,4 @@
-"""Whether a jaxpr is well formed: what every transformation has to keep true."""
+"""The check that a jaxpr is well formed, which every transformation must preserve."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dovetail._core.ir.walk import is_call, jaxprs_and_closed_jaxprs
 
 __all__ = ["check_jaxpr"]
 
-#: How much of an equation an error shows: enough to find it, where a call holds thousands.
+#: How many lines of an equation an error shows: enough to find it; a call can hold thousands.
 _SHOWN_LINES: Final = 20
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     """Check a jaxpr and all jaxprs inside it.
 
-    Every variable is bound exactly once, before it is used; the types of results are what the
-    primitives' abstract rules say of the operands; effects are what the primitives say; constants
-    and called jaxprs fit their variables and operands.
+    Every variable is bound exactly once, before it is used. The types of results are those that
+    the primitives' abstract rules give for the operands, and effects are those that the primitives
+    state. Constants and called jaxprs match their variables and operands.
 
     Args:
         jaxpr: the jaxpr.
@@ -165,7 +165,7 @@ def _same_types(first: Sequence[Any], second: Sequence[Any]) -> bool:
 
 
 def _same_type(first: Any, second: Any) -> bool:
-    """Equality of avals but for weak types, on which nothing that is computed depends."""
+    """Equality of avals up to weak types, which do not affect what is computed."""
     if first is second:
         return True
     if isinstance(first, ShapedArray) and isinstance(second, ShapedArray):

@@ -1,4 +1,4 @@
-"""Side effects that the host sees, as they stand in jaxprs."""
+"""Side effects that the host sees, as jaxprs declare them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dovetail._core.ir.jaxpr import Effects
 
 
 class HostEffect:
-    """Something that a program has the host do.
+    """Something that a program makes the host do.
 
     Effects of one class are equal.
 
@@ -74,5 +74,5 @@ def host_effects(effects: Effects) -> list[HostEffect]:
 
 
 def input_output(effects: Effects) -> list[HostEffect]:
-    """The effects that must not happen for elements of a batch that do not ask for them."""
+    """The effects that must not happen for batch elements that do not ask for them."""
     return [e for e in host_effects(effects) if isinstance(e, (IOEffect, OrderedIOEffect))]

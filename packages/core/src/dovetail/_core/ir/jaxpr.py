@@ -124,7 +124,7 @@ class DebugInfo:
     """Where a jaxpr came from, for messages.
 
     Attributes:
-        traced_for: the transformation that traced, such as ``"jit"``.
+        traced_for: the transformation that traced it, such as ``"jit"``.
         function: the name of the user's function.
         location: ``file:line`` of the function's definition, or an empty string.
         argument_names: one name for each flat argument, such as ``params['w']``.
@@ -136,7 +136,7 @@ class DebugInfo:
     argument_names: tuple[str, ...] | None = None
 
     def describe_argument(self, index: int) -> str:
-        """A phrase for the flat argument number `index`."""
+        """A phrase for flat argument number `index`."""
         names = self.argument_names
         name = names[index] if names is not None and index < len(names) else f"number {index}"
         where = f" at {self.location}" if self.location else ""
@@ -212,7 +212,7 @@ class ClosedJaxpr:
 
     @property
     def memory(self) -> Memory:
-        """What is remembered of it: jaxprs derived from it, programs compiled from it."""
+        """The cache of what is made from it: derived jaxprs and compiled programs."""
         if self._memory is None:
             self._memory = Memory()
         return self._memory
@@ -251,7 +251,7 @@ class ClosedJaxpr:
         )
 
     def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
-        """The same constants around `function` of the jaxpr."""
+        """The result of `function` on the jaxpr, with the same constants."""
         return ClosedJaxpr(function(self.jaxpr), self.consts)
 
     def pretty_print(self, **options: Any) -> str:

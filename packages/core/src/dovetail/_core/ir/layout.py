@@ -1,4 +1,4 @@
-"""Laying out text that breaks into lines only where it does not fit.
+"""Layout of text that breaks into lines only where it does not fit.
 
 A document is a string, a list of documents, or one of the nodes below. A `Group` is written on one
 line if it fits there; otherwise its own breaks, not those of groups inside it, become new lines.
@@ -16,21 +16,21 @@ Document = Any
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A new line where the group around it is broken, else `text`."""
+    """A new line if the group around it is broken, else `text`."""
 
     text: str = " "
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is written on one line if it fits."""
+    """A document written on one line if it fits."""
 
     content: Document
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """What is indented further where it breaks into lines."""
+    """A document indented further where it breaks into lines."""
 
     indent: int
     content: Document
@@ -58,13 +58,13 @@ class Colored:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A remark to the right of the line in which it stands."""
+    """A remark to the right of the line that it belongs to."""
 
     text: str
 
 
 def _fits(document: Document, room: int) -> bool:
-    """Whether a document on one line takes no more than so many columns."""
+    """Whether a document on one line fits into `room` columns."""
     todo = [document]
     while todo:
         if room < 0:

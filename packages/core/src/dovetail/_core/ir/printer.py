@@ -38,20 +38,20 @@ __all__ = ["NameTable", "print_eqn", "print_jaxpr"]
 
 _WIDTH: Final = 80
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
-#: A jaxpr with more equations than this is written apart from the equation that uses it.
+#: A jaxpr with more equations than this is written separately from the equation that uses it.
 _INLINE_LIMIT: Final = 10
 
-#: At most so many jaxprs are written inside one another: deeper ones would leave the page, and
-#: exhaust the stack.
+#: The greatest nesting depth written inline: deeper jaxprs would run off the page and exhaust the
+#: stack.
 _DEPTH_LIMIT: Final = 30
 
 
-#: Parameters that many primitives have, and that are shown only where they are given.
+#: Parameters that many primitives have, shown only if they are given.
 _SHOWN_IF_GIVEN: Final = frozenset({"accuracy"})
 
 
 class NameTable(dict[Any, str]):
-    """Names of variables, given in the order in which they are asked for: a to z, ba, bb, ..."""
+    """Names of variables, assigned in the order of first use: a to z, ba, bb, ..."""
 
     __slots__ = ("_count", "taken")
 
@@ -100,13 +100,13 @@ def print_jaxpr(
 ) -> str:
     """The standard printed form of a jaxpr.
 
-    Jaxprs that several equations use, and large ones, are written in front, under a name.
+    Large jaxprs, and those that several equations use, are written first, each under a name.
 
     Args:
         jaxpr: the jaxpr.
         source_info: write the place in the user's code to the right of each equation.
         print_shapes: write the types of variables.
-        name_stack: write to the right of each equation in which calls it is.
+        name_stack: write the calls around each equation to its right.
         use_color: write terminal codes for colours.
 
     Example:
@@ -133,21 +133,21 @@ def print_eqn(eqn: JaxprEqn, *, names: NameTable | None = None, **options: bool)
 
 
 class _Printer:
-    """Turns jaxprs into documents; names are given as documents are made."""
+    """Turns jaxprs into documents, and names variables on the way."""
 
     def __init__(self, options: _Options, names: NameTable | None = None) -> None:
         self.options = options
         self.names = NameTable() if names is None else names
-        #: Names of the jaxprs that are written in front.
+        #: Names of the jaxprs that are written first.
         self.apart: dict[int, str] = {}
-        #: Columns that lines will be indented by, if all groups around are broken.
+        #: The indent of the present line if all enclosing groups are broken.
         self.indent = 0
         self.calls: list[str] = []
         #: Results that nothing uses; they are written as ``_``.
         self.unused: set[Any] = set()
 
     def program(self, jaxpr: Jaxpr) -> Document:
-        """A jaxpr, with those of the jaxprs inside it in front that are written apart."""
+        """A jaxpr, preceded by the inner jaxprs that are written separately."""
         parts: list[Document] = []
         for name, inner in self.choose_apart(jaxpr):
             parts += [f"let {name} = ", self.jaxpr(inner), " in", Break()]
@@ -157,7 +157,7 @@ class _Printer:
     def choose_apart(self, jaxpr: Jaxpr) -> list[tuple[str, Jaxpr]]:
         """Give names to the jaxprs that are used more than once, and to large ones."""
         uses: Counter[int] = Counter()
-        found: dict[int, tuple[str, Jaxpr]] = {}
+        candidates: dict[int, tuple[str, Jaxpr]] = {}
         inside: dict[int, list[int]] = {}
         depths: dict[int, int] = {}
         todo = deque([(jaxpr, 1)])
@@ -171,12 +171,12 @@ class _Printer:
                     inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
                     uses[id(inner)] += 1
                     children.append(id(inner))
-                    if id(inner) not in found:
+                    if id(inner) not in candidates:
                         name = str(eqn.params.get("name", "jaxpr")).strip("<>")
-                        found[id(inner)] = (name, inner)
+                        candidates[id(inner)] = (name, inner)
                         depths[id(inner)] = depth
                         todo.append((inner, depth % _DEPTH_LIMIT + 1))
-        # What is inside something used more than once is used more than once too.
+        # Whatever a repeated jaxpr contains is repeated too.
         repeated = [key for key, count in uses.items() if count > 1]
         seen = set(repeated)
         while repeated:
@@ -184,7 +184,7 @@ class _Printer:
             seen.update(new)
             repeated.extend(new)
         chosen = []
-        for key, (name, inner) in found.items():
+        for key, (name, inner) in candidates.items():
             if key in seen or len(inner.eqns) > _INLINE_LIMIT or depths[key] == _DEPTH_LIMIT:
                 unique, number = name, 0
                 while unique in self.names.taken:
@@ -253,7 +253,7 @@ class _Printer:
             self.share_names(eqn, call.jaxpr)
         options = self.options
         if not eqn.params and not (options.source_info or options.name_stack or options.use_color):
-            # Most equations are so simple, and short enough, that no layout is needed.
+            # Most equations are so simple and short that they need no layout.
             text = self.plain_equation(eqn)
             if self.indent + len(text) <= _WIDTH:
                 return text
@@ -269,7 +269,7 @@ class _Printer:
         operands: list[Document] = []
         for v in eqn.invars:
             operands += [_filling_break, self.atom(v)]
-        # The first operand stays beside the primitive.
+        # The first operand stays on the line of the primitive.
         return [*parts, " ", Nest(2, operands[1:])]
 
     def plain_equation(self, eqn: JaxprEqn) -> str:
@@ -284,7 +284,7 @@ class _Printer:
         return f"{left}{eqn.primitive.name} {' '.join(operands)}"
 
     def params(self, eqn: JaxprEqn) -> Document:
-        """``[name=value ...]``, one to a line where they do not fit."""
+        """``[name=value ...]``, one per line if they do not fit."""
         shown_params = eqn.primitive.shown_params
         shown: list[Document] = []
         self.indent += 2
@@ -299,12 +299,12 @@ class _Printer:
         return Group(["[", Nest(2, [Break(""), *shown[1:]]), Break(""), "]"])
 
     def share_names(self, eqn: JaxprEqn, called: Jaxpr) -> None:
-        """Give a called jaxpr's variables the names of the operands and results that they are."""
+        """Name variables of a called jaxpr after the operands and results that they stand for."""
         if id(called) in self.apart:
             return
         used: set[str] = set()
         for inner, outer in (
-            # What is not well formed is printed too, above all in the error that says so.
+            # Malformed jaxprs are printed too, above all in the error that reports them.
             *zip(called.invars, eqn.invars, strict=False),
             *zip(called.outvars, eqn.outvars, strict=False),
         ):
@@ -336,24 +336,24 @@ class _Printer:
         return _parameter_text(value)
 
     def comments(self, eqn: JaxprEqn) -> list[str]:
-        """What is written to the right of an equation."""
-        said = []
+        """The comments to the right of an equation."""
+        texts = []
         if self.options.name_stack:
             scopes = eqn.traceback.prefix if type(eqn.traceback) is source.SourceLocation else ""
-            said.append("/".join([*self.calls, scopes + eqn.primitive.name]))
+            texts.append("/".join([*self.calls, scopes + eqn.primitive.name]))
         if self.options.source_info:
             frame = source.user_frame(eqn.traceback) if eqn.traceback is not None else None
-            said.append(
+            texts.append(
                 "an unknown place"
                 if frame is None
                 else f"{frame.file}:{frame.line}"
                 + (f":{frame.column}" if frame.column is not None else "")
                 + f" ({frame.function})"
             )
-        return said
+        return texts
 
 
-#: Breaks by itself: what follows fills each line before the next is begun.
+#: Breaks by itself: what follows fills each line before the next one starts.
 _filling_break: Final = Group(Break())
 _JAXPRS: Final = (Jaxpr, ClosedJaxpr)
 

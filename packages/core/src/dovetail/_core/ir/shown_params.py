@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: By the name of a parameter, what decides from its value whether it is shown.
+#: By parameter name, a predicate that says whether a value is shown.
 ShownParams = Mapping[str, Callable[[Any], bool]]
 
 

@@ -1,8 +1,8 @@
-"""Walking through jaxprs, and transforming them without tracing anew.
+"""Walks through jaxprs, and transformations of them that do not retrace.
 
-An equation whose primitive says that it is a call does nothing but call the `ClosedJaxpr` in its
-parameter ``jaxpr``. All functions here are iterative over calls and equations: neither many
-equations nor deep nesting exhausts the stack.
+An equation whose primitive has `is_call` does nothing but call the `ClosedJaxpr` in its parameter
+``jaxpr``. All functions here iterate over calls and equations, so neither many equations nor deep
+nesting exhausts the stack.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def is_call(eqn: JaxprEqn) -> bool:
 
 
 def jaxprs_and_closed_jaxprs(params: Mapping[str, Any]) -> list[Jaxpr | ClosedJaxpr]:
-    """The jaxprs among the parameters of an equation, in tuples and lists too."""
-    found: list[Jaxpr | ClosedJaxpr] = []
+    """The jaxprs among the parameters of an equation, also inside tuples and lists."""
+    jaxprs: list[Jaxpr | ClosedJaxpr] = []
     for value in params.values():
         kind = type(value)
         if kind is ClosedJaxpr or kind is Jaxpr:
-            found.append(value)
+            jaxprs.append(value)
         elif kind is tuple or kind is list:
-            _collect(value, found)
-    return found
+            _collect(value, jaxprs)
+    return jaxprs
 
 
 def _collect(values: Sequence[Any], found: list[Jaxpr | ClosedJaxpr]) -> None:
@@ -86,8 +86,8 @@ def _collect(values: Sequence[Any], found: list[Jaxpr | ClosedJaxpr]) -> None:
 
 def jaxprs_in_params(params: Mapping[str, Any]) -> list[Jaxpr]:
     """The jaxprs among the parameters of an equation; closed ones without their constants."""
-    found = jaxprs_and_closed_jaxprs(params)
-    return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in found]
+    jaxprs = jaxprs_and_closed_jaxprs(params)
+    return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in jaxprs]
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
@@ -98,7 +98,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def all_jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """A jaxpr and all that it contains at any depth, each object once, outer ones first."""
+    """A jaxpr and all jaxprs inside it at any depth, each object once, outer ones first."""
     seen: set[int] = set()
     todo = [jaxpr]
     while todo:
@@ -111,7 +111,7 @@ def all_jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def all_equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations of a jaxpr and of all inside it; each jaxpr object comes once."""
+    """The equations of a jaxpr and of all jaxprs inside it, each jaxpr object once."""
     for inner in all_jaxprs(jaxpr):
         yield from inner.eqns
 
@@ -143,7 +143,7 @@ def call_depth(jaxpr: Jaxpr) -> int:
 
 
 def inline_single_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Replace the calls of jaxprs that only one equation calls by the equations of these jaxprs."""
+    """Inline the jaxprs that only one equation calls."""
     uses: Counter[int] = Counter()
     for eqn in all_equations(closed.jaxpr):
         if is_call(eqn):
@@ -152,7 +152,7 @@ def inline_single_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def free_variables(jaxpr: Jaxpr) -> list[Var]:
-    """Variables that a jaxpr uses and does not bind, in the order of their first use."""
+    """Variables that a jaxpr uses but does not bind, in order of first use."""
     bound: set[Any] = {*jaxpr.constvars, *jaxpr.invars}
     free: dict[Any, None] = {}
     for eqn in jaxpr.eqns:
@@ -170,22 +170,22 @@ def free_variables(jaxpr: Jaxpr) -> list[Var]:
 
 
 def substitute(eqns: Iterable[JaxprEqn], replacements: Mapping[Any, Atom]) -> list[JaxprEqn]:
-    """Equations with the variables that they use replaced; those that they bind are left."""
-    found = []
+    """Equations with the variables that they use replaced, but not those that they bind."""
+    replaced = []
     for eqn in eqns:
         invars = [v if type(v) is Literal else replacements.get(v, v) for v in eqn.invars]
         same = all(a is b for a, b in zip(invars, eqn.invars, strict=True))
-        found.append(eqn if same else eqn.replace(invars=invars))
-    return found
+        replaced.append(eqn if same else eqn.replace(invars=invars))
+    return replaced
 
 
 def rename(jaxpr: Jaxpr) -> Jaxpr:
-    """The same jaxpr with variables of its own, which no other jaxpr shares."""
+    """The same jaxpr with fresh variables, which no other jaxpr shares."""
     new: dict[Any, Atom] = {}
 
     def fresh(v: Var) -> Var:
-        made = new[v] = type(v)(v.aval)
-        return made
+        var = new[v] = type(v)(v.aval)
+        return var
 
     def renamed(v: Atom) -> Atom:
         return v if type(v) is Literal else new.get(v, v)
@@ -210,12 +210,12 @@ def rename(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class Wanted(NamedTuple):
-    """What a rule asks for: a jaxpr in the parameters of its equation, without dead code.
+    """A rule's request: a jaxpr in the parameters of its equation, without dead code.
 
     Attributes:
         closed: the jaxpr.
         used: which of its results are used; the others are removed.
-        kept: which of its parameters stay although nothing uses them; none by default.
+        kept: which of its parameters stay even if nothing uses them; none by default.
     """
 
     closed: ClosedJaxpr
@@ -229,10 +229,10 @@ class Wanted(NamedTuple):
         return cls(closed, (True,) * len(jaxpr.outvars), (True,) * len(jaxpr.invars))
 
 
-#: The reduced jaxpr, the given one if nothing can be removed, and which parameters it still has.
+#: The reduced jaxpr, or the same one if nothing can be removed, and which parameters it still has.
 Reply = tuple[ClosedJaxpr, list[bool]]
-#: What a rule is while it runs: it yields what it wants, and returns what is left of an equation,
-#: None for nothing. So bodies of any depth are reduced without recursion, and equal ones once.
+#: A rule while it runs: it yields requests and returns what remains of an equation, None for
+#: nothing. So bodies of any depth are reduced without recursion, and shared ones only once.
 Reduction = Generator[Wanted, Reply, JaxprEqn | None]
 
 
@@ -241,16 +241,16 @@ def dce(
     used_outputs: Sequence[bool] | None = None,
     instantiate: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
-    """Remove the equations whose results nothing uses and that have no effects.
+    """Remove equations without effects whose results nothing uses.
 
-    Calls, branches and loops lose the results that nothing uses and the operands that are used for
-    nothing else; a jaxpr called several times in the same way stays one object. Results that remain
-    unused become `DropVar`s.
+    Calls, branches and loops lose unused results and the operands that only those need. A jaxpr
+    called several times in the same way stays one object. Unused results that remain become
+    `DropVar`s.
 
     Args:
-        jaxpr: the jaxpr; it is not changed. If nothing can be removed it is returned itself.
+        jaxpr: the jaxpr; it is not changed, and is returned itself if nothing can be removed.
         used_outputs: which results are wanted; all by default. The others are removed.
-        instantiate: which parameters to keep although they are not used; one bool for all.
+        instantiate: which parameters to keep even if they are unused; one bool for all.
 
     Returns:
         The jaxpr with the wanted results and the needed parameters, and which parameters these are.
@@ -294,21 +294,21 @@ register(_clean.clear)
 
 
 def _run(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> _Found:
-    """`_dce_body` of a jaxpr, and of those that rules ask for, with a stack of our own."""
-    found: dict[_Key, _Found] = {}
+    """Run `_dce_body` on a jaxpr and on those that rules request, with an explicit stack."""
+    done: dict[_Key, _Found] = {}
     replies: dict[tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]], Reply] = {}
     stack: list[tuple[_Key, Generator[Wanted, Reply, _Found]]] = []
     asked: list[Wanted] = []
     wanted: Wanted | None = None
     key: _Key = (jaxpr, used_outputs)
     while True:
-        known = found.get(key)
-        if known is None and key[0] in _clean and all(key[1]):
-            known = key[0], _clean[key[0]]
-        if known is not None:
+        result = done.get(key)
+        if result is None and key[0] in _clean and all(key[1]):
+            result = key[0], _clean[key[0]]
+        if result is not None:
             if wanted is None:
-                return known
-            reply: Any = _replied(wanted, *known, replies)
+                return result
+            reply: Any = _replied(wanted, *result, replies)
         else:
             stack.append((key, _dce_body(*key)))
             if wanted is not None:
@@ -319,7 +319,7 @@ def _run(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> _Found:
             key = (wanted.closed.jaxpr, wanted.used)
         except StopIteration as stop:
             key, _ = stack.pop()
-            reduced, used = found[key] = stop.value
+            reduced, used = done[key] = stop.value
             _clean[reduced] = used
             wanted = asked.pop() if asked else None
 
@@ -337,12 +337,12 @@ def _replied(
     if reduced is closed.jaxpr and all(kept):
         return closed, list(kept)
     key = (closed, wanted.used, kept)
-    known = replies.get(key)
-    if known is None:
+    reply = replies.get(key)
+    if reply is None:
         left = _with_parameters(reduced, kept)
         _clean[left] = tuple([u for u, k in zip(used, kept, strict=True) if k])
-        known = replies[key] = ClosedJaxpr(left, closed.consts), list(kept)
-    return known
+        reply = replies[key] = ClosedJaxpr(left, closed.consts), list(kept)
+    return reply
 
 
 def _dce_body(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> Generator[Wanted, Reply, _Found]:
@@ -418,7 +418,7 @@ def _dce_of_value(value: Any) -> Generator[Wanted, Reply, Any]:
 
 
 def drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-    """An equation whose unused results are `DropVar`s."""
+    """The equation with `DropVar`s for unused results."""
     if all(u or type(v) is DropVar for u, v in zip(used, eqn.outvars, strict=True)):
         return eqn
     return eqn.replace(
@@ -437,7 +437,7 @@ def eval_jaxpr(
 ) -> list[Any]:
     """Apply the equations of a jaxpr in the current trace.
 
-    A value is let go after its last use, so that the memory of arrays can be used again.
+    Each value is released after its last use, so that the memory of arrays can be reused.
 
     Args:
         jaxpr: the jaxpr.
@@ -449,7 +449,7 @@ def eval_jaxpr(
         Its results.
 
     Raises:
-        TypeError: the number of values is not that of the variables.
+        TypeError: the numbers of values and variables differ.
     """
     if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
         raise TypeError(
@@ -481,7 +481,7 @@ def eval_jaxpr(
 
 
 def last_uses(jaxpr: Jaxpr) -> list[list[Any]]:
-    """For each equation the variables that nothing uses after it."""
+    """For each equation, the variables that nothing uses after it."""
     needed: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
     last: list[list[Any]] = []
     for eqn in reversed(jaxpr.eqns):
@@ -496,7 +496,7 @@ def last_uses(jaxpr: Jaxpr) -> list[list[Any]]:
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The function of flat arguments that a jaxpr is.
+    """A jaxpr as a function of flat arguments.
 
     Args:
         closed: the jaxpr with its constants.
@@ -522,16 +522,16 @@ def inline_calls(
     should_inline: Callable[[JaxprEqn], bool] = lambda eqn: True,
     is_call: Callable[[JaxprEqn], bool] = is_call,
 ) -> ClosedJaxpr:
-    """Replace calls by the equations of what they call, at any depth of calls.
+    """Replace calls with the equations of the jaxprs that they call, at any depth of calls.
 
     Args:
         closed: the jaxpr; it is not changed. Calls inside other parameters, such as the body of a
             loop, stay.
-        should_inline: which calls.
+        should_inline: whether to inline a call.
         is_call: what counts as a call of the parameter ``jaxpr``.
 
     Returns:
-        The jaxpr; constants of called jaxprs have become its own.
+        The jaxpr; the constants of called jaxprs become its own.
     """
     top = closed.jaxpr
     if not any(is_call(eqn) and should_inline(eqn) for eqn in top.eqns):
@@ -541,15 +541,15 @@ def inline_calls(
     eqns: list[JaxprEqn] = []
 
     def constant(var: Var, value: Any) -> Var:
-        found = by_value.get(id(value))
-        if found is None:
-            found = by_value[id(value)] = Var(var.aval)
-            constvars.append(found)
+        constvar = by_value.get(id(value))
+        if constvar is None:
+            constvar = by_value[id(value)] = Var(var.aval)
+            constvars.append(constvar)
             consts.append(value)
-        return found
+        return constvar
 
-    # Each frame: the equations left, what variables stand for, and the call whose results are due
-    # at the end, with its place.
+    # Each frame: the remaining equations, the atoms that variables stand for, the call whose
+    # results are bound at the end, and its place.
     outer: dict[Any, Atom] = {}
     frames: list[tuple[Iterator[JaxprEqn], dict[Any, Atom], JaxprEqn | None, Any]] = [
         (iter(top.eqns), outer, None, None)
