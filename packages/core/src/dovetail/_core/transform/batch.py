@@ -1,4 +1,4 @@
-"""Vectorization: each value may carry one more dimension."""
+"""Vectorization: each value may have a batch dimension."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dovetail._core.trace.primitive import Primitive
 
 
-#: For each value its batch dimension, or None.
+#: For each value, its batch dimension, or None.
 Dims = Sequence[int | None]
 
 
@@ -85,7 +85,7 @@ class BatchTrace(Trace):
         return out if dim is None else BatchTracer(self, out, dim)
 
     def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
-        # Also where no argument has a batch dimension: the function may have captured a value that
+        # Even if no argument has a batch dimension: the function may have captured a value that
         # has one.
         pairs = [self.split(arg) for arg in args]
         parent = self.parent
@@ -107,10 +107,10 @@ class BatchTrace(Trace):
     def run(
         self, function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims
     ) -> tuple[list[Any], list[int | None]]:
-        """`batch_flat` with this batch, in the trace that is current now.
+        """`batch_flat` with this batch, in the current trace.
 
-        While this trace is in progress, it is this trace that `function` runs in, so that values of
-        it that `function` has captured have their batch dimension.
+        While this trace is in progress, `function` runs in it, so that captured values of this
+        trace have their batch dimension.
         """
         if self.finished:
             return batch_flat(function, values, dims, self.size, self.axis_name)
@@ -146,8 +146,7 @@ def batch_flat(
     size: int,
     axis_name: Hashable | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Results of a function of flat arguments for each element of a batch, and their batch
-    dimensions."""
+    """Batched results of a function of flat arguments, and their batch dimensions."""
     trace = BatchTrace(state.trace, size, axis_name)
     arguments = _with_dims(trace, values, dims)
     try:
@@ -165,7 +164,7 @@ def batch_flat(
 
 
 def place_batch(value: Any, dim: int | None, size: int, destination: int) -> Any:
-    """`value` with its batch dimension at `destination`, repeated where it has none."""
+    """`value` with its batch dimension at `destination`; repeated if it has none."""
     if dim is None:
         return broadcast_batch(value, size, destination)
     return move_dimension(value, dim, destination)

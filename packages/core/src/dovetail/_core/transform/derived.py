@@ -1,7 +1,7 @@
-"""Jaxprs derived from jaxprs: those of tangents, cotangents and batches.
+"""Jaxprs derived from jaxprs, for tangents, Taylor series, cotangents and batches.
 
-The bodies of calls, branches and loops are transformed by these functions. What they return is
-remembered for as long as the given jaxpr lives.
+These functions transform the bodies of calls, branches and loops. Their results are cached for as
+long as the original jaxpr lives.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from dovetail._core.transform.taylor import (
 from dovetail._core.transform.transposition import transpose_jaxpr
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Computes an equation: from the primitive, its arguments and its parameters to its results.
+#: Computes an equation: takes the primitive, its arguments and parameters; returns its results.
 Compute = Callable[[Primitive, Sequence[Any], Mapping[str, Any]], Any]
 
 
 def remembered(function: F) -> F:
-    """Remember results of a function of a closed jaxpr for as long as the jaxpr lives."""
+    """Cache results of a function of a closed jaxpr for as long as the jaxpr lives."""
 
     @wraps(function)
     def remember(closed: ClosedJaxpr, *arguments: Any) -> Any:
         memory, key = closed.memory, (function, *arguments)
-        found = memory.get(key)
-        if found is None:
-            found = memory[key] = function(closed, *arguments)
-        return found
+        cached = memory.get(key)
+        if cached is None:
+            cached = memory[key] = function(closed, *arguments)
+        return cached
 
     return remember  # type: ignore[return-value]
 
 
 def dce_closed(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A jaxpr without what it computes for nothing, with all its arguments."""
-    # A jaxpr that were remembered for itself would live for ever.
+    """A jaxpr without dead code, but with all its arguments."""
+    # A jaxpr in its own cache would be a cycle, freed only by the garbage collector.
     reduced = _reduced(closed)
     return closed if reduced is None else reduced
 
@@ -72,10 +72,10 @@ def _reduced(closed: ClosedJaxpr) -> ClosedJaxpr | None:
 
 
 def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The function of flat arguments that a jaxpr is.
+    """A jaxpr as a function of flat arguments.
 
-    What nothing uses is not computed. What is recorded while it runs keeps the places that the
-    jaxpr's equations have in the user's code, and the names of their scopes.
+    It skips dead code. Whatever it records keeps the places of the jaxpr's equations in the user's
+    code, and the names of their scopes.
     """
 
     def function(*args: Any) -> list[Any]:
@@ -86,7 +86,7 @@ def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def derived_info(closed: ClosedJaxpr, traced_for: str) -> DebugInfo:
-    """What messages say about a jaxpr that is made from another."""
+    """Debug information for a jaxpr derived from another."""
     info = closed.jaxpr.debug_info
     if info is None:
         return DebugInfo(traced_for, "a function")
@@ -96,9 +96,9 @@ def derived_info(closed: ClosedJaxpr, traced_for: str) -> DebugInfo:
 def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr without constants, and the constants that are now its leading arguments.
 
-    The result is the same one for the same jaxpr.
+    The result is the same object for the same jaxpr.
     """
-    # A jaxpr that were remembered for itself would be left to the collector.
+    # A jaxpr in its own cache would be a cycle, freed only by the garbage collector.
     return _hoisted(closed) if closed.jaxpr.constvars else (closed, [])
 
 
@@ -117,23 +117,26 @@ def dependence_of(closed: ClosedJaxpr, flags: Flags) -> list[bool]:
         closed: the jaxpr.
         flags: one for each argument.
     """
-    found: set[Any] = set(partition(flags, closed.jaxpr.invars)[0])
+    dependent: set[Any] = set(partition(flags, closed.jaxpr.invars)[0])
     for eqn in closed.jaxpr.eqns:
-        given = [type(v) is not Literal and v in found for v in eqn.invars]
-        if not any(given):
+        operand_flags = [type(v) is not Literal and v in dependent for v in eqn.invars]
+        if not any(operand_flags):
             continue
         if eqn.primitive.has_dependencies:
-            depends = eqn.primitive.dependencies(given, **eqn.params)
-            found.update(v for v, d in zip(eqn.outvars, depends, strict=True) if d)
+            depends = eqn.primitive.dependencies(operand_flags, **eqn.params)
+            dependent.update(v for v, d in zip(eqn.outvars, depends, strict=True) if d)
         else:
-            found.update(eqn.outvars)
-    return [type(v) is not Literal and v in found for v in closed.jaxpr.outvars]
+            dependent.update(eqn.outvars)
+    return [type(v) is not Literal and v in dependent for v in closed.jaxpr.outvars]
 
 
 @dataclass(slots=True)
 class _Evaluation:
-    """How the equations of jaxprs, nested ones included, are computed at the moment; and what
-    `enable_x64` and NumPy's handling of errors are outside, where Python functions are called."""
+    """How `evaluate` is computing equations, nested ones included.
+
+    `enable_x64` and `errors` (NumPy's error handling) have their values from outside, which apply
+    while Python functions are called.
+    """
 
     compute: Compute | None
     platform: str
@@ -142,7 +145,7 @@ class _Evaluation:
     place: Any = None
 
     def results(self, eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
-        """The results of an equation of a program that is run."""
+        """The results of an equation of the running program."""
         primitive, params = eqn.primitive, eqn.params
         out = NotImplemented
         if self.compute is not None:
@@ -159,14 +162,13 @@ _evaluation: Final[ContextVar[_Evaluation | None]] = ContextVar("evaluation", de
 
 
 def evaluation_platform() -> str:
-    """The platform that `evaluate` computes for; ``"cpu"`` outside of it."""
+    """The platform that `evaluate` computes for; ``"cpu"`` outside it."""
     evaluation = _evaluation.get()
     return "cpu" if evaluation is None else evaluation.platform
 
 
 def evaluation_place() -> str:
-    """The line of the user's program whose equation is being computed by what `evaluate` was given;
-    empty outside of it."""
+    """The user's line whose equation the `compute` of `evaluate` is computing; empty outside it."""
     evaluation = _evaluation.get()
     place = None if evaluation is None else evaluation.place
     return "" if place is None else describe(place)
@@ -179,21 +181,23 @@ def evaluate(
     platform: str,
     compute: Compute | None = None,
 ) -> list[Any]:
-    """Compute a jaxpr equation by equation, by the references of its primitives: an interpreter.
+    """Compute a jaxpr equation by equation with its primitives' references: an interpreter.
 
-    A backend without a compiler runs programs by it. Callbacks and printing are done, in order,
-    before it returns. Calls, branches and loops compute their bodies in the same way. It may run in
-    any thread: dtypes are those of the program. NumPy warns of no infinities and NaNs: they are
-    results.
+    A backend without a compiler runs programs with it. Callbacks and printing happen in order,
+    before it returns. Bodies of calls, branches and loops are computed in the same way. It may run
+    in any thread: dtypes are those of the program. NumPy does not warn of infinities and NaNs,
+    since they are valid results.
 
     Args:
         closed: the program.
         args: its arguments, NumPy arrays.
-        platform: the platform that it is run for, by which `lax.platform_dependent` chooses.
+        platform: the platform that it runs for, which determines what `lax.platform_dependent`
+            chooses.
         compute: computes an equation in place of its reference: a function of the primitive, its
             arguments (a sequence of NumPy arrays or scalars) and its parameters (a mapping). It
-            returns what the reference would, one array or, where ``primitive.multiple_results``, a
-            sequence; or `NotImplemented` to leave the equation to the reference.
+            returns what the reference would: one array, or a sequence if
+            ``primitive.multiple_results``; or `NotImplemented` to leave the equation to the
+            reference.
 
     Returns:
         The results, NumPy arrays or scalars.
@@ -212,7 +216,7 @@ def evaluate(
     evaluation = _Evaluation(compute, platform, enable_x64.value, np.geterr())
     token = _evaluation.set(evaluation)
     try:
-        # The program's dtypes are settled, whatever this thread's option says of new ones.
+        # The program's dtypes are fixed, whatever this thread's option says about new ones.
         with enable_x64(True), np.errstate(all="ignore"):
             return reference_of(closed, args)
     finally:
@@ -225,8 +229,10 @@ def _ends(closed: ClosedJaxpr) -> list[list[Any]]:
 
 
 def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a jaxpr in plain NumPy, by the references of its primitives, or by what
-    `evaluate` was given in their place."""
+    """The results of a jaxpr in plain NumPy.
+
+    Equations are computed by the references of their primitives, or by `compute` of `evaluate`.
+    """
     evaluation = _evaluation.get()
     jaxpr = closed.jaxpr
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -235,7 +241,7 @@ def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     def read(atom: Any) -> Any:
         if type(atom) is not Literal:
             return values[atom]
-        # A Python number would be one of 64 bits to NumPy.
+        # NumPy would give a Python number 64 bits.
         return np.asarray(atom.val, atom.dtype)[()] if atom.aval.weak_type else atom.val
 
     for eqn, ended in zip(jaxpr.eqns, _ends(closed), strict=True):
@@ -251,8 +257,8 @@ def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
                 error.add_note(f"while computing {primitive.name} at {describe(eqn.traceback)}")
             raise
         outs = out if primitive.multiple_results else [out]
-        found = zip(eqn.outvars, outs, strict=True)
-        values.update((v, result) for v, result in found if type(v) is not DropVar)
+        pairs = zip(eqn.outvars, outs, strict=True)
+        values.update((v, result) for v, result in pairs if type(v) is not DropVar)
         del operands, out, outs
         for v in ended:
             del values[v]
@@ -260,11 +266,11 @@ def reference_of(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 class Jvp(NamedTuple):
-    """What `jvp_of` makes of a jaxpr.
+    """The result of `jvp_of`.
 
     Attributes:
-        jaxpr: from primals and nonzero tangents to results and their nonzero tangents.
-        nonzero_out: the results that have a tangent.
+        jaxpr: maps primals and nonzero tangents to results and their nonzero tangents.
+        nonzero_out: which results have a tangent.
     """
 
     jaxpr: ClosedJaxpr
@@ -273,21 +279,23 @@ class Jvp(NamedTuple):
 
 @remembered
 def jvp_of(closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None) -> Jvp:
-    """The jaxpr of a jaxpr's results and their tangents.
+    """A jaxpr that computes another jaxpr's results and their tangents.
 
     Args:
-        closed: the jaxpr.
-        nonzero: the arguments that have a tangent.
-        instantiate: the results that are to have one even if it is zero.
+        closed: the original jaxpr.
+        nonzero: which arguments have a tangent.
+        instantiate: which results get one even if it is zero.
     """
     nonzero_out: list[bool] = []
 
     def function(*args: Any) -> list[Any]:
-        primals, given = args[: len(nonzero)], args[len(nonzero) :]
-        tangents = with_zeros(nonzero, given, primals)
+        primals, nonzero_tangents = args[: len(nonzero)], args[len(nonzero) :]
+        tangents = with_zeros(nonzero, nonzero_tangents, primals)
         outs, out_tangents = jvp_flat(function_of(closed), primals, tangents)
-        nonzero_out[:], found = without_zeros(_instantiated(out_tangents, instantiate))
-        return [*outs, *found]
+        nonzero_out[:], nonzero_out_tangents = without_zeros(
+            _instantiated(out_tangents, instantiate)
+        )
+        return [*outs, *nonzero_out_tangents]
 
     avals = closed.in_avals
     tangent_avals = [a.tangent() for a in partition(nonzero, avals)[0]]
@@ -296,18 +304,18 @@ def jvp_of(closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None
 
 
 def _instantiated(tangents: list[Any], instantiate: Flags | None) -> list[Any]:
-    """Tangents or cotangents, those as values that are to be."""
+    """Tangents or cotangents, the flagged ones as values even if zero."""
     if instantiate is None:
         return tangents
     return [instantiate_zeros(t) if i else t for t, i in zip(tangents, instantiate, strict=True)]
 
 
 class Taylor(NamedTuple):
-    """What `taylor_of` makes of a jaxpr.
+    """The result of `taylor_of`.
 
     Attributes:
-        jaxpr: from primals and nonzero Taylor coefficients to results and their nonzero
-            coefficients, those of one result after those of another.
+        jaxpr: maps primals and nonzero Taylor coefficients to results and their nonzero
+            coefficients, grouped by result.
         nonzero_out: for each result, which coefficients it has.
     """
 
@@ -322,30 +330,33 @@ def taylor_of(
     nonzero: tuple[Flags, ...],
     instantiate: tuple[Flags, ...] | None = None,
 ) -> Taylor:
-    """The jaxpr of a jaxpr's results and their Taylor coefficients.
+    """A jaxpr that computes another jaxpr's results and their Taylor coefficients.
 
     Args:
-        closed: the jaxpr.
-        order: of the last coefficient.
-        nonzero: for each argument, which of its coefficients are given; the others vanish.
-        instantiate: for each result, which coefficients it is to have even if they vanish.
+        closed: the original jaxpr.
+        order: the order of the last coefficient.
+        nonzero: for each argument, which of its coefficients are passed; the others vanish.
+        instantiate: for each result, which coefficients it gets even if they vanish.
     """
     nonzero_out: list[Flags] = []
 
     def function(*args: Any) -> list[Any]:
-        primals, given = args[: len(nonzero)], iter(args[len(nonzero) :])
+        primals, nonzero_terms = args[: len(nonzero)], iter(args[len(nonzero) :])
         terms = [
-            [next(given) if flag else Zero.of(p) for flag in flags]
+            [next(nonzero_terms) if flag else Zero.of(p) for flag in flags]
             for p, flags in zip(primals, nonzero, strict=True)
         ]
         outs, out_terms = taylor_flat(function_of(closed), primals, terms, order)
         if instantiate is not None:
             out_terms = [
-                _instantiated(found, flags)
-                for found, flags in zip(out_terms, instantiate, strict=True)
+                _instantiated(result_terms, flags)
+                for result_terms, flags in zip(out_terms, instantiate, strict=True)
             ]
         nonzero_out[:] = nonzero_in(out_terms)
-        return [*outs, *(t for found in out_terms for t in found if type(t) is not Zero)]
+        return [
+            *outs,
+            *(t for result_terms in out_terms for t in result_terms if type(t) is not Zero),
+        ]
 
     term_avals = [
         a.tangent() for a, flags in zip(closed.in_avals, nonzero, strict=True) for f in flags if f
@@ -359,7 +370,7 @@ def taylor_of_call(
     operands: Sequence[Series],
     call: Callable[[ClosedJaxpr, list[Any]], list[Any]],
 ) -> Callable[[int], list[Any]]:
-    """The rule `taylor` of a primitive that calls a jaxpr.
+    """The rule `taylor` for a primitive that calls a jaxpr.
 
     Args:
         closed: the jaxpr.
@@ -370,8 +381,8 @@ def taylor_of_call(
     def truncated(order: int) -> list[list[Any]]:
         terms = terms_of(operands, order)
         derived = taylor_of(closed, order, nonzero_in(terms))
-        given = [t for found in terms for t in found if type(t) is not Zero]
-        outs = call(derived.jaxpr, [*(x[0] for x in operands), *given])
+        nonzero_terms = [t for operand_terms in terms for t in operand_terms if type(t) is not Zero]
+        outs = call(derived.jaxpr, [*(x[0] for x in operands), *nonzero_terms])
         return by_order(outs, derived.nonzero_out)
 
     return up_to(truncated)
@@ -381,11 +392,11 @@ class Linearization(NamedTuple):
     """A jaxpr split in two by `linearization_of`.
 
     Attributes:
-        primal: the jaxpr of primals to results, and those residuals that are computed.
-        linear: the jaxpr of residuals and nonzero tangents to nonzero tangents of results.
-        forwarded: for each residual the number of the argument that it is, or None if it is
+        primal: maps primals to results and computed residuals.
+        linear: maps residuals and nonzero tangents to nonzero tangents of results.
+        forwarded: for each residual, the number of the argument that it is, or None if it is
             computed.
-        nonzero_out: the results that have a tangent.
+        nonzero_out: which results have a tangent.
     """
 
     primal: ClosedJaxpr
@@ -403,13 +414,12 @@ class Linearization(NamedTuple):
 def linearization_of(
     closed: ClosedJaxpr, nonzero: Flags, instantiate: Flags | None = None
 ) -> Linearization:
-    """A jaxpr split into one that computes its results and what their tangents need, and one that
-    is linear in the tangents.
+    """A jaxpr split into one that computes results and residuals, and one linear in tangents.
 
     Args:
         closed: the jaxpr.
-        nonzero: the arguments that have a tangent.
-        instantiate: the results that are to have one even if it is zero.
+        nonzero: which arguments have a tangent.
+        instantiate: which results get one even if it is zero.
     """
     programs: list[Any] = []
     forwarded: list[int | None] = []
@@ -432,22 +442,22 @@ def linearization_of(
 
 
 class Transposition(NamedTuple):
-    """What `transposition_of` makes of a jaxpr.
+    """The result of `transposition_of`.
 
     Attributes:
-        jaxpr: from arguments in which it is not linear and nonzero cotangents of results to
-            nonzero cotangents of the linear arguments.
-        nonzero_out: the linear arguments that have a cotangent.
+        jaxpr: maps nonlinear arguments and nonzero cotangents of results to nonzero cotangents of
+            the linear arguments.
+        nonzero_out: which linear arguments have a cotangent.
     """
 
     jaxpr: ClosedJaxpr
     nonzero_out: list[bool]
 
     def cotangents(self, linear: Sequence[bool], outs: Sequence[Any]) -> list[Any]:
-        """A cotangent for each argument, None where there is none, from the results of `jaxpr`.
+        """A cotangent for each argument, None if there is none, from the results of `jaxpr`.
 
         Args:
-            linear: the arguments in which it is linear.
+            linear: which arguments the original jaxpr is linear in.
             outs: the results.
         """
         return merge(linear, merge(self.nonzero_out, outs, repeat(None)), repeat(None))
@@ -461,14 +471,14 @@ def transposition_of(
     instantiate: Flags | None = None,
     wanted: Flags | None = None,
 ) -> Transposition:
-    """The jaxpr of the cotangents of a jaxpr's linear arguments.
+    """A jaxpr that computes the cotangents of another jaxpr's linear arguments.
 
     Args:
-        closed: the jaxpr.
-        linear: the arguments in which it is linear.
-        nonzero_cts: the results that have a cotangent.
-        instantiate: for each linear argument, whether it is to have a cotangent even if it is zero.
-        wanted: for each argument, whether its cotangent is wanted; that of all by default.
+        closed: the original jaxpr.
+        linear: which arguments it is linear in.
+        nonzero_cts: which results have a cotangent.
+        instantiate: for each linear argument, whether it gets a cotangent even if it is zero.
+        wanted: for each argument, whether its cotangent is wanted; all are by default.
     """
     nonzero_out: list[bool] = []
     _, value_avals = partition(linear, closed.in_avals)
@@ -479,18 +489,18 @@ def transposition_of(
         cotangents = merge(nonzero_cts, cts, map(Zero, zero_avals))
         constants = [*closed.consts, *values]
         results = transpose_jaxpr(closed.jaxpr, constants, cotangents, linear, wanted)
-        nonzero_out[:], found = without_zeros(_instantiated(results, instantiate))
-        return found
+        nonzero_out[:], nonzero_results = without_zeros(_instantiated(results, instantiate))
+        return nonzero_results
 
     jaxpr = stage(function, [*value_avals, *ct_avals], derived_info(closed, "transpose"))
     return Transposition(jaxpr, nonzero_out)
 
 
 class Batched(NamedTuple):
-    """What `batch_of` makes of a jaxpr.
+    """The result of `batch_of`.
 
     Attributes:
-        jaxpr: from batched arguments to results.
+        jaxpr: maps batched arguments to results.
         out_dims: the batch dimension of each result: 0 or None.
     """
 
@@ -499,7 +509,7 @@ class Batched(NamedTuple):
 
     @property
     def batched(self) -> Flags:
-        """The results that have a batch dimension."""
+        """Which results have a batch dimension."""
         return tuple([d is not None for d in self.out_dims])
 
 
@@ -510,27 +520,26 @@ def batch_of(
     dims: tuple[int | None, ...],
     instantiate: Flags | None = None,
 ) -> Batched:
-    """The jaxpr of a jaxpr's results for every element of a batch.
+    """A jaxpr that computes another jaxpr's results for every element of a batch.
 
     Args:
-        closed: the jaxpr.
-        size: of the batch.
-        dims: the batch dimension of each argument, None where it has none.
-        instantiate: the results that are to have a batch dimension even if their elements are
-            equal.
+        closed: the original jaxpr.
+        size: the size of the batch.
+        dims: the batch dimension of each argument, None if it has none.
+        instantiate: which results get a batch dimension even if their elements are equal.
     """
     out_dims: list[int | None] = []
 
     def function(*args: Any) -> list[Any]:
-        outs, found = batch_flat(function_of(closed), args, dims, size)
+        outs, result_dims = batch_flat(function_of(closed), args, dims, size)
         batched = [
             d is not None or (instantiate is not None and instantiate[i])
-            for i, d in enumerate(found)
+            for i, d in enumerate(result_dims)
         ]
         out_dims[:] = [0 if b else None for b in batched]
         return [
             place_batch(o, d, size, 0) if b else o
-            for o, d, b in zip(outs, found, batched, strict=True)
+            for o, d, b in zip(outs, result_dims, batched, strict=True)
         ]
 
     avals = [
@@ -547,8 +556,8 @@ def with_order(
 
     Args:
         closed: the jaxpr.
-        arguments: for each argument of the new one, its number in the given one, or the aval of an
-            argument that is not used.
+        arguments: for each argument of the new jaxpr, its number in the old one, or the aval of an
+            unused argument.
         results: the same for results, which may be left out or repeated.
     """
     return _with_order(closed, tuple(arguments), None if results is None else tuple(results))

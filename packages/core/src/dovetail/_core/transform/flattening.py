@@ -1,4 +1,4 @@
-"""From functions of pytrees to functions of flat arguments and back, with names for messages."""
+"""Conversion between functions of pytrees and of flat arguments, with names for messages."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dovetail._core.trace.tracer import ArrayClass
 
 
 class FlatFunction:
-    """A function of flat leaves around one of pytrees.
+    """A function of flat leaves that wraps a function of pytrees.
 
     Args:
         function: the user's function.
-        in_tree: structure of ``(args, kwargs)``, or of ``args`` where `keywords` is False.
+        in_tree: structure of ``(args, kwargs)``, or of ``args`` if `keywords` is False.
         keywords: whether the tree holds keyword arguments too.
         has_aux: whether the function returns a pair of which only the first part is transformed.
 
     Attributes:
         out_tree: structure of the result, after a call.
-        aux: the second part of the result, where there is one, after a call.
+        aux: the second part of the result, if there is one, after a call.
     """
 
     __slots__ = ("aux", "function", "has_aux", "in_tree", "keywords", "out_tree")
@@ -144,25 +144,25 @@ def leaf_names(
     """A name such as ``params['w']`` for each leaf of the arguments.
 
     Args:
-        function: whose parameters they are.
+        function: the function that takes them.
         args: positional arguments.
         kwargs: keyword arguments, whose leaves come last, sorted by keyword.
-        positions: numbers of the parameters that `args` are; 0, 1, ... by default.
+        positions: the positions of `args` among the parameters; 0, 1, ... by default.
     """
     numbers = list(range(len(args)) if positions is None else positions)
     names = parameter_names(function, max(numbers, default=-1) + 1)
-    found = [
+    labels = [
         names[number] + pytree.keystr(path)
         for number, arg in zip(numbers, args, strict=True)
         for path, _ in pytree.flatten_with_path(arg)[0]
     ]
     for keyword in sorted(kwargs or {}):
         assert kwargs is not None
-        found += [
+        labels += [
             keyword + pytree.keystr(path)
             for path, _ in pytree.flatten_with_path(kwargs[keyword])[0]
         ]
-    return tuple(found)
+    return tuple(labels)
 
 
 def debug_info(
@@ -172,7 +172,7 @@ def debug_info(
     kwargs: Mapping[str, Any] | None = None,
     positions: Iterable[int] | None = None,
 ) -> DebugInfo:
-    """What messages say about a function being traced with these arguments."""
+    """Debug information for a function being traced with these arguments."""
     return DebugInfo(
         traced_for,
         name_of(function),
@@ -206,7 +206,7 @@ def abstract(x: Any) -> Any:
 
 
 def abstract_leaves(leaves: Sequence[Any], info: DebugInfo) -> list[Any]:
-    """The avals of arguments that are arrays or references, or have shapes and dtypes at least."""
+    """The avals of arguments that are arrays or references, or at least have shapes and dtypes."""
     names = info.argument_names or ()
     context = f"{info.traced_for} of {info.function}"
     check_array_leaves(leaves, lambda: names, context, shapes=True, references=True)
@@ -214,7 +214,7 @@ def abstract_leaves(leaves: Sequence[Any], info: DebugInfo) -> list[Any]:
 
 
 def _has_shape(x: Any) -> bool:
-    """Whether a value that is no array has a shape and a dtype, as a `ShapeDtypeStruct` does."""
+    """Whether a value other than an array has a shape and a dtype, like a `ShapeDtypeStruct`."""
     return (
         hasattr(x, "shape")
         and hasattr(x, "dtype")
@@ -234,17 +234,17 @@ def check_array_leaves(
 
     Args:
         leaves: flat arguments.
-        names: gives their names.
+        names: returns their names.
         context: what they are arguments of.
-        shapes: whether anything with a shape and a dtype will do for an array.
-        references: whether mutable references will do.
+        shapes: whether anything with a shape and a dtype may stand for an array.
+        references: whether mutable references are allowed.
     """
     for i, leaf in enumerate(leaves):
         if type(leaf) is Ref and references:
             continue
         if not is_array_like(leaf) and not (shapes and _has_shape(leaf)):
-            known = names()
-            name = known[i] if i < len(known) else f"number {i}"
+            argument_names = names()
+            name = argument_names[i] if i < len(argument_names) else f"number {i}"
             if type(leaf) is Ref:
                 raise NonArrayArgumentError(
                     f"Argument {name} of {context} must be an array, got {leaf.described()}; read "

@@ -1,4 +1,4 @@
-"""One object for equal jaxprs, so that what is remembered of a jaxpr is found for its equals."""
+"""Interning: equal jaxprs become one object, so that they share cached results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["holder_of", "interned"]
 
 
 def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
-    """What a jaxpr consists of, as a key; `known` numbers the jaxprs within it."""
+    """The content of a jaxpr as a key; `known` numbers the jaxprs inside it."""
     number: dict[Var, int] = {}
 
     def atom(v: Any) -> Any:
-        # Written out, since -0.0 equals 0.0, and nan nothing.
+        # As text, since -0.0 equals 0.0, and nan equals nothing.
         return (type(v.val), repr(v.val), v.aval) if type(v) is Literal else number[v]
 
     for var in jaxpr.invars:
@@ -56,7 +56,7 @@ def _parts(jaxpr: Jaxpr, known: dict[Jaxpr, int]) -> tuple[Any, ...]:
 
 
 def _content(value: Any, known: dict[Jaxpr, int]) -> Any:
-    """A parameter as a part of a key; a jaxpr is what it consists of, once."""
+    """A parameter as part of a key: a jaxpr gives its content, but only once."""
     kind = type(value)
     if kind is tuple and value and type(value[0]) in (ClosedJaxpr, tuple):
         return tuple([_content(v, known) for v in value])
@@ -74,11 +74,11 @@ caches.register(_interned.clear)
 
 @caches.lru_cache(maxsize=1024)
 def _keep(closed: ClosedJaxpr) -> None:
-    """Hold a jaxpr that was used lately."""
+    """Keep a recently used jaxpr alive."""
 
 
 def _is_evaluated() -> bool:
-    """Whether what is computed now is computed at once."""
+    """Whether operations are evaluated immediately now, not recorded."""
     trace: Trace | None = state.trace
     while trace is not None and type(trace) is not StageTrace:
         trace = trace.parent
@@ -89,23 +89,25 @@ _holding: Final[WeakKeyDictionary[Jaxpr, bool]] = WeakKeyDictionary()
 
 
 def _holds_functions(jaxpr: Jaxpr) -> bool:
-    """Whether a jaxpr holds rules or other functions of the user's, with what they have captured.
+    """Whether a jaxpr holds rules or other user functions, with what they have captured.
 
-    No table of the process may hold such a jaxpr: often it is reached from what it holds.
+    No process-wide table may hold such a jaxpr: what it holds often refers back to it.
     """
-    found = _holding.get(jaxpr)
-    if found is None:
-        found = _holding[jaxpr] = any(
+    holds = _holding.get(jaxpr)
+    if holds is None:
+        holds = _holding[jaxpr] = any(
             any(map(_may_capture, eqn.params.values()))
             for eqn in all_equations(jaxpr)
             if eqn.params
         )
-    return found
+    return holds
 
 
 def holder_of(params: Mapping[str, Any]) -> ClosedJaxpr | None:
-    """The jaxpr in whose memory what is remembered of parameters has its place; None where no
-    parameter holds functions, and any table may hold them."""
+    """The jaxpr in whose memory to cache what is computed for parameters.
+
+    None if no parameter holds functions, so that any table may hold them.
+    """
     jaxprs = [p for p in jaxprs_and_closed_jaxprs(params) if isinstance(p, ClosedJaxpr)]
     for closed in jaxprs:
         if _holds_functions(closed.jaxpr):
@@ -120,21 +122,21 @@ def _may_capture(value: Any) -> bool:
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr that was interned before and equals the given one; the latter if there is none.
+    """The jaxpr interned earlier that equals `closed`, or `closed` if there is none.
 
-    So what is remembered of a jaxpr, programs compiled of it among that, is found for a function
-    that is traced again, even if the function was made anew.
+    So cached results, compiled programs among them, are found again when a function is retraced,
+    even if the function object is new.
 
-    Equal jaxprs were traced for functions of one name, under the same options, and have the same
-    operations, at the same lines, called from the same lines. One that has constants, or holds
-    functions, is left as it is, and so are all while anything is traced around them, since what is
-    traced is lowered once. The last ones are kept.
+    Equal jaxprs were traced for functions of the same name, under the same options, and have the
+    same operations, at the same lines, called from the same lines. A jaxpr that has constants or
+    holds functions is returned as it is. So are all jaxprs while an outer function is being traced,
+    since traced code is lowered once. The most recent ones are kept.
     """
     if closed.consts or not _is_evaluated() or _holds_functions(closed.jaxpr):
         return closed
     try:
-        found = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr, {})), closed)
-    except (TypeError, RecursionError):  # a parameter without a hash; calls nested very deep
+        equal = _interned.setdefault((config.trace_key(), *_parts(closed.jaxpr, {})), closed)
+    except (TypeError, RecursionError):  # an unhashable parameter; very deeply nested calls
         return closed
-    _keep(found)
-    return found
+    _keep(equal)
+    return equal

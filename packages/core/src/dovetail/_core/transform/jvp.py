@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PrimalTracer(Tracer):
-    """A primal value, and beside it what a differentiating trace knows of how it moves."""
+    """A primal value; subclasses add what a differentiating trace knows about its variation."""
 
     __slots__ = ("primal",)
 
@@ -110,12 +110,12 @@ class JVPTrace(Trace):
 def jvp_flat(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Results and their tangents of a function of flat arguments.
+    """Results of a function of flat arguments, and their tangents.
 
     Args:
         function: takes the primals, returns a sequence.
         primals: values.
-        tangents: one for each primal, `Zero` where it does not vary.
+        tangents: one for each primal, a `Zero` if it does not vary.
     """
     parent = state.trace
     trace = JVPTrace(parent)

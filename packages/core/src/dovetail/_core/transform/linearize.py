@@ -1,8 +1,8 @@
 """Linearization: run a function once and record the linear function of its tangents.
 
-The primal computation happens in the parent trace. The jvp rules run with a trace that sends
-operations on tangents to a recording of their own and all others to the parent, so what is recorded
-is linear, and the primal values that it uses are its constants (the residuals).
+The primal computation happens in the parent trace. The jvp rules run in a trace that sends
+operations on tangents to a separate recording and all others to the parent. So the recording is
+linear, and the primal values that it uses are its constants (the residuals).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SplitTrace(Trace):
     def _divide(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> list[Any]:
-        """Apply a primitive of which some results may depend on no tangent."""
+        """Apply a primitive with results that may not all depend on a tangent."""
         recording, parent = self.recording, self.parent
         assert parent is not None
         flags = [type(arg) is StageTracer and arg._trace is recording for arg in args]
@@ -74,14 +74,14 @@ class SplitTrace(Trace):
         if all(depends) or primitive.effects(*map(aval_of, args), **params):
             results: list[Any] = recording.process(primitive, args, params)
             return results
-        unmoved = [arg.aval if flag else arg for arg, flag in zip(args, flags, strict=True)]
+        primal_args = [arg.aval if flag else arg for arg, flag in zip(args, flags, strict=True)]
         with use_trace(parent):
-            known = apply_part(primitive, unmoved, params, [not d for d in depends])
-        moved: list[Any] = []
+            primal_outs = apply_part(primitive, primal_args, params, [not d for d in depends])
+        tangent_outs: list[Any] = []
         if any(depends):
             with use_trace(recording):
-                moved = apply_part(primitive, args, params, depends)
-        return merge(depends, moved, known)
+                tangent_outs = apply_part(primitive, args, params, depends)
+        return merge(depends, tangent_outs, primal_outs)
 
     def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
         recorded = any(type(a) is StageTracer and a._trace is self.recording for a in args)
@@ -187,14 +187,14 @@ class LinearizeTrace(Trace):
 
 
 class LinearProgram:
-    """A recorded linear function: residuals, and which results do not vary.
+    """A recorded linear function, with its residuals.
 
     Attributes:
         closed: the jaxpr of the varying arguments and results; its constants are the residuals.
-        nonzero_in: for each argument, whether it is one of the jaxpr's.
-        nonzero_out: for each result, whether it is one of the jaxpr's.
+        nonzero_in: for each argument, whether the jaxpr takes it.
+        nonzero_out: for each result, whether the jaxpr returns it.
         out_avals: avals of the tangents of all results.
-        forwarded: for each residual the number of the argument that it is, or None.
+        forwarded: for each residual, the number of the argument that it is, or None.
     """
 
     __slots__ = ("closed", "forwarded", "nonzero_in", "nonzero_out", "out_avals")
@@ -228,7 +228,7 @@ def linearize_flat(
         primals: values.
         nonzero: for each, whether it has a tangent.
         debug_info: what is differentiated, for messages.
-        instantiate: the results that are to have a tangent even if it is zero.
+        instantiate: which results get a tangent even if it is zero.
     """
     trace = LinearizeTrace(state.trace, debug_info)
     recording = trace.recording
@@ -248,8 +248,8 @@ def linearize_flat(
                     instantiate_zeros(t) if i else t
                     for t, i in zip(tangents, instantiate, strict=True)
                 ]
-        nonzero_out, given = without_zeros(tangents)
-        jaxpr, residuals = recording.to_jaxpr(given)
+        nonzero_out, nonzero_tangents = without_zeros(tangents)
+        jaxpr, residuals = recording.to_jaxpr(nonzero_tangents)
     finally:
         trace.finished = recording.finished = True
     program = LinearProgram(
@@ -262,6 +262,6 @@ def linearize_flat(
     if config.check_tracer_leaks.value:
         from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for
 
-        del arguments, results, tangents, given
+        del arguments, results, tangents, nonzero_tangents
         check_leaks(trace, getattr(function, "aux", None))
     return outs, program

@@ -1,5 +1,4 @@
-"""Dividing an operation that computes several things: what depends on some arguments, and what
-does not."""
+"""Evaluation of some results of an operation, apart from those that depend on other arguments."""
 
 from __future__ import annotations
 
@@ -18,23 +17,23 @@ from dovetail._core.trace.zeros import Unwanted, Zero
 def apply_part(
     primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any], wanted: Sequence[bool]
 ) -> list[Any]:
-    """Some of the results of an operation, computed without the others where that can be.
+    """Some of the results of an operation, computed without the others if possible.
 
     Args:
         primitive: the operation.
-        args: its arguments; the aval of one, or `Unwanted`, on which these results do not depend.
+        args: its arguments; an aval or `Unwanted` for any on which these results do not depend.
         params: its parameters.
-        wanted: for each result, whether it is one of them.
+        wanted: for each result, whether to return it.
     """
     args = [a.aval if type(a) is Unwanted else a for a in args]
     avals = [a if is_linear(a) else aval_of(a) for a in args]
     invars = [a if type(a) is Literal else Var(aval) for a, aval in zip(args, avals, strict=True)]
     outvars = [Var(aval) for aval in primitive.infer(tuple(avals), params)]
-    found, _ = partition(wanted, outvars)
-    (eqn,) = dce(Jaxpr([], [], found, [JaxprEqn(invars, outvars, primitive, params)]))[0].eqns
+    wanted_vars, _ = partition(wanted, outvars)
+    (eqn,) = dce(Jaxpr([], [], wanted_vars, [JaxprEqn(invars, outvars, primitive, params)]))[0].eqns
     values = dict(zip(invars, args, strict=True))
-    given = [
+    operands = [
         instantiate_zeros(Zero(a)) if is_linear(a) else a for a in (values[v] for v in eqn.invars)
     ]
-    results = dict(zip(eqn.outvars, eqn.primitive.bind(*given, **eqn.params), strict=True))
-    return [results[v] for v in found]
+    results = dict(zip(eqn.outvars, eqn.primitive.bind(*operands, **eqn.params), strict=True))
+    return [results[v] for v in wanted_vars]

@@ -1,4 +1,4 @@
-"""Functions that use mutable references from outside, or are passed some."""
+"""Functions that capture mutable references or take them as arguments."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dovetail._core.transform.stage import stage
 class RefEffects(NamedTuple):
     """What a staged function does with mutable references.
 
-    Its arguments are those it is given, with the values of references in the place of these, and
-    after them the values of references that it has captured. Its results are its own, and after
-    them the last values of the references that it changes.
+    Its arguments are the original ones, with values in place of references, followed by the values
+    of captured references. Its results are the original ones, followed by the last values of the
+    references that it changes.
 
     Attributes:
         arguments: numbers of the arguments that are references.
@@ -40,42 +40,44 @@ class RefEffects(NamedTuple):
 
     @property
     def stay(self) -> bool:
-        """Whether what is captured belongs to no transformation, and outlives this call."""
+        """Whether the captured references belong to no transformation and so outlive this call."""
         return all(ref.ref_state.trace is evaluation_trace for ref in self.captured)
 
     def written(self, flags: Sequence[bool], flag: bool = True) -> tuple[bool, ...]:
-        """Flags of the arguments, with those of references that are written to set to `flag`, and
-        those of what is captured added."""
-        found = [*flags, *[False] * len(self.captured)]
-        numbers = [*self.arguments, *range(len(flags), len(found))]
+        """Flags of the arguments and captured references, with `flag` for those written to.
+
+        References that are only read get False.
+        """
+        extended = [*flags, *[False] * len(self.captured)]
+        numbers = [*self.arguments, *range(len(flags), len(extended))]
         for number, changed in zip(numbers, self.changed, strict=True):
-            found[number] = changed and flag
-        return tuple(found)
+            extended[number] = changed and flag
+        return tuple(extended)
 
     def references(
         self, leaves: Sequence[Any], name: str, names: Sequence[str]
     ) -> list[tuple[Ref, RefState]]:
-        """All of them, and where their values are, for what runs now.
+        """All references, and their states for code that runs now.
 
         Args:
             leaves: the arguments.
-            name: of the function.
-            names: of the arguments.
+            name: the name of the function.
+            names: the names of the arguments.
 
         Raises:
-            ValueError: two of them are one, or one cannot be used here.
+            ValueError: a reference occurs twice, or cannot be used here.
         """
         refs = [*(leaves[i] for i in self.arguments), *self.captured]
         if len(set(refs)) != len(refs):
             twice = next(ref for ref in refs if refs.count(ref) > 1)
-            known = {leaves[i]: names[i] for i in self.arguments}
+            labels = {leaves[i]: names[i] for i in self.arguments}
             also = (
                 "also uses it from outside"
                 if twice in self.captured
                 else "gets it for another argument too"
             )
             raise ValueError(
-                f"{twice.described()} is the argument {known[twice]} of {name}, which {also}; two "
+                f"{twice.described()} is the argument {labels[twice]} of {name}, which {also}; two "
                 "names for one place in memory would make the order of reads and writes "
                 "unknown: pass each reference once"
             )
@@ -86,10 +88,10 @@ class RefEffects(NamedTuple):
     ) -> list[Any]:
         """The arguments of the jaxpr."""
         values = [ref_state.value for _, ref_state in references]
-        found = [*leaves, *values[len(self.arguments) :]]
+        operands = [*leaves, *values[len(self.arguments) :]]
         for number, value in zip(self.arguments, values, strict=False):
-            found[number] = value
-        return found
+            operands[number] = value
+        return operands
 
     def closed_over(self, closed: ClosedJaxpr) -> ClosedJaxpr:
         """The jaxpr with the values of captured references as constants."""
@@ -111,7 +113,7 @@ class RefEffects(NamedTuple):
 
 
 def inner(aval: Any) -> Any:
-    """The aval of the value of a reference; any other aval itself."""
+    """The aval of the value of a reference; any other aval unchanged."""
     return aval.inner_aval if type(aval) is AbstractRef else aval
 
 
@@ -122,7 +124,7 @@ def stage_using_references(
 
     Args:
         function: takes a tracer for each aval, and a reference for each `AbstractRef`.
-        avals: of the arguments.
+        avals: avals of the arguments.
         info: what is being traced, for messages.
     """
     arguments = tuple(i for i, a in enumerate(avals) if type(a) is AbstractRef)
@@ -130,11 +132,11 @@ def stage_using_references(
     ref_states: list[RefState] = []
 
     def run(*tracers: Any) -> list[Any]:
-        given = list(tracers)
+        operands = list(tracers)
         for i in arguments:
-            given[i] = Ref.lent(tracers[i])
-            ref_states.append(given[i].ref_state)
-        return [*function(*given), *last_values(ref_states)]
+            operands[i] = Ref.lent(tracers[i])
+            ref_states.append(operands[i].ref_state)
+        return [*function(*operands), *last_values(ref_states)]
 
     closed = stage(run, list(map(inner, avals)), info, captured)
     changed = tuple(
@@ -144,19 +146,19 @@ def stage_using_references(
 
 
 class Lending:
-    """A function that gets references of its own for some of those that are passed to it.
+    """A function that is lent references of its own in place of some of its arguments.
 
     Args:
         function: takes flat arguments.
         leaves: the arguments.
-        numbers: of those that are references to be lent.
+        numbers: the numbers of the arguments that are references to lend.
         name: what is done to which function, for messages.
 
     Attributes:
-        changed: numbers of the arguments that are written to, after a call.
+        changed: the numbers of the arguments that are written to, after a call.
 
     Raises:
-        ValueError: two of them are one.
+        ValueError: a reference occurs twice among those to lend.
     """
 
     def __init__(
@@ -180,21 +182,21 @@ class Lending:
             )
 
     def values(self) -> list[Any]:
-        """The arguments, with the values of references in the place of those that are lent."""
+        """The arguments, with values in place of the references that are lent."""
         values = list(self.leaves)
         for i in self.numbers:
             values[i] = values[i].get()
         return values
 
     def __call__(self, *values: Any) -> list[Any]:
-        """The results, and after them the last values of the references that are written to."""
-        given = list(values)
+        """The results, followed by the last values of the references that are written to."""
+        operands = list(values)
         with ExitStack() as stack:
             for i in self.numbers:
                 stack.enter_context(self.leaves[i].held(self.name))
-                given[i] = Ref.lent(values[i])
-            outs = self.function(*given)
-        ref_states = [given[i].ref_state for i in self.numbers]
+                operands[i] = Ref.lent(values[i])
+            outs = self.function(*operands)
+        ref_states = [operands[i].ref_state for i in self.numbers]
         self.changed = [
             i for i, ref_state in zip(self.numbers, ref_states, strict=True) if ref_state.changed
         ]
@@ -202,5 +204,5 @@ class Lending:
 
     @property
     def aux(self) -> Any:
-        """What the function returns besides."""
+        """The auxiliary result of the function."""
         return getattr(self.function, "aux", None)

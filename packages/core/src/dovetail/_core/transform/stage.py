@@ -71,11 +71,11 @@ class StageTrace(Trace):
         self.constvars: list[Var] = []
         self.constants: list[Any] = []
         self.effects: Effects = no_effects
-        #: The mutable references used from outside; None where there must not be any.
+        #: The outer mutable references in use; None if there must not be any.
         self.captured: Captured | None = None
-        #: How many of the scopes' names are those of scopes in which the jaxpr is used.
+        #: How many of the scope names belong to scopes around the use of the jaxpr.
         self.scopes_around = 0
-        # The value stands beside its variable to stay alive, so that its id stays its own.
+        # Stored with its variable, the value stays alive, so that its id is not reused.
         self._constants: dict[int, tuple[Var, Any]] = {}
 
     def argument(self, aval: Any) -> StageTracer:
@@ -122,9 +122,9 @@ class StageTrace(Trace):
                 return var
             if value._trace.finished or not self.is_inside(value._trace):
                 raise UnexpectedTracerError(value)
-        known = self._constants.get(id(value))
-        if known is not None:
-            return known[0]
+        entry = self._constants.get(id(value))
+        if entry is not None:
+            return entry[0]
         try:
             aval = aval_of(value)
         except NonArrayArgumentError as error:
@@ -134,10 +134,10 @@ class StageTrace(Trace):
         if literal is not None:
             return literal
         constant = _frozen(value, aval.dtype) if isinstance(value, np.ndarray) else value
-        known = self._constants.get(id(constant))
-        if known is not None:
-            self._constants[id(value)] = (known[0], value)
-            return known[0]
+        entry = self._constants.get(id(constant))
+        if entry is not None:
+            self._constants[id(value)] = (entry[0], value)
+            return entry[0]
         var = Var(aval)
         self._constants[id(value)] = (var, value)
         self._constants[id(constant)] = (var, constant)
@@ -150,8 +150,8 @@ class StageTrace(Trace):
         outer = ref.ref_state
         if outer.trace is self:
             return outer
-        known = None if self.captured is None else self.captured.ref_states.get(ref)
-        # Also for what is known: a trace between may allow reading alone.
+        ref_state = None if self.captured is None else self.captured.ref_states.get(ref)
+        # Even if already captured: a trace in between may only allow reading.
         self.parent.cell_of(ref, writing)
         if self.captured is None:
             info = self.debug_info
@@ -160,11 +160,11 @@ class StageTrace(Trace):
                 f"{info.traced_for}: that takes functions of their arguments alone. Pass the "
                 "value, ref[...], as an argument, and write what is returned"
             )
-        if known is None:
-            known = self.captured.ref_states[ref] = RefState(
+        if ref_state is None:
+            ref_state = self.captured.ref_states[ref] = RefState(
                 self, self.argument(ref.aval.inner_aval), lent=True
             )
-        return known
+        return ref_state
 
     def to_jaxpr(self, results: Iterable[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr that computes `results`, and the values of its constvars."""
@@ -179,12 +179,12 @@ class StageTrace(Trace):
         return jaxpr, self.constants
 
     def sources(self, values: Sequence[Any]) -> list[int | None]:
-        """For each constant the number of the value that it is, or None."""
-        known = [self._constants.get(id(value)) for value in values]
+        """For each constant, the number of the value that it is, or None."""
+        entries = [self._constants.get(id(value)) for value in values]
         numbers: dict[Var, int] = {}
-        for i, found in enumerate(known):
-            if found is not None:
-                numbers.setdefault(found[0], i)
+        for i, entry in enumerate(entries):
+            if entry is not None:
+                numbers.setdefault(entry[0], i)
         return [numbers.get(var) for var in self.constvars]
 
     def describe(self, tracer: Any) -> str:
@@ -203,34 +203,34 @@ class StageTrace(Trace):
         return f"a constant of {self.debug_info.function}, traced for {self.debug_info.traced_for}"
 
 
-# Copies of captured arrays, by the identity of the array and by their own: programs that capture
-# one array hold one copy of it.
+# Copies of captured arrays, by the id of the array and by their own: programs that capture the same
+# array share one copy.
 _copies: Final[WeakValueDictionary[int, np.ndarray[Any, Any]]] = WeakValueDictionary()
 caches.register(_copies.clear)
 
 
 def _frozen(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """A copy of a captured array: writing to it later must not change the traced program."""
-    known = _copies.get(id(array))
-    if known is array:
-        return known
+    cached = _copies.get(id(array))
+    if cached is array:
+        return cached
     copied = np.array(array, dtype=dtype, order="C")
-    # Equal bits are required, since the array may have been written to since, or be another one.
+    # The bits must be equal: the array may have been written to since, or be a different one.
     if (
-        known is not None
-        and known.dtype == copied.dtype
-        and known.shape == copied.shape
+        cached is not None
+        and cached.dtype == copied.dtype
+        and cached.shape == copied.shape
         and copied.itemsize
-        and np.array_equal(known.reshape(-1).view(np.uint8), copied.reshape(-1).view(np.uint8))
+        and np.array_equal(cached.reshape(-1).view(np.uint8), copied.reshape(-1).view(np.uint8))
     ):
-        return known
+        return cached
     copied.setflags(write=False)
     _copies[id(array)] = _copies[id(copied)] = copied
     return copied
 
 
 def as_literal(value: Any, aval: Any) -> Literal | None:
-    """A `Literal` for scalars of the host, None for everything else."""
+    """A `Literal` for host scalars, None for everything else."""
     if type(value) in (bool, int, float, complex):
         return Literal(value, aval)
     if (
@@ -250,24 +250,23 @@ def stage(
     debug_info: DebugInfo,
     captured: Captured | None = None,
 ) -> ClosedJaxpr:
-    """Record `function` of flat arguments.
+    """Record a function of flat arguments as a jaxpr.
 
     Args:
         function: takes one tracer for each aval, returns a sequence of results.
         avals: avals of the arguments.
         debug_info: what is being traced, for messages.
-        captured: receives the mutable references that the function uses from outside, whose values
-            become arguments after the others; the last values of those that it changes become
-            results after the others. By default using one is an error.
+        captured: receives the outer mutable references that the function uses. Their values become
+            trailing arguments, and the last values of those that it changes become trailing
+            results. By default, using one is an error.
 
     Returns:
-        The jaxpr, closed over the constants that it met (tracers of outer transformations among
-        them).
+        The jaxpr, closed over its constants, which may be tracers of outer transformations.
     """
     trace = StageTrace(state.trace, debug_info)
     trace.captured = captured
     tracers = [trace.argument(aval) for aval in avals]
-    around, state.place = state.place, None
+    previous, state.place = state.place, None
     try:
         with use_trace(trace):
             results = function(*tracers)
@@ -276,7 +275,7 @@ def stage(
             jaxpr, constants = trace.to_jaxpr(results)
     finally:
         trace.finished = True
-        state.place = around
+        state.place = previous
     closed = ClosedJaxpr(jaxpr, constants)
     if config.check_tracer_leaks.value:
         from dovetail._core.trace.leaks import check_leaks  # deferred: rarely asked for

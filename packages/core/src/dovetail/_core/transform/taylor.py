@@ -1,21 +1,21 @@
-"""Taylor series: each value travels with the coefficients of the curve that it runs along.
+"""Taylor series: each value travels with the Taylor coefficients of a curve through it.
 
-What a primitive does to curves is derived from its jvp rule, which is staged once: it says how the
-derivative of the result comes from the derivatives of the operands. What is found there decides:
+The effect of a primitive on curves is derived from its jvp rule, which is staged once: the rule
+computes the derivative of the result from those of the operands. There are five cases:
 
-- no derivative: the result stays where it is.
-- Nothing that moves is read, except to decide (comparisons, signs, positions): the map is affine
-  piece by piece, and applies to each coefficient.
-- One operand at a time, it is the primitive itself applied to the tangent: a product, whose
+- No derivative: the result is constant.
+- Varying values are read only to decide something (comparisons, signs, positions): the map is
+  piecewise affine, and applies to each coefficient.
+- For one operand at a time, the rule applies the primitive itself to the tangent: a product, whose
   coefficients are sums of products.
-- It is the primitive itself applied to a right-hand side in which the result appears: the solution
+- The rule applies the primitive itself to a right-hand side that contains the result: the solution
   of a linear system, which is solved for one coefficient after another.
-- Everything else is a differential equation: the coefficient k of the result is the coefficient
-  k - 1 of its derivative, divided by k, and needs those of the result below k.
+- Everything else is a differential equation: coefficient k of the result is coefficient k - 1 of
+  its derivative, divided by k, and needs the coefficients of the result below k.
 
-Coefficients are computed when they are asked for, so that the last case gives the recurrences that
-one would write by hand: the number of operations grows with the square of the order. A primitive
-that holds jaxprs, or has a better recurrence, has a rule `taylor` of its own.
+Coefficients are computed on demand, so the last case gives the recurrences that one would write by
+hand: the number of operations grows with the square of the order. A primitive that holds jaxprs, or
+has a better recurrence, has its own rule `taylor`.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.trace.primitive import Primitive
 
-#: Remembers the results of primitives applied to curves, and keeps alive what keys are made of.
+#: Cached results of primitives applied to curves; it keeps the objects behind its keys alive.
 Memory = dict[Any, tuple[Any, list[Any]]]
 
 
 class Series:
-    """The Taylor coefficients of a curve, each computed when it is first asked for.
+    """The Taylor coefficients of a curve, each computed on first use.
 
     A coefficient that vanishes is a `Zero`.
 
     Args:
-        find: from an order to the coefficient.
+        find: a function from an order to the coefficient.
     """
 
     __slots__ = ("_find", "_terms")
@@ -66,7 +66,7 @@ class Series:
         return self._terms[order]
 
     def forget(self) -> None:
-        """Let go of what further coefficients are computed from, which holds the series itself."""
+        """Drop the function that computes further coefficients, which holds the series itself."""
         del self._find
 
 
@@ -84,8 +84,8 @@ def series_of(value: Any, terms: Sequence[Any] = ()) -> Series:
 def _derivative(series: Series, memory: Memory) -> Series:
     key = ("derivative", id(series))
     if key not in memory:
-        found = Series(lambda order: scaled(series[order + 1], order + 1))
-        memory[key] = (series, [found])
+        slope = Series(lambda order: scaled(series[order + 1], order + 1))
+        memory[key] = (series, [slope])
     derivative: Series = memory[key][1][0]
     return derivative
 
@@ -98,21 +98,21 @@ def scaled(term: Any, factor: float) -> Any:
 
 
 class TangentProgram:
-    """How the tangents of a primitive's results come from those of some operands.
+    """How the tangents of a primitive's results follow from those of some operands.
 
     Args:
         primitive: the primitive.
         params: its parameters.
         closed: its jvp rule, staged: from operands and tangents to results and tangents.
-        nonzero: the operands that have a tangent.
-        nonzero_out: the results that have one.
+        nonzero: which operands have a tangent.
+        nonzero_out: which results have one.
 
     Attributes:
-        nonzero_out: the results that have a tangent.
+        nonzero_out: which results have a tangent.
         outs: the tangents of results, None where there is none.
-        affine: whether the tangents are the same wherever the operands move.
-        own: the position of the operand in whose place the program applies the primitive itself
-            to something else, if all that it ends with is that.
+        affine: whether the tangents stay the same as the operands vary.
+        own: the position of the replaced operand, if the program ends by applying the primitive
+            itself with one operand replaced.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class TangentProgram:
         self.tangents = merge(nonzero, jaxpr.invars[count:], repeat(None))
         self.outs = merge(nonzero_out, jaxpr.outvars[results:], repeat(None))
         self.constants: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-        # The results are not computed again, but taken from where they are known.
+        # Results are not computed again, but looked up.
         outside = {*jaxpr.invars, *jaxpr.constvars}
         self.results: dict[Any, int] = {
             v: i
@@ -143,13 +143,13 @@ class TangentProgram:
         self.along = self._along(self.eqns)
         self.affine = not self._reads(self.eqns, operands | curves)
         self.own = self._applied(primitive, params)
-        #: Whether it is the primitive applied to the tangent instead of the operand.
+        #: Whether the program is the primitive itself, applied to the tangent, not the operand.
         self.linear = (
             self.own is not None
             and len(self.eqns) == 1
             and self.eqns[0].invars[self.own] is self.tangents[self.own]
         )
-        #: Whether the right-hand side reads no operand that moves.
+        #: Whether the right-hand side reads no operand that varies.
         self.solves = self.own is not None and not self._reads(self.eqns[:-1], operands)
 
     def _needed(self, eqns: Sequence[JaxprEqn]) -> list[JaxprEqn]:
@@ -163,7 +163,7 @@ class TangentProgram:
         return kept
 
     def _along(self, eqns: Sequence[JaxprEqn]) -> set[Any]:
-        """What depends on a tangent."""
+        """The variables that depend on a tangent."""
         along = {v for v in self.tangents if v is not None}
         for eqn in eqns:
             if any(v in along for v in eqn.invars if type(v) is not Literal):
@@ -171,7 +171,7 @@ class TangentProgram:
         return along
 
     def _reads(self, eqns: Sequence[JaxprEqn], moving: set[Any]) -> bool:
-        """Whether what depends on a tangent also depends, smoothly, on something that moves."""
+        """Whether anything that depends on a tangent also depends smoothly on a varying value."""
         moving = set(moving)
         for eqn in eqns:
             reads = any(v in moving for v in eqn.invars if type(v) is not Literal)
@@ -199,7 +199,7 @@ class TangentProgram:
         return others[0] if len(others) == 1 else None
 
     def fixed(self, primals: Sequence[Any], results: Sequence[Any]) -> dict[Any, Any]:
-        """The values of everything that depends on no tangent."""
+        """The values of all variables that depend on no tangent."""
         values = dict(self.constants)
         values.update(zip(self.primals, primals, strict=True))
         values.update((v, results[i]) for v, i in self.results.items())
@@ -220,7 +220,7 @@ class TangentProgram:
         return [None if v is None else _read(v, values) for v in self.outs]
 
     def right_side(self, fixed: dict[Any, Any], tangents: Sequence[Any]) -> Any:
-        """What the primitive itself is applied to in the end."""
+        """The operand that the primitive itself is applied to at the end."""
         assert self.own is not None
         values = self._run(fixed, tangents, self.eqns[:-1])
         return _read(self.eqns[-1].invars[self.own], values)
@@ -238,7 +238,7 @@ class TangentProgram:
     def expanded(
         self, operands: Sequence[Any], results: Sequence[Series], memory: Memory
     ) -> list[Any]:
-        """The tangents of the results as curves, while everything moves."""
+        """The tangents of the results as curves, with everything varying."""
         values = dict(self.constants)
         values.update(zip(self.primals, operands, strict=True))
         values.update((v, results[i]) for v, i in self.results.items())
@@ -259,7 +259,7 @@ def _read(atom: Any, values: dict[Any, Any]) -> Any:
 
 
 def _is_discrete(eqn: JaxprEqn) -> bool:
-    """Whether the results do not move with the operands."""
+    """Whether the results are locally constant."""
     return isinstance(eqn.primitive, NoGradient) or not any(_is_smooth(v.aval) for v in eqn.outvars)
 
 
@@ -278,18 +278,18 @@ def tangent_program(
     """The tangent program of a primitive, staged once for the same types and parameters."""
     key = (primitive, avals, tuple(params.items()), nonzero, config.trace_key())
     try:
-        known = _programs.get(key)
+        cached = _programs.get(key)
         lasting = True
     except TypeError:  # a parameter that cannot be hashed
-        known, lasting = None, False
-    if known is not None:
-        return known
-    found = _staged_program(primitive, avals, params, nonzero)
-    if lasting and not any(isinstance(value, Tracer) for value in found.constants.values()):
+        cached, lasting = None, False
+    if cached is not None:
+        return cached
+    program = _staged_program(primitive, avals, params, nonzero)
+    if lasting and not any(isinstance(value, Tracer) for value in program.constants.values()):
         if len(_programs) >= _MOST_PROGRAMS:
             _programs.clear()
-        _programs[key] = found
-    return found
+        _programs[key] = program
+    return program
 
 
 def _staged_program(
@@ -304,8 +304,8 @@ def _staged_program(
             tangents = [instantiate_zeros(t) for t in tangents]
         out, tangent = primitive.jvp(primals, tangents, **params)
         outs, out_tangents = (out, tangent) if primitive.multiple_results else ([out], [tangent])
-        nonzero_out[:], found = without_zeros(out_tangents)
-        return [*outs, *found]
+        nonzero_out[:], nonzero_out_tangents = without_zeros(out_tangents)
+        return [*outs, *nonzero_out_tangents]
 
     tangent_avals = [a.tangent() for a in partition(nonzero, avals)[0]]
     closed = stage(rule, [*avals, *tangent_avals], DebugInfo("jet", primitive.name))
@@ -319,22 +319,22 @@ def expand(
 
     Args:
         primitive: the primitive.
-        operands: values, and a `Series` for each that moves.
+        operands: values, or a `Series` for each one that varies.
         params: parameters of the primitive.
-        memory: what was computed before.
+        memory: the results computed before.
 
     Returns:
-        The results: a value, or a `Series` where one moves.
+        The results: values, or a `Series` for each one that varies.
     """
     places = tuple(map(id, operands))
     try:
         key: Any = (primitive, places, tuple(params.items()))
-        known = memory.get(key)
+        cached = memory.get(key)
     except TypeError:  # a parameter that cannot be hashed
         key = (primitive, places, tuple([(name, id(value)) for name, value in params.items()]))
-        known = memory.get(key)
-    if known is not None:
-        return known[1]
+        cached = memory.get(key)
+    if cached is not None:
+        return cached[1]
     moving = [i for i, x in enumerate(operands) if type(x) is Series]
     if not moving:
         out = primitive.bind(*operands, **params)
@@ -356,8 +356,8 @@ def _by_rule(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
         primitive.bind(*[x[0] for x in curves], **params)
 
     def term(order: int, number: int) -> Any:
-        found = terms(order)
-        return found[number] if primitive.multiple_results else found
+        coefficients = terms(order)
+        return coefficients[number] if primitive.multiple_results else coefficients
 
     results = [Series(lambda order, i=i: term(order, i)) for i in range(count)]  # type: ignore[misc]
     terms = primitive.taylor(curves, results, **params)
@@ -365,7 +365,7 @@ def _by_rule(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
 
 
 def _through_value(series: Series) -> Series:
-    """The curve with zeros for a value that is a `Zero`."""
+    """The curve with an array of zeros for a value that is a `Zero`."""
     return Series(lambda order: series[order] if order else _value(series[0]))
 
 
@@ -380,19 +380,19 @@ def _derived(
     params: dict[str, Any],
     memory: Memory,
 ) -> list[Any]:
-    """Apply a primitive to curves by what its jvp rule says: the cases that the module names.
+    """Apply a primitive to curves by its jvp rule, in the cases that the module docstring lists.
 
-    Which case holds is read off the staged rule, not declared, so that primitives of plug-ins have
-    Taylor series without a rule. For a coefficient, a product of curves takes one application of
-    the primitive for each way to share the order among its operands, an affine map one, and a
-    system one solution. Only the general case expands the derivative itself as a curve, and shares
-    it through `memory` with whatever contains the same derivative. It would be right for the others
-    too, but takes more operations, and divides by the order, which rounds. It is well-founded since
-    coefficient k of the result asks its derivative for coefficient k - 1 alone: the derivative may
-    be written in terms of the result, as that of exp is.
+    The case is read off the staged rule, not declared, so primitives of plug-ins have Taylor series
+    without a rule. For each coefficient, a product of curves applies the primitive once for each
+    way to split the order among its operands, an affine map applies it once, and a system is solved
+    once. Only the general case expands the derivative itself as a curve, and shares it through
+    `memory` with everything that contains the same derivative. It would be correct for the others
+    too, but takes more operations, and divides by the order, which rounds. It is well-founded,
+    since coefficient k of the result needs only coefficient k - 1 of its derivative: the derivative
+    may contain the result, as that of exp does.
 
-    Nothing is staged before a coefficient is asked for, and all coefficients of lower orders come
-    first, so that a recurrence finds those that it reads.
+    Nothing is staged until a coefficient is requested. All coefficients of lower orders are
+    computed first, so a recurrence finds those that it reads.
     """
     firsts = [x[0] if type(x) is Series else x for x in operands]
     avals = tuple([x.aval if type(x) is Zero else aval_of(x) for x in firsts])
@@ -402,7 +402,7 @@ def _derived(
         return tangent_program(primitive, avals, params, nonzero)
 
     def is_product() -> bool:
-        """Whether, in each operand that moves, the primitive is linear."""
+        """Whether the primitive is linear in each operand that varies."""
         if not all(program_of([i]).linear for i in moving):
             return False
         return len(moving) == 1 or not program_of(moving).affine
@@ -444,8 +444,8 @@ def _derived(
         if present not in fixed:
             fixed[present] = chosen.fixed(primals, results)
         tangents = [terms.get(i) for i in range(len(operands))]
-        found = chosen.tangent(fixed[present], tangents)
-        return [z if t is None else t for t, z in zip(found, zeros, strict=True)]
+        out_tangents = chosen.tangent(fixed[present], tangents)
+        return [z if t is None else t for t, z in zip(out_tangents, zeros, strict=True)]
 
     def solution_terms(order: int) -> list[Any]:
         own = program_of(moving).own
@@ -469,13 +469,13 @@ def _derived(
     def equation_terms(order: int) -> list[Any]:
         if not derivatives:
             derivatives[:] = program_of(moving).expanded(operands, curves, memory)
-        found = []
+        coefficients = []
         for slope, zero in zip(derivatives, zeros, strict=True):
             if type(slope) is Series:
-                found.append(scaled(slope[order - 1], 1 / order))
+                coefficients.append(scaled(slope[order - 1], 1 / order))
             else:
-                found.append(zero if slope is None or order > 1 else slope)
-        return found
+                coefficients.append(zero if slope is None or order > 1 else slope)
+        return coefficients
 
     def choose() -> Callable[[int], list[Any]]:
         if is_product():
@@ -485,8 +485,8 @@ def _derived(
             return affine_terms
         return solution_terms if _solves(program_of, program, moving) else equation_terms
 
-    # The derivative is looked at when a coefficient is asked for that needs it: there are
-    # primitives that have no more of them.
+    # The derivative is staged only when a requested coefficient needs it: some primitives have no
+    # further derivatives.
     steps: list[Callable[[int], list[Any]]] = []
     terms = [results]
 
@@ -509,8 +509,11 @@ def _solves(
     program: TangentProgram,
     moving: Sequence[int],
 ) -> bool:
-    """Whether a primitive is linear in the operand that its tangent program puts in its own
-    place, and says so for each of the others alone."""
+    """Whether a primitive solves a linear system.
+
+    It is then linear in the operand that its tangent program replaces, and the program for the
+    other varying operands alone replaces the same one.
+    """
     own = program.own
     if own is None or not program.solves:
         return False
@@ -519,7 +522,7 @@ def _solves(
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as an ordered sum of numbers from 0 on."""
+    """All ways to write a number as an ordered sum of `parts` non-negative integers."""
     if parts == 1:
         yield (total,)
         return
@@ -528,42 +531,42 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-# For the rules of primitives that hold jaxprs: these transform the jaxprs, and so compute all
+# For the rules of primitives that hold jaxprs: they transform the jaxprs, so they compute all
 # coefficients up to an order at once.
 
 
 def up_to(truncated: Callable[[int], list[list[Any]]]) -> Callable[[int], list[Any]]:
-    """The function from an order to coefficients, from one that gives all of them up to it."""
-    found: list[list[Any]] = []
+    """A function from an order to coefficients, given one that returns all up to an order."""
+    coefficients: list[list[Any]] = []
 
     def term(order: int) -> list[Any]:
-        if order >= len(found):
-            found[:] = truncated(order)
-        return found[order]
+        if order >= len(coefficients):
+            coefficients[:] = truncated(order)
+        return coefficients[order]
 
     return term
 
 
 def terms_of(operands: Sequence[Series], order: int) -> list[list[Any]]:
-    """For each curve its coefficients from the first to that of an order."""
+    """For each curve, its coefficients from order 1 to `order`."""
     return [[x[k] for k in range(1, order + 1)] for x in operands]
 
 
 def nonzero_in(terms: Sequence[Sequence[Any]]) -> tuple[Flags, ...]:
     """Which coefficients do not vanish."""
-    return tuple([tuple([type(t) is not Zero for t in found]) for found in terms])
+    return tuple([tuple([type(t) is not Zero for t in coefficients]) for coefficients in terms])
 
 
 def by_order(outs: Sequence[Any], nonzero: Sequence[Flags]) -> list[list[Any]]:
-    """Results, and the coefficients that they have, from order to coefficients.
+    """Results and their coefficients, grouped by order.
 
     Args:
-        outs: the results, then for each those coefficients that it has.
-        nonzero: for each result which they are.
+        outs: the results, then the nonzero coefficients of each.
+        nonzero: for each result, which coefficients are nonzero.
     """
-    results, given = outs[: len(nonzero)], iter(outs[len(nonzero) :])
+    results, nonzero_terms = outs[: len(nonzero)], iter(outs[len(nonzero) :])
     terms = [
-        [next(given) if flag else Zero.of(r) for flag in flags]
+        [next(nonzero_terms) if flag else Zero.of(r) for flag in flags]
         for r, flags in zip(results, nonzero, strict=True)
     ]
     return [list(results), *(list(same) for same in zip(*terms, strict=True))]
@@ -580,11 +583,11 @@ class TaylorTracer(PrimalTracer):
 
 
 class TaylorTrace(Trace):
-    """Computes the coefficients of every result that moves.
+    """Computes the coefficients of every result that varies.
 
     Args:
         parent: the trace in which coefficients are computed.
-        order: of the last coefficient.
+        order: the order of the last coefficient.
     """
 
     __slots__ = ("order",)
@@ -605,8 +608,8 @@ class TaylorTrace(Trace):
                 return parent.process(primitive, args, params)
             memory: Memory = {}
             results = [self._moving(r) for r in expand(primitive, operands, params, memory)]
-            for _, found in memory.values():
-                for result in found:
+            for _, cached in memory.values():
+                for result in cached:
                     if type(result) is Series:
                         result.forget()
         finally:
@@ -616,7 +619,7 @@ class TaylorTrace(Trace):
     def _moving(self, result: Any) -> Any:
         if type(result) is not Series:
             return result
-        # The last one first: a call gives all coefficients up to the one that it is asked for.
+        # Highest order first: a call computes all coefficients up to the requested one.
         terms = [result[order] for order in range(self.order, 0, -1)][::-1]
         first = result[0]
         if all(type(t) is Zero for t in terms):
@@ -646,18 +649,18 @@ def taylor_flat(
     Args:
         function: takes the primals, returns a sequence.
         primals: values.
-        terms: for each primal its coefficients from the first on, `Zero` where one vanishes.
-        order: how many they are.
+        terms: for each primal, its coefficients from order 1 on, a `Zero` for one that vanishes.
+        order: the order of the last coefficient.
 
     Returns:
-        The results, and for each its coefficients.
+        The results, and the coefficients of each.
     """
     trace = TaylorTrace(state.trace, order)
     arguments = [
         p
-        if all(type(t) is Zero for t in given)
-        else TaylorTracer(trace, p, series_of(p, list(given)))
-        for p, given in zip(primals, terms, strict=True)
+        if all(type(t) is Zero for t in coefficients)
+        else TaylorTracer(trace, p, series_of(p, list(coefficients)))
+        for p, coefficients in zip(primals, terms, strict=True)
     ]
     try:
         with use_trace(trace):

@@ -32,13 +32,13 @@ def transpose_jaxpr(
     Args:
         jaxpr: linear in some of its parameters.
         constants: values of its constvars, followed by those of its non-linear parameters.
-        cotangents: one for each result, `Zero` where there is none.
+        cotangents: one for each result, a `Zero` if there is none.
         linear: for each parameter, whether the jaxpr is linear in it.
-        wanted: for each parameter, whether its cotangent is wanted; that of all by default.
+        wanted: for each parameter, whether its cotangent is wanted; all are by default.
 
     Returns:
-        One cotangent for each linear parameter, a `Zero` where it has no influence or is not
-        wanted.
+        One cotangent for each linear parameter, a `Zero` if the parameter has no influence or its
+        cotangent is not wanted.
     """
     with Replay() as replay:
         return _transpose_jaxpr(jaxpr, constants, cotangents, linear, wanted, replay)
@@ -55,7 +55,8 @@ def _transpose_jaxpr(
     parameters, others = partition(linear, jaxpr.invars)
     linear_vars: set[Var] = set(parameters)
     values: dict[Var, Any] = dict(zip([*jaxpr.constvars, *others], constants, strict=True))
-    # What depends on a parameter whose cotangent is wanted: only through it the way back leads.
+    # Variables that depend on a parameter whose cotangent is wanted: the backward pass visits only
+    # these.
     wanted_vars = linear_vars
     if wanted is not None:
         wanted_vars = linear_vars.intersection(partition(wanted, jaxpr.invars)[0])
@@ -69,14 +70,14 @@ def _transpose_jaxpr(
             outs = out if eqn.primitive.multiple_results else [out]
             values.update(zip(eqn.outvars, outs, strict=True))
             continue
-        moving = eqn.outvars
+        linear_outvars = eqn.outvars
         if eqn.primitive.has_dependencies and not eqn.effects:
-            moving = _linear_results(eqn, linear_vars, values, replay)
-        linear_vars.update(moving)
+            linear_outvars = _linear_results(eqn, linear_vars, values, replay)
+        linear_vars.update(linear_outvars)
         if wanted is not None:
             if not any(type(v) is not Literal and v in wanted_vars for v in eqn.invars):
                 continue
-            wanted_vars.update(moving)
+            wanted_vars.update(linear_outvars)
         backward.append(eqn)
 
     accumulated: dict[Var, Any] = {}
@@ -84,8 +85,8 @@ def _transpose_jaxpr(
     def accumulate(var: Any, cotangent: Any) -> None:
         if cotangent is None or type(cotangent) is Zero:
             return
-        known = accumulated.get(var)
-        accumulated[var] = cotangent if known is None else add_tangents(known, cotangent)
+        previous = accumulated.get(var)
+        accumulated[var] = cotangent if previous is None else add_tangents(previous, cotangent)
 
     for outvar, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if type(outvar) is not Literal and outvar in wanted_vars:
@@ -93,8 +94,8 @@ def _transpose_jaxpr(
 
     for eqn in reversed(backward):
         primitive = eqn.primitive
-        found = [accumulated.pop(v, None) for v in eqn.outvars]
-        if all(ct is None for ct in found):
+        out_cotangents = [accumulated.pop(v, None) for v in eqn.outvars]
+        if all(ct is None for ct in out_cotangents):
             continue
         args = [
             v if type(v) is Literal else v.aval if v in linear_vars else values[v]  # type: ignore[index]
@@ -107,17 +108,18 @@ def _transpose_jaxpr(
             ]
         if primitive.multiple_results:
             filled = [
-                Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
+                Zero(v.aval) if ct is None else ct
+                for v, ct in zip(eqn.outvars, out_cotangents, strict=True)
             ]
-            given: Any = (
+            out_cotangent: Any = (
                 filled if primitive.accepts_zeros else [instantiate_zeros(z) for z in filled]
             )
         else:
-            given = found[0]
-        # What goes wrong on the way back has to do with the line of the way there.
+            out_cotangent = out_cotangents[0]
+        # An error in the backward pass belongs to the line of the forward pass.
         replay.at(eqn, _TRANSPOSED)
         try:
-            results = _transposed(primitive, given, args, eqn.params)
+            results = _transposed(primitive, out_cotangent, args, eqn.params)
         except Exception as error:
             where = describe(eqn.traceback)
             note = f"While transposing the operation {primitive.name} at {where}, for a gradient"
@@ -134,17 +136,17 @@ def _transpose_jaxpr(
 def _transposed(
     primitive: Primitive, cotangent: Any, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
-    """The rule `transpose` of a primitive.
+    """Apply the rule `transpose` of a primitive.
 
     Raises:
-        TypeError: an operand that it is not linear in is to be transposed.
+        TypeError: the primitive is not linear in an operand that depends on a tangent.
     """
     if primitive.multiple_results:
         return primitive.transpose(cotangent, *args, **params)
     refusal = f"the operation {primitive.name} of operands that depend on a tangent"
     try:
         results = primitive.transpose(cotangent, *args, **params)
-    except NonArrayArgumentError:  # it has computed with an operand that has no value
+    except NonArrayArgumentError:  # the rule computed with an operand that has no value
         raise not_linear(refusal) from None
     if any(is_linear(a) and ct is None for a, ct in zip(args, results, strict=True)):
         raise not_linear(refusal)
@@ -154,7 +156,7 @@ def _transposed(
 def _linear_results(
     eqn: JaxprEqn, linear_vars: set[Var], values: dict[Var, Any], replay: Replay
 ) -> Sequence[Var]:
-    """The results of an equation that depend on linear variables; the others are computed."""
+    """The results of an equation that depend on linear variables; computes the others."""
     flags = [type(v) is not Literal and v in linear_vars for v in eqn.invars]
     depends = eqn.primitive.dependencies(flags, **eqn.params)
     if all(depends):
@@ -165,6 +167,6 @@ def _linear_results(
     ]
     replay.at(eqn)
     outs = apply_part(eqn.primitive, args, eqn.params, [not d for d in depends])
-    moving, known = partition(depends, eqn.outvars)
-    values.update(zip(known, outs, strict=True))
-    return moving
+    linear_outvars, others = partition(depends, eqn.outvars)
+    values.update(zip(others, outs, strict=True))
+    return linear_outvars
