@@ -1,4 +1,4 @@
-"""Families of primitives, and those primitives that transformations themselves need.
+"""Families of primitives, and the primitives that transformations themselves need.
 
 Imports the layers up to `trace`.
 """

@@ -1,4 +1,4 @@
-"""The elementwise family, and those of its members that transformations themselves need."""
+"""The elementwise family, and the members that transformations themselves need."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ def dtype_name(dtype: Any) -> str:
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of an elementwise result: scalars go with any shape, dimensions of size one with
-    any size.
+    """The shape of an elementwise result.
+
+    Scalars match any shape, and dimensions of size one match any size.
 
     Raises:
-        TypeError: the shapes do not go together.
+        TypeError: the shapes are incompatible.
     """
     first = shapes[0]
     if all(s == first for s in shapes):
@@ -62,12 +63,12 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
 
 
 class Elementwise(Primitive):
-    """Each element of the result comes from the elements at its place in the operands.
+    """Computes each element of the result from the corresponding elements of the operands.
 
-    Operands have one dtype. Their shapes are equal, but for scalars and dimensions of size one,
-    which are repeated. A member gives `hlo`, the name of its StableHLO operation (with ``chlo.``
-    where it is one of those), `numpy`, a function of NumPy arrays, and `kinds`, the dtype kinds
-    that it takes: some of b (bool), i, u, f, c.
+    Operands have the same dtype. Their shapes are equal, except that scalars and dimensions of size
+    one are repeated. Members set `hlo`, the name of the StableHLO operation (prefixed ``chlo.`` for
+    those of that dialect), `numpy`, a function of NumPy arrays, and `kinds`, the dtype kinds that
+    they take: any of b (bool), i, u, f, c.
     """
 
     accepts_zeros = True
@@ -209,7 +210,7 @@ mul_p: Final = Mul()
 
 
 class ConvertElementType(Elementwise):
-    """The same values in another dtype, converted as NumPy's `astype` does."""
+    """The same values in another dtype, converted like NumPy's `astype`."""
 
     name = "convert_element_type"
     kinds = "biufc"
@@ -262,7 +263,7 @@ class ConvertElementType(Elementwise):
 convert_element_type_p: Final = ConvertElementType()
 
 
-# Functions for rules, on values of one dtype; users' functions of the same names are in `ops`.
+# Functions for rules, on values of one dtype; the public functions of these names are in `ops`.
 
 
 def mul(x: Any, y: Any) -> Any:
@@ -276,7 +277,7 @@ def neg(x: Any) -> Any:
 
 
 def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """`x` in a dtype; nothing is emitted where it has that dtype already."""
+    """`x` in a dtype; nothing is emitted if it already has that dtype."""
     aval = aval_of(x)
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x

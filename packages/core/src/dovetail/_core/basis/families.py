@@ -15,10 +15,10 @@ from dovetail._core.trace.zeros import Zero
 
 
 class Unary(Elementwise):
-    """Elementwise, one operand. A differentiable member overrides `derivative` or `tangent`."""
+    """Elementwise with one operand; differentiable members override `derivative` or `tangent`."""
 
     def derivative(self, x: Any, y: Any, **params: Any) -> Any:
-        """The derivative at `x`, where the result is `y`."""
+        """The derivative at `x`, with result `y`."""
         self._missing("jvp")
 
     def tangent(self, t: Any, x: Any, y: Any, **params: Any) -> Any:
@@ -46,8 +46,10 @@ class Unary(Elementwise):
 
 
 class Binary(Elementwise):
-    """Elementwise, two operands. A differentiable member overrides `tangent_left` and
-    `tangent_right`."""
+    """Elementwise with two operands.
+
+    Differentiable members override `tangent_left` and `tangent_right`.
+    """
 
     def tangent_left(self, t: Any, x: Any, y: Any, out: Any) -> Any:
         """Tangent of the result `out` for a tangent `t` of the left operand."""
@@ -96,7 +98,7 @@ class Discrete(NoGradient, Elementwise):
 
 
 class Compare(Discrete):
-    """A comparison of two operands; a member gives `direction`: EQ, NE, LT, LE, GT or GE."""
+    """A comparison of two operands; members set `direction`: EQ, NE, LT, LE, GT or GE."""
 
     direction: ClassVar[str]
     kinds = "biufc"

@@ -1,4 +1,4 @@
-"""From what users pass to what primitives take."""
+"""Conversion of user arguments to operands of primitives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCALARS = (bool, int, float, complex)
 
 
 def as_operand(x: Any, function: str, argument: str = "x") -> Array:
-    """`x` as a primitive takes it.
+    """`x` as an operand of a primitive.
 
     Args:
         x: array, tracer, NumPy value or Python scalar.
@@ -34,8 +34,8 @@ def as_operand(x: Any, function: str, argument: str = "x") -> Array:
         argument: name of its argument, for the message.
 
     Returns:
-        `x` itself, or a `Literal` for a scalar of the host. A Python integer too large for the
-        default integer dtype is one of the unsigned dtype of that width, if it fits that.
+        `x` itself, or a `Literal` for a host scalar. A Python integer too large for the default
+        integer dtype gets the unsigned dtype of that width, if it fits.
 
     Raises:
         NonArrayArgumentError: `x` is none of these.
@@ -70,12 +70,12 @@ def _aval_of_scalar(x: Any) -> ShapedArray:
         unsigned = dtypes.default_dtype("u")
         if dtypes.iinfo(dtypes.default_dtype("i")).max < x <= dtypes.iinfo(unsigned).max:
             return make_aval((), unsigned, True)
-    found: ShapedArray = aval_of(x)
-    return found
+    aval: ShapedArray = aval_of(x)
+    return aval
 
 
 def make_literal(value: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """A scalar constant of that dtype: a `Literal`, which stands where an array does.
+    """A scalar constant of a dtype: a `Literal`, which can stand in for an array.
 
     Example:
         >>> make_literal(2, np.dtype("float32"))
@@ -95,7 +95,7 @@ def literal_like(value: Any, like: Any) -> Any:
 
 
 def equal_dtypes(function: str, *args: Any) -> list[Any]:
-    """Operands of one dtype: weakly typed scalars take the dtype of the others.
+    """Operands of one dtype: weakly typed scalars get the dtype of the others.
 
     Raises:
         TypeError: two operands have different dtypes.

@@ -1,6 +1,6 @@
-"""Primitives that rearrange or repeat elements, and the sum that is the adjoint of repeating.
+"""Primitives that rearrange or repeat elements, and the sum, which is the adjoint of repeating.
 
-They are linear in their one operand, and each is the transpose of another of them.
+Each is linear in its only operand, and its transpose is made of primitives from this module.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ Shape = tuple[int, ...]
 
 
 def is_linear(x: Any) -> bool:
-    """Whether an argument of a transposition rule is one in which the primitive is linear here (it
-    is then an aval, or `Unwanted`)."""
+    """Whether an argument of a transposition rule is linear: then it is an aval or `Unwanted`."""
     return isinstance(x, (ShapedArray, Unwanted))
 
 
 def not_linear(what: str) -> TypeError:
-    """The error of transposing something that is no linear function.
+    """The error for transposing something that is not a linear function.
 
     Args:
-        what: a phrase for it, which begins a sentence.
+        what: a phrase for it that can begin a sentence.
     """
     return TypeError(
         f"{what} cannot be transposed: it is not linear. A derivative rule (custom_jvp) must be "
@@ -45,7 +44,7 @@ def not_linear(what: str) -> TypeError:
 class Linear(Primitive):
     """Linear in the first operand, the only one that has a tangent.
 
-    A member gives `transpose` and the rules that do not follow from linearity.
+    Members define `transpose` and the rules that do not follow from linearity.
     """
 
     accepts_zeros = True
@@ -65,7 +64,7 @@ class BroadcastInDim(Linear):
 
     name = "broadcast_in_dim"
     generates_nan = False
-    # The type of the result says the shape.
+    # The type of the result shows the shape.
     shown_params: ClassVar[ShownParams] = {
         "broadcast_dimensions": bool,
         "shape": never,
@@ -268,7 +267,7 @@ class ReduceSum(Linear):
         (aval,), (out,) = context.avals_in, context.avals_out
         wide_in, wide = aval, out
         if out.dtype.itemsize < 4 and dtypes.issubdtype(out.dtype, np.floating):
-            # Rounding every partial sum to 16 bits would lose what the elements have.
+            # Rounding every partial sum to 16 bits would lose the precision of the elements.
             single = np.dtype(np.float32)
             wide_in, wide = aval.update(dtype=single), out.update(dtype=single)
         scalar = make_aval((), wide.dtype)
@@ -297,11 +296,11 @@ def reduced_aval(name: str, x: Any, axes: tuple[int, ...]) -> ShapedArray:
     return make_aval(shape, x.dtype, x.weak_type)
 
 
-# Functions for rules, on canonical arguments; users' functions of the same names are in `ops`.
+# Functions for rules, on canonical arguments; the public functions of these names are in `ops`.
 
 
 def broadcast_in_dim(x: Any, shape: Shape, broadcast_dimensions: tuple[int, ...]) -> Any:
-    """`x` repeated to `shape`; nothing is emitted where it has that shape already."""
+    """`x` repeated to `shape`; nothing is emitted if it already has that shape."""
     if shape_of(x) == shape and type(x) is not Literal:
         return x
     return broadcast_in_dim_p.bind(
@@ -347,14 +346,14 @@ def broadcast_batch(x: Any, size: int, dimension: int = 0) -> Any:
     """`x` repeated along a new dimension."""
     shape = shape_of(x)
     new = (*shape[:dimension], size, *shape[dimension:])
-    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:  # it has no place on a device
+    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:  # devices cannot hold float0
         return np.zeros(new, dtypes.float0)
     kept = tuple(i for i in range(len(new)) if i != dimension)
     return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=kept, sharding=None)
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:
-    """`x` with its batch dimension first, made where there is none."""
+    """`x` with its batch dimension first; repeated along a new one if it has none."""
     return broadcast_batch(x, size) if dim is None else move_dimension(x, dim, 0)
 
 
@@ -364,7 +363,7 @@ def batch_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """A tangent as a value, also where it is a symbolic zero."""
+    """A tangent as a value, even if it is a symbolic zero."""
     if type(tangent) is Literal:  # a scalar that a rule passed on; users hold arrays
         return broadcast_in_dim(tangent, (), ())
     if type(tangent) is not Zero:
@@ -376,7 +375,7 @@ def instantiate_zeros(tangent: Any) -> Any:
 
 
 def broadcast_to(x: Any, shape: Shape) -> Any:
-    """`x`, whose shape is `shape` with some sizes one (or empty), repeated to `shape`."""
+    """`x` repeated to `shape`; `x` is a scalar, or has some sizes of one instead."""
     have = shape_of(x)
     if have == shape:
         return x
