@@ -465,11 +465,11 @@ class Captured:
         self.ref_states: dict[Ref, RefState] = {}
 
     def results(self) -> list[Any]:
-        """The last values of those that changed. The function has ended: no value is kept."""
+        """The last values of the references that changed; afterwards no state holds a value."""
         return last_values(self.ref_states.values())
 
     def parted(self) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
-        """Those that are only read, and those that are changed."""
+        """The references that are only read, and those that are changed."""
         items = self.ref_states.items()
         return (
             tuple([ref for ref, ref_state in items if not ref_state.changed]),

@@ -89,7 +89,7 @@ def at_own_lines() -> Iterator[None]:
 
 
 class Replay:
-    """Context for retracing a jaxpr: new equations keep the places and scopes of its own."""
+    """Context for retracing a jaxpr: new equations keep the places and scopes of the old ones."""
 
     __slots__ = ("outer",)
 
