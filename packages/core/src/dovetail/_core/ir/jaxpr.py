@@ -212,7 +212,7 @@ class ClosedJaxpr:
 
     @property
     def memory(self) -> Memory:
-        """The cache of what is made from it: derived jaxprs and compiled programs."""
+        """The cache of jaxprs derived from it and programs compiled from it."""
         if self._memory is None:
             self._memory = Memory()
         return self._memory

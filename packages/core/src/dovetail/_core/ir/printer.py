@@ -196,7 +196,7 @@ class _Printer:
         return chosen
 
     def jaxpr(self, jaxpr: Jaxpr) -> Document:
-        """``{ lambda constants; parameters. let equations in (results,) }``"""
+        """A jaxpr: ``{ lambda constants; parameters. let equations in (results,) }``."""
         head = [
             "{ ",
             Colored("lambda ", KEYWORD),
@@ -246,7 +246,7 @@ class _Printer:
         return self.names[v]
 
     def equation(self, eqn: JaxprEqn) -> Document:
-        """``results = primitive[parameters] operands``"""
+        """An equation: ``results = primitive[parameters] operands``."""
         name = eqn.primitive.name
         call = eqn.params.get("jaxpr") if is_call(eqn) else None
         if call is not None:

@@ -339,16 +339,16 @@ def _replied(
     key = (closed, wanted.used, kept)
     reply = replies.get(key)
     if reply is None:
-        left = _with_parameters(reduced, kept)
-        _clean[left] = tuple([u for u, k in zip(used, kept, strict=True) if k])
-        reply = replies[key] = ClosedJaxpr(left, closed.consts), list(kept)
+        pruned = _with_parameters(reduced, kept)
+        _clean[pruned] = tuple([u for u, k in zip(used, kept, strict=True) if k])
+        reply = replies[key] = ClosedJaxpr(pruned, closed.consts), list(kept)
     return reply
 
 
 def _dce_body(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> Generator[Wanted, Reply, _Found]:
     outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
     live: set[Any] = {v for v in outvars if type(v) is not Literal}
-    kept: list[JaxprEqn] = []
+    live_eqns: list[JaxprEqn] = []
     changed = len(outvars) != len(jaxpr.outvars)
     for eqn in reversed(jaxpr.eqns):
         results = eqn.outvars
@@ -370,13 +370,13 @@ def _dce_body(jaxpr: Jaxpr, used_outputs: tuple[bool, ...]) -> Generator[Wanted,
             if reduced is None:
                 continue
         live.update(reduced.invars)  # literals too: they are no equation's result
-        kept.append(reduced)
+        live_eqns.append(reduced)
     used_inputs = tuple([v in live for v in jaxpr.invars])
     if not changed:
         return jaxpr, used_inputs
-    kept.reverse()
-    effects = no_effects.union(*[e.effects for e in kept]) if jaxpr.effects else no_effects
-    return jaxpr.replace(outvars=outvars, eqns=kept, effects=effects), used_inputs
+    live_eqns.reverse()
+    effects = no_effects.union(*[e.effects for e in live_eqns]) if jaxpr.effects else no_effects
+    return jaxpr.replace(outvars=outvars, eqns=live_eqns, effects=effects), used_inputs
 
 
 def dce_call(eqn: JaxprEqn, used: list[bool]) -> Reduction:
