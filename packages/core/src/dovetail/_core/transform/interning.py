@@ -104,7 +104,7 @@ def _holds_functions(jaxpr: Jaxpr) -> bool:
 
 
 def holder_of(params: Mapping[str, Any]) -> ClosedJaxpr | None:
-    """The jaxpr in whose memory to cache what is computed for parameters.
+    """The jaxpr whose memory caches results for these parameters.
 
     None if no parameter holds functions, so that any table may hold them.
     """
@@ -130,7 +130,7 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     Equal jaxprs were traced for functions of the same name, under the same options, and have the
     same operations, at the same lines, called from the same lines. A jaxpr that has constants or
     holds functions is returned as it is. So are all jaxprs while an outer function is being traced,
-    since traced code is lowered once. The most recent ones are kept.
+    since traced code is lowered once. The most recent ones are kept alive.
     """
     if closed.consts or not _is_evaluated() or _holds_functions(closed.jaxpr):
         return closed

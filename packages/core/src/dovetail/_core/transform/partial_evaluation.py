@@ -1,4 +1,4 @@
-"""Evaluation of some results of an operation, apart from those that depend on other arguments."""
+"""Partial evaluation: computes some results of an operation without the others."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class StageTrace(Trace):
         self.captured: Captured | None = None
         #: How many of the scope names belong to scopes around the use of the jaxpr.
         self.scopes_around = 0
-        # Stored with its variable, the value stays alive, so that its id is not reused.
+        # Each value is stored too, to keep it alive, so that its id is not reused.
         self._constants: dict[int, tuple[Var, Any]] = {}
 
     def argument(self, aval: Any) -> StageTracer:

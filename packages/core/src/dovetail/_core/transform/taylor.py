@@ -154,13 +154,13 @@ class TangentProgram:
 
     def _needed(self, eqns: Sequence[JaxprEqn]) -> list[JaxprEqn]:
         needed = {v for v in self.outs if v is not None}
-        kept = []
+        needed_eqns = []
         for eqn in reversed(eqns):
             if any(v in needed and v not in self.results for v in eqn.outvars):
-                kept.append(eqn)
+                needed_eqns.append(eqn)
                 needed.update(v for v in eqn.invars if type(v) is not Literal)
-        kept.reverse()
-        return kept
+        needed_eqns.reverse()
+        return needed_eqns
 
     def _along(self, eqns: Sequence[JaxprEqn]) -> set[Any]:
         """The variables that depend on a tangent."""
