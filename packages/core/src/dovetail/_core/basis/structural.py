@@ -107,10 +107,10 @@ class BroadcastInDim(Linear):
     ) -> Sequence[Any]:
         if not is_linear(x):
             return (None,)
-        kept = {
+        unrepeated = {
             d for d, size in zip(broadcast_dimensions, x.shape, strict=True) if size == shape[d]
         }
-        summed = reduce_sum(ct, tuple(i for i in range(len(shape)) if i not in kept))
+        summed = reduce_sum(ct, tuple(i for i in range(len(shape)) if i not in unrepeated))
         return (reshape(summed, x.shape),)
 
     def batch(
@@ -348,8 +348,8 @@ def broadcast_batch(x: Any, size: int, dimension: int = 0) -> Any:
     new = (*shape[:dimension], size, *shape[dimension:])
     if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:  # devices cannot hold float0
         return np.zeros(new, dtypes.float0)
-    kept = tuple(i for i in range(len(new)) if i != dimension)
-    return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=kept, sharding=None)
+    old_dimensions = tuple(i for i in range(len(new)) if i != dimension)
+    return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=old_dimensions, sharding=None)
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:
