@@ -1,4 +1,4 @@
-"""Calls of functions with rules of their own for every element of a batch."""
+"""Batching of calls of functions with custom rules."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dovetail._core.transform.batch import batch_flat, place_batch, unbatched_av
 class Batch:
     """A batch over which a function and its rules are run.
 
-    The results have a batch dimension, all of them and at 0, if an argument has one. If none has,
-    the function may have captured a value that has: whatever runs first decides.
+    If an argument has a batch dimension, all results have one, at 0. If none has, the function may
+    still have captured a batched value: its first run decides.
 
     Attributes:
         run: runs a function for every element.
         size: the number of elements.
         dims: the batch dimensions of the arguments.
-        is_batched: whether the results have a batch dimension.
+        is_batched: whether the results have a batch dimension; None until the first run.
     """
 
     run: Run
@@ -34,7 +34,7 @@ class Batch:
 
     @classmethod
     def of_arguments(cls, size: int, dims: Dims) -> Batch:
-        """A batch for an equation, which captures nothing."""
+        """The batch of an equation, which captures nothing."""
 
         def run(
             function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims
@@ -44,7 +44,7 @@ class Batch:
         return cls(run, size, tuple(dims), any(d is not None for d in dims))
 
     def results(self, values: Sequence[Any], dims: Dims) -> list[Any]:
-        """Results with their batch dimension where it is to be."""
+        """Results with their batch dimension moved to where it belongs."""
         if self.is_batched is None:
             self.is_batched = any(d is not None for d in [*self.dims, *dims])
         if not self.is_batched:
@@ -56,20 +56,20 @@ class Batch:
         return 0 if self.is_batched else None
 
 
-#: From residuals and the cotangents of the results to the cotangents of what is perturbed.
+#: (residuals, cotangents of the results) -> cotangents of the perturbed arguments.
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 def batched_backward(
     backward: Backward, batch: Batch, residual_dims: Dims, in_dims: Dims
 ) -> Backward:
-    """The backward pass for every element of a batch.
+    """The backward pass for each element of a batch.
 
     Args:
-        backward: that of one element.
-        batch: says how, and where the cotangents of the results have their batch dimension.
+        backward: the backward pass of one element.
+        batch: the batch, with the batch dimension of the result cotangents.
         residual_dims: the batch dimensions of the residuals.
-        in_dims: those of what is perturbed. The cotangents of what has none are summed.
+        in_dims: those of the perturbed arguments. Cotangents of unbatched ones are summed.
     """
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -112,7 +112,7 @@ def batched_backward(
 def batched_rule(
     rule: Callable[..., tuple[list[Any], list[Any]]], batch: Batch
 ) -> Callable[..., tuple[list[Any], list[Any]]]:
-    """A rule from primals and tangents to results and their tangents, for every element."""
+    """A rule from primals and tangents to results and their tangents, for each element."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         nonzero, given = without_zeros(tangents)
