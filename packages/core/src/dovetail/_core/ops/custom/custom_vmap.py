@@ -171,7 +171,7 @@ class TangentRule(BatchRule):
     """The rule for the tangents of a function, derived from its rule.
 
     Args:
-        rule: the function's.
+        rule: the rule of the function.
         nonzero: which of its operands have a tangent; the tangents are further operands.
         nonzero_out: which of its results have one.
         with_results: whether the results are returned before their tangents.
@@ -224,7 +224,7 @@ class TransposedRule(BatchRule):
     """The rule for the transpose of a linear function, derived from its rule.
 
     Args:
-        rule: the function's.
+        rule: the rule of the function.
         linear: for each operand, its aval if the function is linear in it, else None.
         nonzero_cts: which of its results have a cotangent; the cotangents are the last operands.
     """
