@@ -172,11 +172,11 @@ def _term(primal: Any, term: Any, place: str, order: int) -> Any:
     aval = aval_of(primal).tangent()
     if not is_array_like(term):
         raise TypeError(f"{place} is {term!r:.80} of type {type(term).__name__}, not an array")
-    term_aval = aval_of(term)
+    actual = aval_of(term)
     on_host = isinstance(term, (bool, int, float, complex, np.ndarray, np.generic))
-    vanishes = term_aval.dtype == dtypes.float0 or (on_host and not np.any(term))
-    if term_aval.shape not in ((), aval.shape):
-        raise ValueError(f"{place} has the shape {term_aval.shape}, the argument {aval.shape}")
+    vanishes = actual.dtype == dtypes.float0 or (on_host and not np.any(term))
+    if actual.shape not in ((), aval.shape):
+        raise ValueError(f"{place} has the shape {actual.shape}, the argument {aval.shape}")
     if aval.dtype == dtypes.float0:
         if not vanishes:
             raise TypeError(
@@ -184,14 +184,14 @@ def _term(primal: Any, term: Any, place: str, order: int) -> Any:
                 "that it cannot move: give no terms, [], or convert the argument to a float"
             )
         return Zero(aval)
-    if term_aval.dtype != aval.dtype:
+    if actual.dtype != aval.dtype:
         kinds = "biufc"
-        weak = term_aval.weak_type or (on_host and not isinstance(term, (np.ndarray, np.generic)))
-        if not weak or kinds.find(dtypes.kind_of(term_aval.dtype)) > kinds.find(
+        weak = actual.weak_type or (on_host and not isinstance(term, (np.ndarray, np.generic)))
+        if not weak or kinds.find(dtypes.kind_of(actual.dtype)) > kinds.find(
             dtypes.kind_of(aval.dtype)
         ):
             raise TypeError(
-                f"{place} has the dtype {term_aval.dtype}, the argument {aval.dtype}: convert it, for "
+                f"{place} has the dtype {actual.dtype}, the argument {aval.dtype}: convert it, for "
                 f"example with .astype({str(aval.dtype)!r})"
             )
         term = convert_element_type(as_operand(term, "jet"), aval.dtype, aval.weak_type)
