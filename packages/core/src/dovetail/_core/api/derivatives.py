@@ -663,12 +663,12 @@ def linear_transpose(
     out_tree = flat.out_tree
     kinds = {dtypes.kind_of(a.dtype) or "?" for a in (*avals, *closed.out_avals)}
     if not (kinds <= set("fc") or kinds <= set("iu")):
-        given, results = (
+        arguments, results = (
             ", ".join(str(a.dtype) for a in several) for several in (avals, closed.out_avals)
         )
         raise TypeError(
             "linear_transpose takes functions from floating-point numbers to such, or from "
-            f"integers to integers; {name_of(fun)} maps ({given}) to ({results})"
+            f"integers to integers; {name_of(fun)} maps ({arguments}) to ({results})"
         )
 
     def transposed(cotangent: Any) -> tuple[Any, ...]:

@@ -58,7 +58,7 @@ def jacfwd(
         holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
 
     Returns:
-        A function of the same arguments. For every leaf of the result it returns the tree of the
+        A function of the same arguments. For each leaf of the result, it returns the tree of the
         argument with leaves of shape ``result.shape + argument.shape``; for an integer result, they
         are integer zeros.
 
@@ -87,7 +87,7 @@ def jacfwd(
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
-        function.__name__ = name_of(fun)  # what messages call it
+        function.__name__ = name_of(fun)  # for messages
         # Auxiliary data depends on no tangent, so it need not be arrays that can be batched.
         aux: list[Any] = []
 
@@ -140,7 +140,7 @@ def jacrev(
         allow_int: whether integer arguments may be differentiated (giving integer zeros).
 
     Returns:
-        A function of the same arguments. For every leaf of the result it returns the tree of the
+        A function of the same arguments. For each leaf of the result, it returns the tree of the
         argument with leaves of shape ``result.shape + argument.shape``.
 
     Example:
@@ -161,7 +161,7 @@ def jacrev(
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
-        function.__name__ = name_of(fun)  # what messages call it
+        function.__name__ = name_of(fun)  # for messages
         if has_aux:
             result, pullback, aux = vjp(function, *chosen, has_aux=True)
         else:

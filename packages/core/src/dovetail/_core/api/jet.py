@@ -36,8 +36,8 @@ def jet(
 
     The arguments move along curves ``x(t)``, described by their value and derivatives at t = 0.
     `jet` returns the value and the same number of derivatives of ``fun(x(t))``. The first
-    derivative is that of `jvp`. The work for the k-th grows with the square of k; with nested `jvp`
-    it would double with each order.
+    derivative is that of `jvp`. The work for the k-th grows with the square of k; with nested
+    `jvp`, it would double with each order.
 
     Args:
         fun: function of arrays and pytrees of them.

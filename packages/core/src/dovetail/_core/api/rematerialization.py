@@ -96,9 +96,9 @@ def checkpoint(
     Args:
         fun: a function of arrays and pytrees of them.
         prevent_cse: whether to keep the compiler from merging the recomputation with the first
-            computation, which would undo the effect; a bool, or a bool or tree of bools for each
-            positional argument that is not static. In the body of a loop, which is compiled apart
-            from its backward loop, False is enough and faster.
+            computation, which would undo the effect; a bool for all, or one (or a tree of them) for
+            each positional argument that is not static. In the body of a loop, which is compiled
+            apart from its backward loop, False is enough and faster.
         policy: which intermediate values to save nevertheless: a function of a primitive, the types
             of its operands and its parameters, such as one of `dovetail.checkpoint_policies`. None
             saves nothing.
@@ -110,7 +110,7 @@ def checkpoint(
         A function of the same arguments.
 
     Raises:
-        TypeError: `fun` cannot be called, or an option has the wrong type.
+        TypeError: `fun` is not callable, or an option has the wrong type.
         ValueError: an option names an argument that `fun` does not have.
 
     Differs:
@@ -246,12 +246,11 @@ def _body(
     try:
         bodies = _traced.of(fun)
         body: _Body | None = bodies.get(key)
-    except TypeError:  # the function, or a static argument, has no hash
+    except TypeError:  # the function or a static argument has no hash
         return _trace(fun, given, in_tree, avals)
     if body is None:
         body = _trace(fun, given, in_tree, avals)
-        # A captured tracer belongs to one trace of the caller; the next call may capture another
-        # one.
+        # A captured tracer belongs to one trace of the caller: the next call may capture another.
         if not any(isinstance(c, Tracer) for c in body.captured):
             if len(bodies) >= _MAX_SIGNATURES:
                 del bodies[next(iter(bodies))]
@@ -306,7 +305,7 @@ def saved_residuals(
         ``"from the argument x"`` or ``"output of cos from model.py:12:9 (layer)"``.
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -349,7 +348,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
         **kwargs: keyword arguments.
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -82,7 +82,7 @@ def visualize_sharding(
             each between 0 and 1, such as a colour map of matplotlib.
 
     Raises:
-        TypeError: `sharding` does not say what the devices have.
+        TypeError: `sharding` is not a sharding.
         ValueError: the shape has no dimension or more than two, the parts of the array do not form
             a grid, or a size is not positive.
 
@@ -106,7 +106,7 @@ def visualize_sharding(
         )
     rows, columns, owners = _grid(shape, sharding)
     labels = [[_label(owners[row, column]) for column in columns] for row in rows]
-    # An array of one dimension is a row, and its length stands for that of a column.
+    # An array of one dimension is drawn as a row, with the aspect ratio of a column.
     down, across = shape if len(shape) == 2 else (1, shape[0])
     aspect = max(across if len(shape) == 2 else 1, 1) / max(shape[0], 1)
     whole = _HEIGHT * scale
