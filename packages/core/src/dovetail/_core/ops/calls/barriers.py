@@ -128,14 +128,14 @@ class DceSink(Primitive):
 dce_sink_p: Final = DceSink()
 
 
-# Functions for users.
+# Public functions.
 
 
 def optimization_barrier(operand: T, /) -> T:
     """Return the operands, and keep the compiler from moving anything across this point.
 
     No result can be used before all operands are computed, and the computation of the operands is
-    not merged with that of users of the results. This prevents recomputation and reordering.
+    not merged with uses of the results. This prevents recomputation and reordering.
 
     Args:
         operand: an array, or a tree of arrays and tokens.

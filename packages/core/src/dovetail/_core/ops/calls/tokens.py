@@ -60,7 +60,7 @@ class AfterAll(Primitive):
 after_all_p: Final = AfterAll()
 
 
-# Functions for users.
+# Public functions.
 
 
 def create_token(_: object | None = None) -> Token:
