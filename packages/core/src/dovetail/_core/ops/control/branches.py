@@ -615,7 +615,7 @@ def choose(
     """Run one of several user functions.
 
     Args:
-        caller: the function of the API.
+        caller: the API function.
         index: the number of the function.
         functions: the functions, by their names for messages.
         operands: arguments for all.
@@ -674,7 +674,7 @@ def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
     """The branches, with weakly typed results converted to the dtypes of other branches.
 
     Args:
-        caller: the function of the API.
+        caller: the API function.
         bodies: the branches by their names.
 
     Raises:

@@ -245,8 +245,8 @@ def custom_linear_solve(
         >>> float(half(2.0)), float(dt.grad(half)(2.0))
         (0.5, -0.25)
     """
-    for given, name in ((matvec, "matvec"), (solve, "solve")):
-        check_callable(given, f"{_CALLER}, for {name},")
+    for argument, name in ((matvec, "matvec"), (solve, "solve")):
+        check_callable(argument, f"{_CALLER}, for {name},")
     if transpose_solve is None:
         transpose_solve = solve if symmetric else None
     else:
