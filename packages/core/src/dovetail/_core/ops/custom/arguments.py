@@ -70,7 +70,7 @@ class NondiffSignature:
         self.nondiff = self._nondiff(nondiff_argnums, nondiff_argnames)
 
     def _nondiff(self, numbers: Any, names: Any) -> tuple[int, ...]:
-        found = set()
+        positions = set()
         for number in [numbers] if isinstance(numbers, int) else numbers:
             if not isinstance(number, int) or isinstance(number, bool):
                 raise TypeError(
@@ -83,15 +83,15 @@ class NondiffSignature:
                     f"{self.decorator}: nondiff_argnums={numbers!r} names no positional parameter "
                     f"of {self}, which has {len(self._positional)}"
                 )
-            found.add(number)
+            positions.add(number)
         for name in [names] if isinstance(names, str) else names:
             if name not in self._positional:
                 raise ValueError(
                     f"{self.decorator}: nondiff_argnames={names!r} names no positional parameter "
                     f"of {self}; its parameters are {', '.join(self._positional) or 'unknown'}"
                 )
-            found.add(self._positional.index(name))
-        return tuple(sorted(found))
+            positions.add(self._positional.index(name))
+        return tuple(sorted(positions))
 
     def __str__(self) -> str:
         return described(self.function)

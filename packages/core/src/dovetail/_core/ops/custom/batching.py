@@ -73,24 +73,24 @@ def batched_backward(
     """
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        nonzero_cts, given = without_zeros(cotangents)
+        nonzero_cts, ct_values = without_zeros(cotangents)
         out_dim, count = batch.out_dim(), len(residuals)
         _, zeros = partition(nonzero_cts, cotangents)
         if out_dim is not None:
             zeros = [Zero(unbatched_aval(z.aval, out_dim)) for z in zeros]
-        found: list[Zero | None] = []
+        in_zeros: list[Zero | None] = []
 
         def flat(*values: Any) -> list[Any]:
             results = backward(values[:count], merge(nonzero_cts, values[count:], zeros))
-            found[:] = [ct if type(ct) is Zero else None for ct in results]
+            in_zeros[:] = [ct if type(ct) is Zero else None for ct in results]
             return [ct for ct in results if type(ct) is not Zero]
 
         results, dims = batch.run(
-            flat, [*residuals, *given], [*residual_dims, *[out_dim] * len(given)]
+            flat, [*residuals, *ct_values], [*residual_dims, *[out_dim] * len(ct_values)]
         )
         pairs = iter(zip(results, dims, strict=True))
         placed = []
-        for ct, in_dim in zip(found, in_dims, strict=True):
+        for ct, in_dim in zip(in_zeros, in_dims, strict=True):
             if ct is not None:
                 aval = ct.aval
                 if in_dim is not None:
@@ -115,18 +115,18 @@ def batched_rule(
     """A rule from primals and tangents to results and their tangents, for each element."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        nonzero, given = without_zeros(tangents)
+        nonzero, nonzero_tangents = without_zeros(tangents)
         count = len(primals)
         nonzero_out: list[bool] = []
 
         def flat(*values: Any) -> list[Any]:
             every = with_zeros(nonzero, values[count:], values[:count])
             outs, out_tangents = rule(values[:count], every)
-            nonzero_out[:], found = without_zeros(out_tangents)
-            return [*outs, *found]
+            nonzero_out[:], nonzero_outs = without_zeros(out_tangents)
+            return [*outs, *nonzero_outs]
 
-        given_dims, _ = partition(nonzero, batch.dims)
-        values, dims = batch.run(flat, [*primals, *given], [*batch.dims, *given_dims])
+        tangent_dims, _ = partition(nonzero, batch.dims)
+        values, dims = batch.run(flat, [*primals, *nonzero_tangents], [*batch.dims, *tangent_dims])
         placed = batch.results(values, dims)
         outs = placed[: len(nonzero_out)]
         return outs, with_zeros(nonzero_out, placed[len(nonzero_out) :], outs)

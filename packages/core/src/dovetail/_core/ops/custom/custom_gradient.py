@@ -85,8 +85,8 @@ def custom_gradient(
         >>> float(f(3.0)), float(dt.grad(f)(3.0))
         (9.0, 3.0)
     """
-    for name, given in (("with_logs", with_logs), ("remat", remat)):
-        if given:
+    for name, option in (("with_logs", with_logs), ("remat", remat)):
+        if option:
             raise NotImplementedError(f"custom_gradient: {name} must be False")
     if with_accums is not None:
         raise NotImplementedError("custom_gradient: with_accums must be None")
@@ -150,8 +150,8 @@ def closure_convert(
     """Turn the traced values that a function captures into arguments.
 
     A function with a custom derivative rule, such as that of `custom_vjp`, must get all
-    differentiated values as arguments. If it takes another function, this turns the values which
-    that captures into arguments.
+    differentiated values as arguments. If it takes another function as argument, this makes
+    arguments of the values captured by that.
 
     Args:
         fun: a function of arrays and trees of them. It is traced once.

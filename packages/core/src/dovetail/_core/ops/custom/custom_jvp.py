@@ -252,9 +252,9 @@ def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: b
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         unflatten = function.in_tree.unflatten
-        given = [for_rule(t, symbolic_zeros) for t in tangents]
+        rule_tangents = [for_rule(t, symbolic_zeros) for t in tangents]
         with users_code(function.signature):
-            pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(given))
+            pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(rule_tangents))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"custom_jvp: the rule {described(rule)} of {function.signature} must return a "

@@ -331,10 +331,10 @@ def _backward_of(
     out_tree, residual_tree = trees
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        given = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
+        rule_cts = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
         with users_code(function.signature):
-            found = bwd(*function.extra, residual_tree.unflatten(residuals), given)
-        return partition(perturbed, _checked_cotangents(function, bwd, found, avals))[0]
+            in_cts = bwd(*function.extra, residual_tree.unflatten(residuals), rule_cts)
+        return partition(perturbed, _checked_cotangents(function, bwd, in_cts, avals))[0]
 
     return run
 

@@ -101,8 +101,8 @@ class UserRule(BatchRule):
     def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         if any(flags[: self.captured]):
             raise _captured_error(self.function, "mapped by vmap")
-        given = [instantiate_zeros(as_operand(v, self.place)) for v in values[self.captured :]]
-        args = pytree.unflatten(self.in_tree, given)
+        leaves = [instantiate_zeros(as_operand(v, self.place)) for v in values[self.captured :]]
+        args = pytree.unflatten(self.in_tree, leaves)
         in_batched = list(pytree.unflatten(self.in_tree, list(flags[self.captured :])))
         try:
             inspect.signature(self.rule).bind(size, in_batched, *args)
@@ -129,14 +129,14 @@ class UserRule(BatchRule):
             raise ValueError(
                 f"{self.place} must return the structure that the function returns:\n{difference}"
             )
-        found, flags_tree = pytree.flatten(out_batched)
+        out_flags, flags_tree = pytree.flatten(out_batched)
         if flags_tree != tree:
             difference = pytree.structure_difference(tree, flags_tree, "result", "out_batched")
             raise ValueError(
                 f"{self.place} must return, as out_batched, a bool for each array of its result:\n"
                 f"{difference}"
             )
-        for flag, name in zip(found, names, strict=True):
+        for flag, name in zip(out_flags, names, strict=True):
             if not isinstance(flag, (bool, np.bool_)):
                 raise TypeError(
                     f"{self.place}: out_batched says for each array of the result whether it has "
@@ -145,8 +145,8 @@ class UserRule(BatchRule):
                 )
         return [
             instantiate_zeros(self._checked(out, aval, bool(flag), size, name))
-            for out, aval, flag, name in zip(outs, self.out_avals, found, names, strict=True)
-        ], list(map(bool, found))
+            for out, aval, flag, name in zip(outs, self.out_avals, out_flags, names, strict=True)
+        ], list(map(bool, out_flags))
 
     def _checked(self, out: Any, aval: Any, batched: bool, size: int, name: str) -> Any:
         expected = batched_aval(aval, size, 0) if batched else aval
@@ -200,9 +200,9 @@ class TangentRule(BatchRule):
             has = flag
             if nonzero:
                 # A value and its tangent have the same shape.
-                given, of_given = next(further)
-                has = flag or of_given
-                tangent = _placed(given, of_given, size) if has else given
+                value, own_flag = next(further)
+                has = flag or own_flag
+                tangent = _placed(value, own_flag, size) if has else value
             primals.append(_placed(primal, flag, size) if has else primal)
             tangents.append(tangent)
             batched.append(has)
@@ -251,8 +251,8 @@ class TransposedRule(BatchRule):
         avals = [batched_aval(aval, size, 0) for aval in self.linear if aval is not None]
         closed = stage(function, avals, DebugInfo("transpose", repr(self.rule)))
         cts = [_placed(v, f, size) for v, f in zip(values[count:], flags[count:], strict=True)]
-        found = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
-        return [instantiate_zeros(x) for x in found], [True] * len(found)
+        in_cts = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
+        return [instantiate_zeros(x) for x in in_cts], [True] * len(in_cts)
 
 
 class CheckedRule(BatchRule):
@@ -487,16 +487,16 @@ class custom_vmap(HasMemory, Generic[P, R]):
         names = leaf_names(self.fun, positional)
         leaves = [as_operand(x, name_of(self.fun), n) for x, n in zip(given, names, strict=True)]
         key = (tree, tuple([aval_of(x) for x in leaves]), config.trace_key())
-        found: tuple[Body, UserRule] | None = self._memory.get(key)
-        if found is None:
+        staged: tuple[Body, UserRule] | None = self._memory.get(key)
+        if staged is None:
             flat = FlatFunction(self.fun, tree)
             info = DebugInfo("custom_vmap", name_of(self.fun), location_of(self.fun), names)
             closed, captured = hoist_consts(stage(flat, key[1], info))
             body = Body(closed, captured, flat.out_tree)
-            found = body, UserRule(self.fun, self.vmap_rule, tree, body)
+            staged = body, UserRule(self.fun, self.vmap_rule, tree, body)
             if not any(isinstance(value, Tracer) for value in body.captured):
-                self._memory[key] = found
-        body, rule = found
+                self._memory[key] = staged
+        body, rule = staged
         outs = custom_vmap_call_p.bind(*body.captured, *leaves, call=body.closed, rule=rule)
         result: R = pytree.unflatten(body.out_tree, outs)
         return result

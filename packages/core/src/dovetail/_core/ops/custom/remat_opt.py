@@ -112,11 +112,11 @@ def call_forward(
     def thunk() -> ClosedJaxpr | None:
         if not memo:
             try:
-                found = stage(function, avals, info)
+                staged = stage(function, avals, info)
             except UnexpectedTracerError:  # it captured a tracer that is gone
                 memo.append(None)
             else:
-                memo.append(None if found.consts else found)
+                memo.append(None if staged.consts else staged)
         return memo[0]
 
     values: list[Any] = remat_opt_p.bind(
