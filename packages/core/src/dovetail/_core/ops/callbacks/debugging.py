@@ -118,7 +118,7 @@ debug_callback_p: Final = DebugCallback()
 debug_print_p: Final = DebugPrint()
 
 
-# Functions for users.
+# Public functions.
 
 
 def _dynamic(

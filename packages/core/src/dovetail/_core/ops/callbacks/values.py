@@ -167,7 +167,7 @@ pure_callback_p: Final = PureCallback()
 io_callback_p: Final = IOCallback()
 
 
-# Functions for users.
+# Public functions.
 
 
 def promised(result_shape_dtypes: Any, caller: str) -> tuple[tuple[Any, ...], Any]:
