@@ -68,7 +68,7 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """Compile a function when it is first called with each new signature of arguments.
+    """Compile a function on its first call with each signature of arguments.
 
     For each combination of structures, shapes, dtypes and static arguments, the function runs once
     with tracers. The recorded program is compiled and cached.
