@@ -1,4 +1,4 @@
-"""`jit`, `grad`, `vmap` and the others as users see them: arguments checked, trees flattened.
+"""`jit`, `grad`, `vmap` and the other public functions: they check arguments and flatten trees.
 
 Imports all layers.
 """

@@ -1,4 +1,4 @@
-"""What functions of an API do first: check arguments, and bring arrays to one dtype and shape.
+"""The first steps of API functions: check arguments, promote dtypes and broadcast shapes.
 
 Messages name the function and the argument.
 """
@@ -44,20 +44,19 @@ _literals: Final[dict[Any, Literal]] = {}
 
 
 def literal(value: Any, dtype: Any, weak: bool = False, function: str = "promotion") -> Any:
-    """A Python scalar as a `Literal` of some dtype, which stands where an array does; equal ones
-    are the same object.
+    """A Python scalar as a `Literal` of a dtype, for use as an array; equal ones are one object.
 
     Raises:
         OverflowError: an integer dtype cannot hold a Python integer.
     """
-    # Zeros compare equal whatever their sign, so they are told apart by their text.
+    # 0.0 and -0.0 compare equal; their repr tells them apart.
     key = (value or repr(value), type(value), dtype, weak)
-    found = _literals.get(key)
-    if found is None:
+    cached = _literals.get(key)
+    if cached is None:
         if len(_literals) > 4096:
             _literals.clear()
-        found = _literals[key] = _new_literal(value, dtype, weak, function)
-    return found
+        cached = _literals[key] = _new_literal(value, dtype, weak, function)
+    return cached
 
 
 def _new_literal(value: Any, dtype: Any, weak: bool, function: str) -> Literal:
@@ -85,10 +84,10 @@ def array_like(x: Any, function: str, argument: str = "x") -> Array:
 
 
 def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Array]:
-    """A sequence of arrays, or an array taken apart along its first dimension.
+    """A list of arrays, from a sequence or from an array split along its first dimension.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: `xs` is neither.
     """
     if isinstance(xs, (ArrayClass, np.ndarray)):
         if not xs.ndim:
@@ -104,10 +103,10 @@ def array_sequence(xs: Any, function: str, argument: str = "arrays") -> list[Arr
 
 
 def convert(x: Any, dtype: Any, weak: bool = False, function: str = "promotion") -> Any:
-    """`x` in a dtype; a scalar of the host is converted on the host.
+    """`x` converted to a dtype; host scalars are converted on the host.
 
     Raises:
-        OverflowError: it is a Python integer that an integer dtype cannot hold.
+        OverflowError: `x` is a Python integer that the integer dtype cannot hold.
     """
     if type(x) is Literal:
         aval = x.aval
@@ -118,7 +117,7 @@ def convert(x: Any, dtype: Any, weak: bool = False, function: str = "promotion")
             type(number) is not complex or dtypes.kind_of(dtype) == "c"
         ):
             is_integer = dtypes.kind_of(dtype) in ("i", "u")
-            # For a Python integer that does not fit `literal` raises.
+            # `literal` raises for a Python integer that does not fit.
             if is_integer and type(x.val) is not int and not fits(number, dtype):
                 return convert_element_type(x, dtype, weak)
             return literal(number, dtype, weak, function)
@@ -151,7 +150,7 @@ def fits(number: Any, dtype: Any) -> bool:
 
 
 def no_out(function: str, out: Any) -> None:
-    """Refuse the argument `out`: arrays are never written to."""
+    """Reject the argument `out`: arrays are immutable."""
     if out is not None:
         raise NotImplementedError(
             f"{function} does not take out=: arrays are immutable. Write y = {function}(...) "
@@ -160,7 +159,7 @@ def no_out(function: str, out: Any) -> None:
 
 
 def no_sharding(function: str, out_sharding: Any) -> None:
-    """Refuse an argument `out_sharding` that is not None."""
+    """Reject an argument `out_sharding` that is not None."""
     if out_sharding is not None:
         raise NotImplementedError(
             f"{function} does not take out_sharding yet: make the array, then place it with "
@@ -179,7 +178,7 @@ def requested_dtype(function: str, dtype: Any) -> Any:
 def promoted_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands in their common dtype, with shapes that an elementwise primitive takes.
 
-    This runs for every traced operation: the first cases are the common ones.
+    This runs for every traced operation, so the common cases come first.
     """
     try:
         a, b = x.aval, y.aval
@@ -217,8 +216,8 @@ def promoted_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
 def dtype_by_value(x: Any, y: Any) -> Any:
     """The dtype in which two checked operands are compared.
 
-    It is the common one, or a wider one in which Python integers beside an array of narrower
-    integers keep their value.
+    It is the common one, or a wider one where Python integers meet an array of narrower integers,
+    so that they keep their value.
     """
     a, b = aval_of(x), aval_of(y)
     if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in ("i", "u") for v in (a, b)):
@@ -251,7 +250,7 @@ def same_dtype(values: Sequence[Any], function: str = "promotion") -> list[Any]:
 
 
 def broadcast_ranks(function: str, values: Sequence[Any]) -> list[Any]:
-    """Checked operands, of which those that are not scalars have equal rank."""
+    """Checked operands, brought to equal rank except for scalars."""
     shapes = [aval_of(v).shape for v in values]
     rank = max(map(len, shapes))
     if all(not s or len(s) == rank for s in shapes):
@@ -262,7 +261,7 @@ def broadcast_ranks(function: str, values: Sequence[Any]) -> list[Any]:
 
 
 def with_rank(x: Any, shape: Shape, rank: int) -> Array:
-    """`x` of the given shape with dimensions of size one in front; a scalar stays one."""
+    """`x` with leading dimensions of size one, up to the given rank; scalars stay scalars."""
     missing = rank - len(shape)
     if not missing or not shape:
         return x
@@ -270,15 +269,15 @@ def with_rank(x: Any, shape: Shape, rank: int) -> Array:
 
 
 def broadcast_result(function: str, shapes: Sequence[Shape], explicit: bool = False) -> Shape:
-    """The shape that shapes broadcast to, by NumPy's rules.
+    """The result shape of broadcasting, by NumPy's rules.
 
     Args:
         function: name of the user's function, for the message.
         shapes: the shapes.
-        explicit: whether the user asked for broadcasting, so that different ranks are no mistake.
+        explicit: whether the user asked for broadcasting; then different ranks are not a mistake.
 
     Raises:
-        TypeError: they do not.
+        TypeError: the shapes do not broadcast.
     """
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
@@ -315,8 +314,7 @@ def _rank_promotion(function: str, shapes: Sequence[Shape]) -> None:
 
 
 def inexact_dtype(dtype: Any) -> Any:
-    """The dtype in which functions such as sin compute: floats stay, others become the float of
-    their width."""
+    """The dtype in which functions such as sin compute: floats stay, integers become floats."""
     kind = dtypes.kind_of(dtype)
     if kind in ("f", "c"):
         return dtype
@@ -353,7 +351,7 @@ def inexact_pair(
     first, second = array_like(x, function, names[0]), array_like(y, function, names[1])
     if dtypes.kind_of(first.dtype) in ("f", "c") or dtypes.kind_of(second.dtype) in ("f", "c"):
         return promoted_pair(function, x, y)
-    # Integers become floats at once: 300 does not fit the uint8 that it is combined with.
+    # Convert integers to floats first: 300 would not fit the uint8 it is combined with.
     a, b = aval_of(first), aval_of(second)
     dtype, weak = dtypes.result_of_pair(a.dtype, a.weak_type, b.dtype, b.weak_type)
     floating = _inexact_of(function, dtype)
@@ -365,7 +363,7 @@ def float_pair(function: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands in their common dtype, as floats.
 
     Raises:
-        TypeError: they are complex.
+        TypeError: an operand is complex.
     """
     x, y = inexact_pair(function, x, y)
     refuse_complex(function, x)
@@ -382,7 +380,7 @@ def refuse_complex(function: str, x: Any) -> None:
 
 
 def require_kind(function: str, x: Any, kinds: str, wanted: str) -> None:
-    """Raise unless the dtype of an operand is of one of the kinds b, i, u, f, c."""
+    """Raise unless the dtype of an operand has one of the kinds given, of b, i, u, f, c."""
     if (dtypes.kind_of(x.dtype) or "?") not in kinds:
         raise TypeError(f"{function} does not accept dtype {x.dtype}; it takes {wanted}")
 
@@ -404,11 +402,11 @@ def weak_of(x: Any) -> bool:
 
 
 def integer(function: str, argument: str, value: Any) -> int:
-    """An argument that has to be an integer known while tracing.
+    """An argument that must be a concrete integer.
 
     Raises:
         ConcretizationTypeError: it is a tracer.
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     if type(value) is int:
         return value
@@ -423,7 +421,7 @@ def integer(function: str, argument: str, value: Any) -> int:
 
 
 def canonical_axis(function: str, axis: Any, ndim: int, argument: str = "axis") -> int:
-    """A dimension, counted from the front.
+    """An axis as a non-negative number.
 
     Raises:
         AxisError: it is out of bounds; a ValueError and an IndexError, as in NumPy.
@@ -438,11 +436,11 @@ def canonical_axis(function: str, axis: Any, ndim: int, argument: str = "axis") 
 
 
 def canonical_axes(function: str, axis: Any, ndim: int, argument: str = "axis") -> Shape:
-    """Dimensions, counted from the front; all of them for None.
+    """Axes as non-negative numbers; all of them for None.
 
     Raises:
         AxisError: one is out of bounds.
-        ValueError: one is named twice.
+        ValueError: one appears twice.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -461,7 +459,7 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
 
     Raises:
         ConcretizationTypeError: it holds a tracer.
-        TypeError: it is none.
+        TypeError: it is not a shape.
         ValueError: a size is negative.
     """
     if type(shape) is int:
@@ -479,7 +477,7 @@ def canonical_shape(function: str, shape: Any, argument: str = "shape") -> Shape
 
 
 def shape_of_argument(x: Any, function: str, argument: str) -> Shape:
-    """The shape of anything that has one, or that is a number."""
+    """The shape of a number, or of anything that has a shape."""
     shape = getattr(x, "shape", None)
     if isinstance(shape, tuple):
         return shape

@@ -1,4 +1,4 @@
-"""Reverse mode in two passes, as users see it: vjp, fwd_and_bwd, and what is wanted of them."""
+"""Reverse mode in two passes: vjp, fwd_and_bwd, and the entries of with_refs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Aux = TypeVar("Aux")
 
 
 class _Sign:
-    """An object without content: all of one class are equal."""
+    """A marker without content; all instances of a class are equal."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class GradValue(_Sign):
 class DontWant(_Sign):
     """In `with_refs` of a vjp function: do not compute the gradient of this argument.
 
-    What is needed for no other gradient is not computed either.
+    Work that only this gradient needs is skipped, too.
 
     Example:
         >>> import dovetail as dt
@@ -87,7 +87,7 @@ class DontWant(_Sign):
 
 
 class _Placeholder(_Sign):
-    """An empty node of trees."""
+    """An empty pytree node."""
 
     __slots__ = ()
 
@@ -96,8 +96,7 @@ class _Placeholder(_Sign):
 
 
 class GradRef(_Placeholder):
-    """What a vjp function returns for an argument whose gradient it has added to a reference. It
-    has no leaves.
+    """Returned by a vjp function for a gradient that was added to a reference. It has no leaves.
 
     Example:
         >>> import dovetail as dt
@@ -110,7 +109,7 @@ class GradRef(_Placeholder):
 
 
 class DidntWant(_Placeholder):
-    """What a vjp function returns for an argument that was bound to `DontWant`. It has no leaves.
+    """Returned by a vjp function for an argument bound to `DontWant`. It has no leaves.
 
     Example:
         >>> import dovetail as dt
@@ -123,15 +122,13 @@ class DidntWant(_Placeholder):
 
 
 class NotNeeded(_Placeholder):
-    """In `args_res` of a vjp function: the value of this argument is not needed. It has no
-    leaves."""
+    """In `args_res` of a vjp function: this argument is not needed. It has no leaves."""
 
     __slots__ = ()
 
 
 class NotSaveable(_Placeholder):
-    """In `args_res` of a vjp function: the value of this argument is needed, and was not kept. It
-    has no leaves."""
+    """In `args_res` of a vjp function: this argument is needed but was not saved. No leaves."""
 
     __slots__ = ()
 
@@ -142,18 +139,18 @@ def _is_placeholder(x: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BackwardPass:
-    """What a vjp function knows besides what the forward pass has saved; compared by identity.
+    """The static data of a vjp function, apart from its residuals; compared by identity.
 
     Attributes:
-        program: the linear program, its residuals leading parameters.
-        forwarded: for each residual the number of the argument leaf that it is, or None.
-        in_avals: types of the leaves of the arguments; of references, types of the values.
+        program: the linear program; its residuals are its leading parameters.
+        forwarded: for each residual, the index of the argument leaf that it equals, or None.
+        in_avals: types of the argument leaves; for references, types of their values.
         in_tree: structure of the arguments.
         out_tree: structure of the result.
-        info: what messages say about the function.
-        references: numbers of the leaves that are references to be differentiated.
-        changed: those of them that the function writes to. Their last values are results of the
-            program after those of the function.
+        info: names of the function and its arguments, for messages.
+        references: indices of the leaves that are differentiated references.
+        changed: those of them that the function writes to. The program returns their final values
+            after the results of the function.
     """
 
     program: LinearProgram
@@ -166,29 +163,28 @@ class _BackwardPass:
     changed: Sequence[int]
 
     def name(self, number: int) -> str:
-        """The name of a leaf of the arguments."""
+        """The name of an argument leaf."""
         names = self.info.argument_names
         assert names is not None
         return f"{names[number]} of {self.info.function}"
 
 
-#: What becomes of the gradients of the leaves of the arguments: `GradValue`, `DontWant` or `Ref`.
+#: What to do with the gradient of each argument leaf: `GradValue`, `DontWant` or `Ref`.
 _Wishes = tuple[type, ...]
 
 
 @pytree.register_pytree_node_class
 class Pullback:
-    """The function returned by `vjp`: it maps the cotangent of the result to those of the
-    arguments.
+    """The function returned by `vjp`, from result cotangent to argument cotangents.
 
-    It is a pytree of what the forward pass has saved (and of the references that are bound to it),
-    so that compiled and other transformed functions take it and return it.
+    It is a pytree of the residuals and of the references bound to it, so it can be passed to and
+    returned from compiled and other transformed functions.
 
     Attributes:
-        args_res: for each argument, what of it has been saved as it is: trees like the arguments,
-            with ``NotNeeded()`` in the place of what is not, and ``NotSaveable()`` in that of what
-            has to be put there before the function can be called.
-        opaque_residuals: what else has been saved.
+        args_res: the parts of the arguments that were saved unchanged, as trees like the arguments.
+            ``NotNeeded()`` marks parts that were not saved; ``NotSaveable()`` marks parts that must
+            be filled in before the function is called.
+        opaque_residuals: all other residuals.
     """
 
     def __init__(
@@ -206,7 +202,7 @@ class Pullback:
         self._refs = refs
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        """What is saved and bound as children, the program as static data."""
+        """Residuals and bound references as children, the program as static data."""
         return (self.args_res, self.opaque_residuals, self._refs), (self._static, self._wishes)
 
     @classmethod
@@ -227,7 +223,7 @@ class Pullback:
 
     @property
     def out_nzs(self) -> Any:
-        """For each part of the result, whether its tangent may be other than zero."""
+        """For each part of the result, whether its tangent may be nonzero."""
         count = self.out_tree.num_leaves
         return self.out_tree.unflatten(self._static.program.nonzero_out[:count])
 
@@ -238,8 +234,8 @@ class Pullback:
         """The same function with other saved values.
 
         Args:
-            args_res: in the place of `args_res`.
-            opaque_residuals: in the place of `opaque_residuals`.
+            args_res: replaces `args_res`.
+            opaque_residuals: replaces `opaque_residuals`.
 
         Example:
             >>> import dovetail as dt
@@ -265,22 +261,22 @@ class Pullback:
 
         Args:
             *entries: one for each argument, or a tree with one for each part of it. A reference:
-                the gradient is added to it when the function is called, which returns ``GradRef()``
-                in this place. ``GradValue()``: the gradient is returned. ``DontWant()``: it is not
-                computed, and ``DidntWant()`` is returned. Of these two, one may stand for an
-                argument with many parts.
+                the call adds the gradient to it, and returns ``GradRef()`` in its place.
+                ``GradValue()``: the gradient is returned. ``DontWant()``: it is not computed, and
+                ``DidntWant()`` is returned. The last two may stand for an argument with many parts.
 
                 An argument that is itself a reference needs a reference, or ``DontWant()``. If the
-                function writes to it, then what the reference for the gradient holds is taken as
-                the cotangent of the last value, and becomes that of the first.
+                function writes to it, the gradient reference holds the cotangent of the final value
+                before the call, and that of the initial value after it.
 
         Returns:
             The function.
 
         Raises:
             TypeError: an entry is neither a reference, nor ``GradValue()``, nor ``DontWant()``.
-            ValueError: there are other entries than arguments, a reference has another shape or
-                dtype than the gradient, or is bound twice to arguments that are written to.
+            ValueError: the number of entries differs from that of the arguments, or a reference has
+                another shape or dtype than the gradient, or is bound to two arguments that are
+                written to.
 
         Example:
             >>> import dovetail as dt
@@ -301,7 +297,7 @@ class Pullback:
                 "GradValue() or DontWant()"
             )
         flat = pytree.flatten_up_to_prefix(f"the entries of {name}", entries, static.in_tree)
-        given = pytree.leaves(entries)
+        entry_leaves = pytree.leaves(entries)
         for i, entry in enumerate(flat):
             if not isinstance(entry, (Ref, GradValue, DontWant)):
                 instance = f"; write {entry.__name__}()" if isinstance(entry, type) else ""
@@ -311,7 +307,7 @@ class Pullback:
                     f"GradValue() or DontWant(){instance}"
                 )
             if type(entry) is Ref:
-                if flat.count(entry) > given.count(entry):
+                if flat.count(entry) > entry_leaves.count(entry):
                     raise ValueError(
                         f"{name} got {entry.described()} for an argument with several parts, "
                         f"{static.name(i)} among them; give a tree with a reference for each"
@@ -345,21 +341,21 @@ class Pullback:
             ref = bound[i]
             leaves.append(Zero(static.in_avals[i].tangent()) if ref is None else ref.get())
         wanted = [wish is not DontWant for wish in wishes] if DontWant in wishes else None
-        found = pull_back(program, self._residuals(), leaves, static.in_avals, wanted)
+        gradients = pull_back(program, self._residuals(), leaves, static.in_avals, wanted)
         for i in static.changed:
             ref = bound[i]
             if ref is not None:
-                ref[...] = instantiate_zeros(found[i])
+                ref[...] = instantiate_zeros(gradients[i])
         results: list[Any] = []
         for i, (wish, ref) in enumerate(zip(wishes, bound, strict=True)):
             if wish is DontWant:
                 results.append(DidntWant())
             elif ref is not None:
-                if i not in static.changed and type(found[i]) is not Zero:
-                    ref.addupdate(found[i])
+                if i not in static.changed and type(gradients[i]) is not Zero:
+                    ref.addupdate(gradients[i])
                 results.append(GradRef())
             else:
-                results.append(match_weak_type(instantiate_zeros(found[i]), static.in_avals[i]))
+                results.append(match_weak_type(instantiate_zeros(gradients[i]), static.in_avals[i]))
         unflattened: tuple[Any, ...] = static.in_tree.unflatten(results)
         return unflattened
 
@@ -383,11 +379,11 @@ class Pullback:
             if aval.dtype == dtypes.float0 or type(ct) is Zero:
                 continue
             ct = leaves[i] = cast_number(ct, aval)
-            found = aval_of(ct)
-            if found.shape != aval.shape or found.dtype != aval.dtype:
+            ct_aval = aval_of(ct)
+            if ct_aval.shape != aval.shape or ct_aval.dtype != aval.dtype:
                 raise ValueError(
                     f"cotangent number {i} of a vjp function must be {aval.short_name()}, the "
-                    f"type of the result, got {found.short_name()}"
+                    f"type of the result, got {ct_aval.short_name()}"
                 )
         return leaves
 
@@ -395,14 +391,14 @@ class Pullback:
         """The values of the program's residuals."""
         static = self._static
         function = static.info.function
-        given = _aligned(self.args_res, static.in_tree, f"args_res of the vjp of {function}")
+        saved = _aligned(self.args_res, static.in_tree, f"args_res of the vjp of {function}")
         opaque = list(self.opaque_residuals)
         if len(opaque) != static.forwarded.count(None):
             raise ValueError(
                 f"opaque_residuals of the vjp of {function} must hold "
                 f"{static.forwarded.count(None)} values, got {len(opaque)}"
             )
-        missing = [i for i in static.forwarded if i is not None and _is_placeholder(given[i])]
+        missing = [i for i in static.forwarded if i is not None and _is_placeholder(saved[i])]
         if missing:
             raise ValueError(
                 f"the vjp of {function} was called without values that it needs and that "
@@ -411,7 +407,7 @@ class Pullback:
                 + "; put them into args_res first, as in f_vjp.args_res[0] = value"
             )
         rest = iter(opaque)
-        residuals = [next(rest) if i is None else given[i] for i in static.forwarded]
+        residuals = [next(rest) if i is None else saved[i] for i in static.forwarded]
         parameters = static.program.closed.jaxpr.invars
         for value, number, var in zip(residuals, static.forwarded, parameters, strict=False):
             if not is_array_like(value) or not _same_type(aval_of(value), var.aval):
@@ -425,7 +421,7 @@ class Pullback:
 
 
 def _refuse_value(static: _BackwardPass, number: int) -> None:
-    """Raise if the gradient of a leaf cannot be returned, since the leaf is a reference."""
+    """Raise if a leaf is a reference, whose gradient cannot be returned."""
     if number in static.references:
         raise ValueError(
             f"{static.name(number)} is a mutable reference, so that its gradient cannot be "
@@ -435,7 +431,7 @@ def _refuse_value(static: _BackwardPass, number: int) -> None:
 
 
 def _check_gradient(ref: Ref, aval: Any, argument: str, name: str) -> None:
-    # The gradient of integers is zero: nothing is added, whatever the reference holds.
+    # The gradient of integers is zero, so nothing is added and any reference will do.
     if not _same_type(ref.aval, aval) and aval.dtype != dtypes.float0:
         raise ValueError(
             f"{name} got {ref.described()} for {argument}, whose gradient is {aval.short_name()}; "
@@ -448,8 +444,7 @@ def _same_type(a: Any, b: Any) -> bool:
 
 
 def _aligned(tree: Any, structure: Any, name: str) -> list[Any]:
-    """Parts of a tree for the leaves of a structure, whose containers need to be of the same
-    lengths alone."""
+    """Parts of a tree for the leaves of a structure; only lengths of containers must agree."""
     if pytree.treedef_is_leaf(structure):
         return [tree]
     parts = pytree.leaves(tree, is_leaf=lambda part: part is not tree)
@@ -494,31 +489,31 @@ def vjp(
 ) -> tuple[PyTree, Pullback] | tuple[PyTree, Pullback, PyTree]:
     """The value of a function and its derivative backwards (reverse mode).
 
-    The derivative is a function, and a pytree of what the forward pass has saved for it: it can be
-    returned from compiled functions and passed to others.
+    The derivative is a function, and also a pytree of its residuals: it can be returned from
+    compiled functions and passed to others.
 
     Args:
         fun: function of arrays and pytrees of them, and of mutable references.
-        *primals: arguments at which to differentiate. `fun` gets references of its own for those
-            that are references to floating-point numbers: what it reads from them and writes to
-            them is differentiated, and they hold the last values afterwards.
+        *primals: arguments at which to differentiate. References to floating-point numbers are
+            differentiated, too: `fun` works on references of its own, whose final values are
+            written back.
         has_aux: whether `fun` returns a pair whose second part is passed through.
         reduce_axes: accepted for compatibility; must be empty.
         saveable_args: which arguments the derivative may hold on to: a bool, or a tuple with a bool
-            for each argument, or for one that is a container such a tuple of its parts. Of the
-            others, what is needed is to be put into `args_res` of the derivative before it is
-            called. What is computed from them is saved as ever.
-        in_nzs: which arguments are differentiated, in the same form; all by default. The gradients
-            of the others are zero.
+            for each argument, or a nested tuple for an argument that is a container. Of the others,
+            put the values that are needed into `args_res` of the derivative before calling it.
+            Values computed from them are still saved.
+        in_nzs: which arguments to differentiate, in the same form; all by default. The gradients of
+            the others are zero.
 
     Returns:
-        ``(result, f_vjp)`` and the auxiliary data if `has_aux`. ``f_vjp(cotangent)`` returns a
-        tuple with the cotangent of each argument. ``f_vjp.with_refs(...)`` says which of them are
-        wanted, and which are to be added to references.
+        ``(result, f_vjp)``, and the auxiliary data if `has_aux`. ``f_vjp(cotangent)`` returns a
+        tuple with the cotangent of each argument. ``f_vjp.with_refs(...)`` chooses which of them to
+        compute, and which to add to references.
 
     Raises:
-        TypeError: an argument is no array, or the bools are none.
-        ValueError: the bools have not the structure of the arguments, or one reference is passed
+        TypeError: an argument is not an array, or a flag is not a bool.
+        ValueError: the flags do not match the structure of the arguments, or a reference is passed
             twice.
 
     Differs:
@@ -557,7 +552,7 @@ def _vjp(
     saveable_args: Any = True,
     in_nzs: Any = None,
 ) -> Any:
-    """`vjp` of `fun`, which takes the arguments with these numbers of the function `named`."""
+    """`vjp` of `fun`, which takes the arguments of `named` with these numbers."""
     leaves, tree = pytree.flatten(primals)
     name = f"vjp of {name_of(named)}"
     check_array_leaves(
@@ -581,13 +576,13 @@ def _vjp(
         leaves[i].write(value)
     residuals = hoist_residuals(program)
     forwarded = [None if i in lent else i for i in program.forwarded]
-    kept = {i: r for i, r in zip(forwarded, residuals, strict=True) if i is not None}
+    saved = {i: r for i, r in zip(forwarded, residuals, strict=True) if i is not None}
     static = _BackwardPass(
         program, forwarded, in_avals, tree, flat.out_tree, info, tuple(lent), tuple(changed)
     )
     args_res = tree.unflatten(
         [
-            NotNeeded() if i not in kept else kept[i] if save else NotSaveable()
+            NotNeeded() if i not in saved else saved[i] if save else NotSaveable()
             for i, save in enumerate(saveable)
         ]
     )
@@ -605,8 +600,8 @@ def fwd_and_bwd(
 ) -> tuple[Callable[P, tuple[PyTree, ...]], Callable[[PyTree, PyTree], PyTree]]:
     """The forward and the backward pass of a function, as two functions, each compiled once.
 
-    Where `vjp` and its derivative are called outside of a compiled function, the derivative is a
-    new function each time, and is not compiled as a whole.
+    Called outside a compiled function, `vjp` returns a new derivative function each time, which is
+    not compiled as a whole.
 
     Args:
         fun: function of arrays and pytrees of them.
@@ -615,13 +610,13 @@ def fwd_and_bwd(
         jitted: whether the two functions are compiled.
 
     Returns:
-        ``fwd`` and ``bwd``. ``fwd(*args, **kwargs)`` takes what `fun` takes and returns
+        ``fwd`` and ``bwd``. ``fwd(*args, **kwargs)`` takes the arguments of `fun` and returns
         ``(result, residuals)``, and the auxiliary data if `has_aux`. ``bwd(residuals, cotangent)``
         returns the cotangent of the argument, or a tuple of them for a sequence of `argnums`. The
-        residuals are what `vjp` returns, a pytree.
+        residuals are the pytree that `vjp` returns.
 
     Raises:
-        TypeError: `fun` cannot be called, or `argnums` are no integers.
+        TypeError: `fun` is not callable, or `argnums` are not integers.
 
     Example:
         >>> import dovetail as dt

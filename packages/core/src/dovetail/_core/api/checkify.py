@@ -1,4 +1,4 @@
-"""checkify as users see it: errors at run time as values of a program."""
+"""checkify: run-time errors as values of a program."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ def checkify(
 ) -> Callable[P, tuple[Error, T]]:
     """A function that also returns an error: whether a check in it failed, and which one.
 
-    A compiled program cannot raise. The checks of the new function become part of its result, so
-    that it can be transformed and compiled like any other; after it ran, `Error.throw` raises.
-    Checks in everything that the function calls are found, whatever transformations it uses: in
-    compiled functions, branches, loops, derivatives, and under `vmap`, where the error is that of
-    the first element that failed. The error is the first one that happens. Where `errors` asks for
-    it, operations are looked at too, without a word in the program.
+    A compiled program cannot raise. The checks of the new function become part of its result, so it
+    can be transformed and compiled like any other; after the call, `Error.throw` raises. Checks are
+    found in everything that the function calls, whatever transformations it uses: compiled
+    functions, branches, loops, derivatives and `vmap`, where the error is that of the first failing
+    element. The first error that occurs is the one returned. If `errors` says so, operations are
+    checked as well, without any change to the program.
 
-    Values of arguments that are no arrays stay what they are, and without a compiled function
-    around it the function sees the values of arrays, too.
+    Arguments that are not arrays are passed through unchanged; outside compiled functions, the
+    function also sees the values of arrays.
 
     Args:
         f: the function.
         errors: what to look for, a union of the sets of this module: `user_checks` (calls of
-            `check`), `nan_checks` (results with a nan), `div_checks` (divisions by zero, those by
-            ``%`` included), `index_checks` (indices out of bounds, also those that a mode of
-            indexing clips, fills or drops), `float_checks` (nan and div), `automatic_checks` (all
-            but those of the user) and `all_checks`.
+            `check`), `nan_checks` (results with a nan), `div_checks` (divisions by zero, including
+            ``%``), `index_checks` (indices out of bounds, even if the indexing mode clips, fills or
+            drops them), `float_checks` (nan and div), `automatic_checks` (all but user checks) and
+            `all_checks`.
 
     Returns:
         A function of the same arguments that returns a pair: an `Error` and the result of `f`.
 
     Raises:
-        TypeError: `f` is not callable, or `errors` is no set of categories.
+        TypeError: `f` is not callable, or `errors` is not a set of categories.
 
     Differs:
         Divisions by zero in ``%``, indices that are static and functions with rules of their
@@ -106,20 +106,20 @@ def checkify(
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Fail with a message unless a condition holds.
 
-    In a function under `checkify` the failure becomes part of its result. Elsewhere it is raised at
-    once; but a compiled function can hold a check only under `checkify`.
+    Under `checkify`, the failure becomes part of the result. Elsewhere it is raised at once, but a
+    compiled function may contain a check only under `checkify`.
 
     Args:
-        pred: a scalar bool: what must hold.
-        msg: the message, a format string: ``{}`` and ``{name}`` stand for the values that follow.
-            A format specification such as ``{x:.3f}`` is for each element of an array.
+        pred: the condition, a scalar bool.
+        msg: the message, a format string: ``{}`` and ``{name}`` stand for the values that follow. A
+            format specification such as ``{x:.3f}`` applies to each element of an array.
         fmt_args: arrays, numbers and trees of them.
-        debug: whether the check does nothing unless it is under `checkify`.
+        debug: whether the check does nothing outside `checkify`.
         fmt_kwargs: the same, by name.
 
     Raises:
-        TypeError: `pred` is no scalar bool, or a value is no array of numbers.
-        ValueError: the message is no format string, or has a field without a value.
+        TypeError: `pred` is not a scalar bool, or a value is not an array of numbers.
+        ValueError: the message is not a format string, or has a field without a value.
         JaxRuntimeError: the condition does not hold, and the check is not under `checkify`.
 
     Differs:
@@ -140,17 +140,17 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check`, but only under `checkify`: elsewhere it does nothing, also in compiled functions.
+    """`check`, but only under `checkify`: elsewhere, even in compiled functions, it does nothing.
 
     Args:
-        pred: a scalar bool: what must hold.
+        pred: the condition, a scalar bool.
         msg: the message, a format string.
         fmt_args: arrays, numbers and trees of them.
         fmt_kwargs: the same, by name.
 
     Raises:
-        TypeError: `pred` is no scalar bool, or a value is no array of numbers.
-        ValueError: the message is no format string, or has a field without a value.
+        TypeError: `pred` is not a scalar bool, or a value is not an array of numbers.
+        ValueError: the message is not a format string, or has a field without a value.
 
     Example:
         >>> from dovetail.experimental import checkify
@@ -160,16 +160,16 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 def check_error(error: Error) -> None:
-    """Raise an error if it is one, as `check` does: under `checkify` it becomes part of the result.
+    """Raise an error if there is one, as `check` does; under `checkify` it joins the result.
 
-    It is looked for where `checkify` looks for user checks or for errors of its category.
+    `checkify` reports it if it looks for user checks or for errors of its category.
 
     Args:
-        error: from `checkify`; of a batch of errors, the first one is raised.
+        error: a result of `checkify`; the first one of a batch is raised.
 
     Raises:
-        TypeError: it is no `Error`.
-        JaxRuntimeError: it is an error, and not under `checkify`.
+        TypeError: it is not an `Error`.
+        JaxRuntimeError: it holds an error, and the call is not under `checkify`.
 
     Example:
         >>> from dovetail.experimental import checkify

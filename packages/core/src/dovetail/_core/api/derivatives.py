@@ -1,4 +1,4 @@
-"""Differentiation as users see it: jvp, linearize, grad, value_and_grad, linear_transpose."""
+"""Differentiation: jvp, linearize, grad, value_and_grad, linear_transpose."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def jvp(
         ``(result, tangent of the result)``, and the auxiliary data if `has_aux`.
 
     Raises:
-        TypeError: primals and tangents do not go together.
+        TypeError: primals and tangents do not match.
 
     Example:
         >>> import dovetail as dt
@@ -97,7 +97,7 @@ def jvp(
             f"function, got {type(primals).__name__} and {type(tangents).__name__}"
         )
     leaves, tree = pytree.flatten(tuple(primals))
-    given, tangent_tree = pytree.flatten(tuple(tangents))
+    tangent_leaves, tangent_tree = pytree.flatten(tuple(tangents))
     if tree != tangent_tree:
         raise TypeError(
             "primals and tangents of jvp must have the same structure\n"
@@ -106,7 +106,8 @@ def jvp(
     names = leaf_names(fun, tuple(primals))
     check_array_leaves(leaves, lambda: names, f"jvp of {name_of(fun)}")
     flat_tangents = [
-        _checked_tangent(p, t, n, fun) for p, t, n in zip(leaves, given, names, strict=True)
+        _checked_tangent(p, t, n, fun)
+        for p, t, n in zip(leaves, tangent_leaves, names, strict=True)
     ]
     flat = FlatFunction(fun, tree, has_aux=has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, flat_tangents)
@@ -129,36 +130,35 @@ def _checked_tangent(primal: Any, tangent: Any, name: str, fun: Any) -> Any:
         return Zero(expected)
     check_array_leaves([tangent], lambda: [f"{name} (its tangent)"], f"jvp of {name_of(fun)}")
     tangent = cast_number(tangent, expected)
-    found = aval_of(tangent)
-    if found.dtype != expected.dtype:
+    tangent_aval = aval_of(tangent)
+    if tangent_aval.dtype != expected.dtype:
         raise TypeError(
             f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
-            f"dtype, got {expected.dtype} and {found.dtype}"
+            f"dtype, got {expected.dtype} and {tangent_aval.dtype}"
         )
-    if found.shape != expected.shape:
+    if tangent_aval.shape != expected.shape:
         raise ValueError(
             f"primal and tangent of the argument {name} of {name_of(fun)} must have the same "
-            f"shape, got {expected.shape} and {found.shape}"
+            f"shape, got {expected.shape} and {tangent_aval.shape}"
         )
     return tangent
 
 
 def cast_number(value: Any, aval: Any) -> Any:
-    """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
+    """A Python number as a scalar of the expected dtype, if its kind promotes to that."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         kinds = "biufc"
-        expected, given = (
+        expected, kind = (
             kinds.find(dtypes.kind_of(aval.dtype)),
             dtypes.kind_of(aval_of(value).dtype),
         )
-        if not aval.shape and expected >= kinds.find(given):
+        if not aval.shape and expected >= kinds.find(kind):
             return Literal(np.asarray(value, aval.dtype)[()], aval)
     return value
 
 
 def released(aux: Any) -> Any:
-    """Auxiliary data with the tracers of finished differentiation replaced by their primal
-    values."""
+    """Auxiliary data with tracers of finished differentiation replaced by their primals."""
 
     def release(x: Any) -> Any:
         primal = getattr(x, "primal", None)
@@ -172,12 +172,12 @@ def flags_of_leaves(name: str, flags: Any, tree: Any) -> list[bool]:
 
     Args:
         name: what the bools are called, for messages.
-        flags: a bool for all, or a container with as many parts as the tree has there.
+        flags: one bool for all, or a container with a part for each part of the tree.
         tree: a structure.
 
     Raises:
-        TypeError: something other than a bool.
-        ValueError: containers of other lengths.
+        TypeError: a flag is not a bool.
+        ValueError: lengths of containers differ.
     """
     if isinstance(flags, bool):
         return [flags] * tree.num_leaves
@@ -203,20 +203,19 @@ def flags_of_leaves(name: str, flags: Any, tree: Any) -> list[bool]:
 
 
 def nonzero_leaves(in_nzs: Any, transformation: str, tree: Any) -> list[bool]:
-    """For each leaf of the arguments, whether `in_nzs` says that it has a tangent."""
+    """For each argument leaf, whether it has a tangent according to `in_nzs`."""
     flags = True if in_nzs is None else in_nzs
     return flags_of_leaves(f"in_nzs of {transformation}", flags, tree)
 
 
 @pytree.register_pytree_node_class
 class LinearFunction:
-    """The linear function returned by `linearize`: it maps tangents of arguments to that of the
-    result.
+    """The linear function returned by `linearize`, from argument tangents to result tangent.
 
-    It is a pytree of the values that it needs, so that transformed functions take it and return it.
+    It is a pytree of its residuals, so it can be passed to and returned from transformed functions.
 
     Args:
-        residuals: these values.
+        residuals: values from the forward pass.
         program: the linear program, opened.
         in_tree: structure of the arguments.
         out_tree: structure of the result.
@@ -248,7 +247,7 @@ class LinearFunction:
 
     @property
     def out_nzs(self) -> Any:
-        """For each part of the result, whether its tangent may be other than zero."""
+        """For each part of the result, whether its tangent may be nonzero."""
         return self.out_tree.unflatten(self.program.nonzero_out)
 
     def __repr__(self) -> str:
@@ -272,9 +271,9 @@ class LinearFunction:
                 )
             checked.append(leaf)
         program = self.program
-        given, _ = partition(program.nonzero_in, checked)
+        nonzero_tangents, _ = partition(program.nonzero_in, checked)
         with Replay() as replay:
-            operands = (*self.residuals, *given)
+            operands = (*self.residuals, *nonzero_tangents)
             found = eval_jaxpr(program.closed.jaxpr, [], *operands, before=replay.at)
         _, zero_avals = partition(program.nonzero_out, program.out_avals)
         outs = merge(program.nonzero_out, found, map(Zero, zero_avals))
@@ -306,18 +305,18 @@ def linearize(
         fun: function of arrays and pytrees of them.
         *primals: arguments at which to linearize.
         has_aux: whether `fun` returns a pair whose second part is passed through.
-        in_nzs: which arguments have tangents other than zero, all by default: a bool, or a tuple
-            with a bool for each argument, or for one that is a container such a tuple of its parts.
-            What is computed from the others alone is not differentiated; their tangents are taken
-            for zero.
+        in_nzs: which arguments have nonzero tangents, all by default: a bool, or a tuple with a
+            bool for each argument, or a nested tuple for an argument that is a container. Values
+            computed only from the others are not differentiated; their tangents are taken to be
+            zero.
 
     Returns:
         ``(result, f_jvp)`` and the auxiliary data if `has_aux`; ``f_jvp(*tangents)`` is the tangent
-        of the result, and ``f_jvp.out_nzs`` says which parts of that may be other than zero.
+        of the result, and ``f_jvp.out_nzs`` says which parts of it may be nonzero.
 
     Raises:
-        TypeError: `in_nzs` holds something other than bools.
-        ValueError: `in_nzs` has not the structure of the arguments.
+        TypeError: `in_nzs` holds something other than a bool.
+        ValueError: `in_nzs` does not match the structure of the arguments.
 
     Differs:
         The linear function refuses numbers as tangents of integers.
@@ -349,10 +348,9 @@ def linearize(
 
 
 def hoist_residuals(program: LinearProgram) -> list[Any]:
-    """The residuals of a program, which from now on are leading parameters of it. What nothing
-    needs is left out, residuals too."""
-    # It may be called many times; and what nothing uses may be what cannot be evaluated, such as
-    # the derivative of a custom_vjp function.
+    """Make the residuals of a program its leading parameters, drop dead code, return residuals."""
+    # Dead code goes first: the program may be called many times, and an unused equation may be one
+    # that cannot be evaluated, such as the derivative of a custom_vjp function.
     closed = program.closed
     jaxpr = dce(closed.jaxpr, instantiate=True)[0]
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
@@ -366,7 +364,7 @@ def hoist_residuals(program: LinearProgram) -> list[Any]:
 
 
 def is_differentiable(x: Any) -> bool:
-    """Whether a value has tangents other than zero."""
+    """Whether a value can have nonzero tangents."""
     return bool(aval_of(x).tangent().dtype != dtypes.float0)
 
 
@@ -380,10 +378,10 @@ def pull_back(
     """Cotangents of all arguments of a linearized function, `Zero` where they have no tangent.
 
     Args:
-        program: the linear program; its residuals are constants of its jaxpr or leading parameters.
-        residuals: their values.
-        cotangents: of all results.
-        in_avals: avals of the arguments.
+        program: the linear program; its residuals are constants or leading parameters of its jaxpr.
+        residuals: the values of its residuals.
+        cotangents: one for each result.
+        in_avals: one for each argument.
         wanted: for each argument, whether its cotangent is wanted; the others are `Zero`.
     """
     jaxpr = program.closed.jaxpr
@@ -393,8 +391,8 @@ def pull_back(
     linear = [*others, *[True] * len(moving)]
     if wanted is not None:
         wanted = [*others, *partition(program.nonzero_in, wanted)[0]]
-    found = transpose_jaxpr(jaxpr, residuals, nonzero_cts, linear, wanted)
-    return merge(program.nonzero_in, found, (Zero(a.tangent()) for a in fixed))
+    in_cotangents = transpose_jaxpr(jaxpr, residuals, nonzero_cts, linear, wanted)
+    return merge(program.nonzero_in, in_cotangents, (Zero(a.tangent()) for a in fixed))
 
 
 def check_reduce_axes(reduce_axes: Any) -> None:
@@ -424,12 +422,12 @@ def value_and_grad(
         reduce_axes: accepted for compatibility; must be empty.
 
     Returns:
-        A function of the same arguments that returns ``(value, gradient)``, or
-        ``((value, aux), gradient)``. The gradient has the structure of the argument, or is a tuple
-        of such for a sequence of `argnums`.
+        A function of the same arguments that returns ``(value, gradient)`` or ``((value, aux),
+        gradient)``. The gradient has the structure of the argument; for a sequence of `argnums`, it
+        is a tuple with one for each.
 
     Raises:
-        TypeError: the result is no scalar, or has a dtype that cannot be differentiated.
+        TypeError: the result is not a scalar, or has a dtype that cannot be differentiated.
 
     Example:
         >>> import dovetail as dt
@@ -494,7 +492,7 @@ def _refuse_references(leaves: Any, fun: Any, chosen: Any, numbers: Any) -> None
 
 
 def match_weak_type(gradient: Any, aval: Any) -> Any:
-    """A gradient as weakly typed as its argument: steps along it keep the argument's type."""
+    """A gradient, weakly typed if its argument is, so that a gradient step keeps the type."""
     if not aval.weak_type or aval.dtype != gradient.dtype:
         return gradient
     return convert_element_type(gradient, aval.dtype, True)
@@ -603,7 +601,7 @@ def grad(
         A function of the same arguments that returns the gradient, or ``(gradient, aux)``.
 
     Raises:
-        TypeError: the result is no scalar, or has a dtype that cannot be differentiated.
+        TypeError: the result is not a scalar, or has a dtype that cannot be differentiated.
 
     Example:
         >>> import dovetail as dt
@@ -634,7 +632,7 @@ def linear_transpose(
         reduce_axes: accepted for compatibility; must be empty.
 
     Returns:
-        A function of a cotangent of the result that returns a tuple of cotangents of the arguments.
+        A function from a cotangent of the result to a tuple of cotangents of the arguments.
 
     Raises:
         TypeError: arguments and results are not all floating-point numbers, or all integers, or
@@ -665,12 +663,12 @@ def linear_transpose(
     out_tree = flat.out_tree
     kinds = {dtypes.kind_of(a.dtype) or "?" for a in (*avals, *closed.out_avals)}
     if not (kinds <= set("fc") or kinds <= set("iu")):
-        given, results = (
+        arguments, results = (
             ", ".join(str(a.dtype) for a in several) for several in (avals, closed.out_avals)
         )
         raise TypeError(
             "linear_transpose takes functions from floating-point numbers to such, or from "
-            f"integers to integers; {name_of(fun)} maps ({given}) to ({results})"
+            f"integers to integers; {name_of(fun)} maps ({arguments}) to ({results})"
         )
 
     def transposed(cotangent: Any) -> tuple[Any, ...]:
@@ -682,11 +680,11 @@ def linear_transpose(
             )
         for i, aval in enumerate(closed.out_avals):
             cts[i] = cast_number(cts[i], aval)
-            found = aval_of(cts[i])
-            if found.shape != aval.shape or found.dtype != aval.dtype:
+            ct_aval = aval_of(cts[i])
+            if ct_aval.shape != aval.shape or ct_aval.dtype != aval.dtype:
                 raise TypeError(
                     f"the transpose of {name_of(fun)} takes a cotangent of type "
-                    f"{aval.short_name()}, got {found.short_name()}"
+                    f"{aval.short_name()}, got {ct_aval.short_name()}"
                 )
         results = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(leaves))
         unflattened: tuple[Any, ...] = tree.unflatten([instantiate_zeros(r) for r in results])

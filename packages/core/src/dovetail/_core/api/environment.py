@@ -1,4 +1,4 @@
-"""What this installation and this process are made of, for people and for bug reports."""
+"""Describes the installation and the process, for people and for bug reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dovetail._core.runtime.programs import disk_cache
 
 
 def cache_state() -> str:
-    """Where compiled programs are kept for later processes, and how many there are."""
+    """The folder of the compilation cache on disk, with number and size of its files."""
     cache = disk_cache.current()
     if cache is None:
         return "off"
@@ -31,13 +31,13 @@ def cache_state() -> str:
 
 
 def run_doctor(*, as_data: bool) -> int:
-    """Examine this installation and print what was found.
+    """Examine this installation and print the findings.
 
     Args:
         as_data: print JSON instead of text.
 
     Returns:
-        1 when something that is installed is broken, otherwise 0.
+        1 if a part of the installation is broken, else 0.
     """
     report = doctor.examine(manager(), {"Compilation cache": cache_state()}, clients.backend)
     text = doctor.as_json(report) if as_data else doctor.as_text(report)
@@ -46,7 +46,7 @@ def run_doctor(*, as_data: bool) -> int:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print what a bug report needs: versions, platforms and devices.
+    """Print the facts for a bug report: versions, platforms and devices.
 
     Args:
         return_string: return the text instead of printing it.
@@ -65,8 +65,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
         choice = manager().choose()
         lines.append(f"default platform: {choice.platforms[0]} ({choice.reason})")
         for platform in choice.platforms:
-            found = ", ".join(str(device) for device in clients.devices(platform))
-            lines.append(f"{platform} devices: {found}")
+            devices = ", ".join(str(device) for device in clients.devices(platform))
+            lines.append(f"{platform} devices: {devices}")
         lines += [f"{name} is not used: {why}" for name, why in choice.refused.items()]
     except BackendUnavailableError as error:
         lines.append(f"no devices: {error}")

@@ -1,4 +1,4 @@
-"""Says what rules a primitive has, and where each is written."""
+"""Shows which rules a primitive has, and where they are defined."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dovetail._core.trace.primitive import OPTIONAL_RULES, RULES, Primitive, pri
 
 
 def explain(name: str | Primitive) -> None:
-    """Print the rules of a primitive, where each is written, and who overrides its lowering.
+    """Print the rules of a primitive, where they are defined, and overrides of its lowering.
 
     Args:
-        name: a primitive or its name, as jaxprs print it.
+        name: a primitive, or its name as printed in jaxprs.
 
     Raises:
         KeyError: there is no such primitive; the message names the nearest ones.
@@ -34,22 +34,22 @@ def explain(name: str | Primitive) -> None:
 
 def explanation(name: str | Primitive) -> str:
     """The text that `explain` prints."""
-    found = name if isinstance(name, Primitive) else _find(name)
-    kind = type(found)
-    lines = [f"{found.name}: {kind.__name__}, in {_place(kind)}"]
+    primitive = name if isinstance(name, Primitive) else _find(name)
+    kind = type(primitive)
+    lines = [f"{primitive.name}: {kind.__name__}, in {_place(kind)}"]
     width = max(map(len, (*RULES, *OPTIONAL_RULES)))
     for rule in (*RULES, *OPTIONAL_RULES):
-        if found.has_rule(rule):
-            place = _place(getattr(found, rule))
+        if primitive.has_rule(rule):
+            place = _place(getattr(primitive, rule))
         elif rule in OPTIONAL_RULES:
             continue
         else:
-            reason = found.no_derivative if rule in ("jvp", "transpose") else ""
+            reason = primitive.no_derivative if rule in ("jvp", "transpose") else ""
             place = f"none{': ' + reason if reason else ''}"
         lines.append(f"  {rule:<{width}}  {place}")
     for platform in manager().backend_names():
         try:
-            override = manager().lowerings(platform).get(found.name)
+            override = manager().lowerings(platform).get(primitive.name)
         except BackendUnavailableError as error:
             lines.append(f"  {'lower':<{width}}  on {platform}: unknown, {error}")
             continue
@@ -59,12 +59,12 @@ def explanation(name: str | Primitive) -> str:
 
 
 def _find(name: str) -> Primitive:
-    known = primitives()
-    if name not in known:
-        known = all_primitives()
-    if name in known:
-        return known[name]
-    near = close_matches(name, known, 3)
+    by_name = primitives()
+    if name not in by_name:
+        by_name = all_primitives()
+    if name in by_name:
+        return by_name[name]
+    near = close_matches(name, by_name, 3)
     raise KeyError(
         f"there is no primitive {name!r}"
         + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
@@ -72,10 +72,10 @@ def _find(name: str) -> Primitive:
 
 
 def all_primitives() -> dict[str, Primitive]:
-    """All primitives by name: the framework's, and those that plug-ins and users have made.
+    """All primitives by name: those of the framework, of plug-ins and of users.
 
-    It imports what defines them, which takes half a second the first time. A lowering rule finds
-    its own as ``context.equation.primitive``.
+    The first call takes half a second, since it imports all modules that define primitives. A
+    lowering rule finds its primitive at ``context.equation.primitive``.
 
     Example:
         >>> from dovetail.extend import primitives

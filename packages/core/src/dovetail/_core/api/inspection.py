@@ -1,4 +1,4 @@
-"""Looking at functions without running them: make_jaxpr, eval_shape, ShapeDtypeStruct."""
+"""Inspecting functions without running them: make_jaxpr, eval_shape, ShapeDtypeStruct."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ class ShapeDtypeStruct:
         shape: sizes of the dimensions.
         dtype: the dtype.
         sharding: where the array would be placed; `jit(f).lower(...).compile()` compiles for its
-            device, also for one that need not be there.
-        weak_type: whether the dtype yields to others in promotion.
-        is_ref: whether it stands for a mutable reference to such an array.
+            device, which need not be present.
+        weak_type: whether the dtype gives way to others in promotion.
+        is_ref: whether it describes a mutable reference to such an array.
 
     Raises:
-        TypeError: a size is no integer, `dtype` is none, or `sharding` is no sharding.
+        TypeError: a size is not an integer, `dtype` is not a dtype, or `sharding` is not a
+            sharding.
         ValueError: a size is negative.
 
     Example:
@@ -154,9 +155,9 @@ def typeof(x: ArrayLike) -> ShapedArray:
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Evaluate operations on known values at once, also inside of a traced function.
+    """Evaluate operations on concrete values at once, even inside a traced function.
 
-    Operations on values that are being traced are traced as ever.
+    Operations on tracers are traced as usual.
 
     Example:
         >>> import dovetail as dt
@@ -170,8 +171,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
         6.0
     """
     present = state.trace
-    known = evaluation_trace if present.parent is None else KnownValuesTrace(present)
-    with use_trace(known):
+    eager_trace = evaluation_trace if present.parent is None else KnownValuesTrace(present)
+    with use_trace(eager_trace):
         yield
 
 
@@ -180,9 +181,8 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
 
     Args:
         fun: function of arrays and pytrees of them.
-        *args: arguments; arrays, scalars, or anything with a shape and a dtype such as
-            `ShapeDtypeStruct`.
-        **kwargs: keyword arguments, likewise.
+        *args: arrays, scalars, or anything with a shape and a dtype, such as `ShapeDtypeStruct`.
+        **kwargs: the same, as keyword arguments.
 
     Returns:
         The tree of the result with `ShapeDtypeStruct` leaves.
@@ -228,14 +228,14 @@ def make_jaxpr(
 
     Args:
         fun: function of arrays and pytrees of them.
-        static_argnums: positional arguments that are passed as they are.
+        static_argnums: positional arguments that are passed through as Python values.
         axis_env: sizes of named axes; must be None here.
-        return_shape: whether to return also the tree of the result with `ShapeDtypeStruct` leaves.
+        return_shape: whether to also return the tree of the result with `ShapeDtypeStruct` leaves.
 
     Returns:
-        A function of the same arguments, which may also be `ShapeDtypeStruct`, that returns a
-        `ClosedJaxpr`. Of mutable references it knows the values: those of references from outside
-        are constants, and the last values of all that are written to are results after the others.
+        A function of the same arguments, or `ShapeDtypeStruct` in their place, that returns a
+        `ClosedJaxpr`. Mutable references appear in it as values: those of captured references are
+        constants, and the final values of all references written to are returned after the results.
 
     Differs:
         A jaxpr has no references: it shows their values as arguments, and those that are

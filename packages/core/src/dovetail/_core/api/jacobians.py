@@ -58,9 +58,9 @@ def jacfwd(
         holomorphic: whether `fun` is holomorphic; then arguments and results must be complex.
 
     Returns:
-        A function of the same arguments. For every leaf of the result it returns the tree of the
-        argument with leaves of shape ``result.shape + argument.shape``; where the result holds
-        integers they are integer zeros.
+        A function of the same arguments. For each leaf of the result, it returns the tree of the
+        argument with leaves of shape ``result.shape + argument.shape``; for an integer result, they
+        are integer zeros.
 
     Differs:
         Auxiliary data is passed through as it is, arrays or not, in this mode too.
@@ -87,8 +87,8 @@ def jacfwd(
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
-        function.__name__ = name_of(fun)  # what messages call it
-        # Auxiliary data depends on no tangent: it need not be arrays that can be vectorized.
+        function.__name__ = name_of(fun)  # for messages
+        # Auxiliary data depends on no tangent, so it need not be arrays that can be batched.
         aux: list[Any] = []
 
         def push(*tangents: Any) -> Any:
@@ -140,7 +140,7 @@ def jacrev(
         allow_int: whether integer arguments may be differentiated (giving integer zeros).
 
     Returns:
-        A function of the same arguments. For every leaf of the result it returns the tree of the
+        A function of the same arguments. For each leaf of the result, it returns the tree of the
         argument with leaves of shape ``result.shape + argument.shape``.
 
     Example:
@@ -161,7 +161,7 @@ def jacrev(
         def function(*differentiated: Any) -> Any:
             return fun(*_with_arguments(args, numbers, differentiated), **kwargs)
 
-        function.__name__ = name_of(fun)  # what messages call it
+        function.__name__ = name_of(fun)  # for messages
         if has_aux:
             result, pullback, aux = vjp(function, *chosen, has_aux=True)
         else:
@@ -250,21 +250,21 @@ def _check_dtypes(chosen: Any, fun: Any, name: str, kinds: str) -> None:
         dtype = aval_of(leaf).dtype
         kind = dtypes.kind_of(dtype)
         if not kind or kind not in kinds:
-            wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "floating-point")
+            expected = {"c": "complex", "f": "real floating-point"}.get(kinds, "floating-point")
             raise TypeError(
-                f"{name} of {name_of(fun)} requires {wanted} arguments, got {dtype}"
+                f"{name} of {name_of(fun)} requires {expected} arguments, got {dtype}"
                 + ("; for holomorphic functions pass holomorphic=True" if kind == "c" else "")
             )
 
 
 def _check_results(outs: Sequence[Any], fun: Any, name: str, kinds: str) -> None:
-    wanted = {"c": "complex", "f": "real floating-point"}.get(kinds, "numeric")
+    expected = {"c": "complex", "f": "real floating-point"}.get(kinds, "numeric")
     for out in outs:
         dtype = aval_of(out).dtype
         kind = dtypes.kind_of(dtype)
         if not kind or kind not in kinds:
             raise TypeError(
-                f"{name} of {name_of(fun)} requires {wanted} results, got {dtype}"
+                f"{name} of {name_of(fun)} requires {expected} results, got {dtype}"
                 + (
                     "; for holomorphic functions pass holomorphic=True, for others use vjp"
                     if kind == "c"
@@ -274,7 +274,7 @@ def _check_results(outs: Sequence[Any], fun: Any, name: str, kinds: str) -> None
 
 
 def _solid(tangent: Any, value: Any) -> Any:
-    """A tangent or cotangent as a part of a Jacobian: zeros of integers are such, not float0."""
+    """A (co)tangent as a part of a Jacobian: float0 becomes integer zeros."""
     if aval_of(tangent).dtype != dtypes.float0:
         return tangent
     aval = aval_of(value)
@@ -282,8 +282,7 @@ def _solid(tangent: Any, value: Any) -> Any:
 
 
 def _standard_basis(leaves: Any) -> list[Any]:
-    """For flat values with n elements in all, n unit vectors in each of their shapes, stacked in
-    front."""
+    """For leaves with n elements in all: n unit vectors, in the shapes of the leaves, stacked."""
     avals = [aval_of(x) for x in leaves]
     total = sum(a.size for a in avals)
     basis: list[Any] = []
@@ -302,8 +301,7 @@ def _standard_basis(leaves: Any) -> list[Any]:
 
 
 def _split_axis(column: Any, leaves: Any, tree: Any, axis: int, argnums: Any) -> Any:
-    """The last axis of a Jacobian, which runs over all elements of the arguments, back in their
-    tree."""
+    """The last axis of a Jacobian, over all argument elements, split into the argument tree."""
     from dovetail._core.ops.shape.slicing import (
         slice_in_dim,  # deferred: loaded with the first Jacobian
     )

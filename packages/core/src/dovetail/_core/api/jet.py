@@ -1,4 +1,4 @@
-"""Taylor series as users see them: `jet`."""
+"""Taylor series: `jet`."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def jet(
 ) -> tuple[Any, Any]:
     """The Taylor series of a function along a curve: derivatives of every order at once.
 
-    The arguments of the function run along curves ``x(t)``, given by their value and derivatives at
-    t = 0. The result runs along ``fun(x(t))``, and `jet` returns its value and as many derivatives.
-    The first is what `jvp` gives; for the k-th, the work grows with the square of k, where nested
-    `jvp` doubles it each time.
+    The arguments move along curves ``x(t)``, described by their value and derivatives at t = 0.
+    `jet` returns the value and the same number of derivatives of ``fun(x(t))``. The first
+    derivative is that of `jvp`. The work for the k-th grows with the square of k; with nested
+    `jvp`, it would double with each order.
 
     Args:
         fun: function of arrays and pytrees of them.
         primals: tuple or list of the arguments ``x(0)``.
-        series: for each argument, a sequence of its derivatives from the first on, each an array
-            with the shape and dtype of the argument, or a scalar that stands for all elements. For
-            an argument that is a pytree, the same pytree with a sequence in the place of each
-            array. All sequences have one length, the order of the result. Terms of arguments that
-            are not inexact, such as integers, are zero, or their sequence is empty.
-        factorial_scaled: whether terms are derivatives. If not, they are Taylor coefficients: the
-            k-th derivative divided by ``k!``. This holds for `series` and for the result.
+        series: for each argument, the sequence of its derivatives, starting with the first. Each is
+            an array with the shape and dtype of the argument, or a scalar for all elements. For a
+            pytree argument: the same pytree with a sequence in place of each array. All sequences
+            have the same length, the order of the result. For arguments that are not inexact, such
+            as integers, the terms are zero or the sequence is empty.
+        factorial_scaled: whether the terms of `series` and of the result are derivatives. If not,
+            they are Taylor coefficients: the k-th derivative divided by ``k!``.
 
     Returns:
         ``(fun(*primals), terms)``, where `terms` has the structure of the result with a list of
-        terms in the place of each array.
+        terms in place of each array.
 
     Raises:
-        TypeError: `primals`, `series` and `fun` do not go together, a term has another dtype, or
-            `fun` calls a function that has no derivative in forward mode (`custom_vjp`).
+        TypeError: `primals`, `series` and `fun` do not match, a term has another dtype, or `fun`
+            calls a function that has no derivative in forward mode (`custom_vjp`).
         ValueError: the sequences have different lengths, or a term has another shape.
 
     Differs:
@@ -112,13 +112,13 @@ def jet(
         for primal, sequence, place in zip(leaves, sequences, places, strict=True)
     ]
     flat = FlatFunction(fun, tree)
-    outs, found = taylor_flat(flat, leaves, terms, order)
+    outs, coefficients = taylor_flat(flat, leaves, terms, order)
     results = [
         [
             t if not factorial_scaled or type(t) is Zero else _with_factorial(mul_p, t, k)
             for k, t in enumerate(same, 1)
         ]
-        for same in found
+        for same in coefficients
     ]
     return (
         flat.out_tree.unflatten(outs),
@@ -127,7 +127,7 @@ def jet(
 
 
 def _listed(sequence: Any) -> list[Any] | None:
-    """The terms of a sequence or along the first dimension of an array; None if it is neither."""
+    """The terms of a sequence, or of an array along its first dimension; None for others."""
     if isinstance(sequence, (tuple, list)):
         return list(sequence)
     if is_array_like(sequence) and shape_of(sequence):
@@ -159,24 +159,24 @@ def _order(leaves: Sequence[Any], sequences: Sequence[Any], places: Sequence[str
 
 
 def _term(primal: Any, term: Any, place: str, order: int) -> Any:
-    """A term as a Taylor coefficient, `Zero` where it is known to vanish.
+    """A term as a Taylor coefficient; `Zero` if it is known to vanish.
 
     Args:
         primal: the argument.
-        term: its derivative of that order.
-        place: which it is, for messages.
-        order: by whose factorial it is to be divided.
+        term: its derivative of some order.
+        place: a description of the term, for messages.
+        order: the term is divided by the factorial of this.
     """
     if type(term) is Zero:
         return term
     aval = aval_of(primal).tangent()
     if not is_array_like(term):
         raise TypeError(f"{place} is {term!r:.80} of type {type(term).__name__}, not an array")
-    found = aval_of(term)
+    actual = aval_of(term)
     on_host = isinstance(term, (bool, int, float, complex, np.ndarray, np.generic))
-    vanishes = found.dtype == dtypes.float0 or (on_host and not np.any(term))
-    if found.shape not in ((), aval.shape):
-        raise ValueError(f"{place} has the shape {found.shape}, the argument {aval.shape}")
+    vanishes = actual.dtype == dtypes.float0 or (on_host and not np.any(term))
+    if actual.shape not in ((), aval.shape):
+        raise ValueError(f"{place} has the shape {actual.shape}, the argument {aval.shape}")
     if aval.dtype == dtypes.float0:
         if not vanishes:
             raise TypeError(
@@ -184,14 +184,14 @@ def _term(primal: Any, term: Any, place: str, order: int) -> Any:
                 "that it cannot move: give no terms, [], or convert the argument to a float"
             )
         return Zero(aval)
-    if found.dtype != aval.dtype:
+    if actual.dtype != aval.dtype:
         kinds = "biufc"
-        weak = found.weak_type or (on_host and not isinstance(term, (np.ndarray, np.generic)))
-        if not weak or kinds.find(dtypes.kind_of(found.dtype)) > kinds.find(
+        weak = actual.weak_type or (on_host and not isinstance(term, (np.ndarray, np.generic)))
+        if not weak or kinds.find(dtypes.kind_of(actual.dtype)) > kinds.find(
             dtypes.kind_of(aval.dtype)
         ):
             raise TypeError(
-                f"{place} has the dtype {found.dtype}, the argument {aval.dtype}: convert it, for "
+                f"{place} has the dtype {actual.dtype}, the argument {aval.dtype}: convert it, for "
                 f"example with .astype({str(aval.dtype)!r})"
             )
         term = convert_element_type(as_operand(term, "jet"), aval.dtype, aval.weak_type)
@@ -202,7 +202,7 @@ def _term(primal: Any, term: Any, place: str, order: int) -> Any:
 
 
 def _with_factorial(operation: Primitive, term: Any, order: int) -> Any:
-    """A term times, or divided by, a factorial, in steps that its dtype can represent."""
+    """A term multiplied or divided by a factorial, in factors that its dtype can represent."""
     largest = float(dtypes.finfo(aval_of(term).dtype).max)
     factor = 1
     for number in range(2, order + 1):

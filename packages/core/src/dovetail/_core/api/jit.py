@@ -1,4 +1,4 @@
-"""jit as users see it."""
+"""The public `jit`."""
 
 from __future__ import annotations
 
@@ -68,28 +68,28 @@ def jit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """A function that is compiled on its first call for each signature of its arguments.
+    """Compile a function on its first call with each signature of arguments.
 
-    The function is run once with tracers for every combination of structures, shapes, dtypes and
-    static arguments; the recorded program is compiled and kept.
+    For each combination of structures, shapes, dtypes and static arguments, the function runs once
+    with tracers. The recorded program is compiled and cached.
 
     Args:
-        fun: a pure function of arrays and pytrees of them. Without it, a decorator with these
+        fun: a pure function of arrays and pytrees of them. If left out, a decorator with these
             options is returned.
         in_shardings: where arguments are placed; unspecified: where they are.
         out_shardings: where results are placed; unspecified: the compiler's choice.
         static_argnums: positional arguments that are part of the program. They must be hashable;
-            each new value compiles anew.
+            each new value is compiled anew.
         static_argnames: keyword arguments that are part of the program. Numbers and names imply
-            each other where the signature of `fun` says how.
-        donate_argnums: positional arguments whose memory may be reused for results; they cannot be
-            used afterwards.
+            each other through the signature of `fun`.
+        donate_argnums: positional arguments whose memory may be reused for results; they are
+            invalid after the call.
         donate_argnames: keyword arguments whose memory may be reused for results.
-        keep_unused: whether arguments that the function does not use stay arguments of the program.
-        device: the device to run on; by default where the arguments are.
+        keep_unused: whether unused arguments stay arguments of the program.
+        device: the device to run on; by default, that of the arguments.
         backend: the platform to run on.
-        inline: whether to record the body in place where a traced function calls this one.
-        compiler_options: options of the compiler, by name.
+        inline: whether calls from a traced function record the body in place.
+        compiler_options: compiler options by name.
 
     Returns:
         The compiled function, with the methods `trace`, `lower`, `eval_shape` and `clear_cache`.
@@ -220,27 +220,27 @@ def _eval_shape(engine: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
 def _arguments(
     fun: Callable[..., Any], numbers: Any, names: Any, kind: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Numbers and names of arguments, each completed from the other by the signature of `fun`."""
+    """Argument numbers and names, each completed from the other through the signature."""
     if numbers is None and names is None:
         return (), ()
     function = name_of(fun)
-    given_numbers = _integers(numbers, f"{kind}_argnums", function)
-    given_names = _strings(names, f"{kind}_argnames", function)
+    argnums = _integers(numbers, f"{kind}_argnums", function)
+    argnames = _strings(names, f"{kind}_argnames", function)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
-        if any(n < 0 for n in given_numbers):
+        if any(n < 0 for n in argnums):
             raise ValueError(
                 f"{kind}_argnums={numbers!r} of jit of {function}: the signature of the function "
                 "is not known, so numbers cannot count from the end"
             ) from None
-        return given_numbers, given_names
+        return argnums, argnames
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    found_numbers = []
-    for number in given_numbers:
+    positions = []
+    for number in argnums:
         if number < 0 and not variadic:
             number += len(positional)
         if number < 0 and variadic:
@@ -253,23 +253,23 @@ def _arguments(
                 f"{kind}_argnums={numbers!r} of jit: {function} has {len(positional)} positional "
                 "arguments"
             )
-        found_numbers.append(number)
-    for name in given_names:
+        positions.append(number)
+    for name in argnames:
         if name not in keywords and not any_keyword:
             raise ValueError(
                 f"{kind}_argnames={names!r} of jit: {function} has no argument {name!r}; use one "
                 f"that it has: {', '.join(sorted(keywords)) or 'none'}"
             )
     implied_names = (
-        [positional[n].name for n in found_numbers if n < len(positional)] if names is None else []
+        [positional[n].name for n in positions if n < len(positional)] if names is None else []
     )
     implied_numbers = (
-        [i for i, p in enumerate(positional) if p.name in given_names] if numbers is None else []
+        [i for i, p in enumerate(positional) if p.name in argnames] if numbers is None else []
     )
     implied_names = [n for n in implied_names if n in keywords]
     return (
-        tuple(sorted({*found_numbers, *implied_numbers})),
-        tuple(sorted({*given_names, *implied_names})),
+        tuple(sorted({*positions, *implied_numbers})),
+        tuple(sorted({*argnames, *implied_names})),
     )
 
 
@@ -296,7 +296,7 @@ def _strings(value: Any, option: str, function: str) -> tuple[str, ...]:
 
 
 def clear_caches() -> None:
-    """Forget everything that was traced and compiled in this process; the cache on disk stays.
+    """Drop everything traced or compiled in this process; the cache on disk stays.
 
     Example:
         >>> import dovetail as dt

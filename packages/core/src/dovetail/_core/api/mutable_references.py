@@ -1,4 +1,4 @@
-"""Mutable references as users see them."""
+"""The public functions for mutable references."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def new_ref(
 ) -> Ref:
     """A mutable reference: an array that is read and written in place.
 
-    Functions that use a reference which is made within them are as pure as others, and are
-    transformed as such. Of those that use one from outside,
+    A function that creates its references itself is pure and can be transformed like any other.
+    With a reference from outside,
 
-    - `jit`, `scan`, `while_loop`, `fori_loop`, `cond`, `switch` and `map` do what Python does, in
-      its order. A compiled function changes the memory in place;
-    - `grad`, `vjp` and `jvp` take it as something that does not vary: what is written to it must
-      not depend on what is differentiated, other than through `lax.stop_gradient`. As an argument
-      that `vjp` differentiates it varies, and its gradient is added to another reference;
-    - `vmap` lets it be read. To be written to, it is passed as an argument with an axis: each
-      element of the batch has its part of it;
-    - `checkpoint` and functions with rules of their own do not take it from outside.
+    - `jit`, `scan`, `while_loop`, `fori_loop`, `cond`, `switch` and `map` read and write in the
+      order that Python would. Compiled functions update the memory in place;
+    - `grad`, `vjp` and `jvp` treat it as constant: values written to it may depend on
+      differentiated values only through `lax.stop_gradient`. As an argument of `vjp` it is
+      differentiated, and its gradient is added to another reference;
+    - `vmap` can only read it. To write to it, pass it as an argument with an axis: each element of
+      the batch then has its own part;
+    - `checkpoint` and functions with custom rules do not accept it.
 
     Args:
-        init_val: the first value, an array or number. It stays as it is.
-        memory_space: None, for the device's own memory.
-        kind: None or ``"no_grad_no_remat"``, which says what holds for all references here.
-        pin: False.
+        init_val: the initial value, an array or number. It is never changed.
+        memory_space: must be None, the memory of the device.
+        kind: None or ``"no_grad_no_remat"``; all references here behave like the latter.
+        pin: must be False.
 
     Returns:
         The reference; ``ref[...]`` is its value.
 
     Raises:
-        TypeError: `init_val` is no array.
-        ValueError: another memory or kind is asked for.
+        TypeError: `init_val` is not an array.
+        ValueError: `memory_space`, `kind` or `pin` has another value.
 
     Differs:
         A write that would round or cut its value is an error. Under `vmap` a reference from
@@ -92,16 +92,16 @@ def new_ref(
 
 
 def empty_ref(ty: SupportsShape, memory_space: None = None, pin: bool = False) -> Ref:
-    """A mutable reference whose first value is not specified.
+    """A mutable reference whose initial value is unspecified.
 
     Args:
         ty: anything with a shape and a dtype, such as a `ShapeDtypeStruct`.
-        memory_space: None, for the device's own memory.
-        pin: False.
+        memory_space: must be None, the memory of the device.
+        pin: must be False.
 
     Raises:
         TypeError: `ty` has no shape and dtype.
-        ValueError: another memory is asked for.
+        ValueError: `memory_space` or `pin` has another value.
 
     Example:
         >>> import dovetail as dt
@@ -127,16 +127,16 @@ def _made(value: Any, memory_space: Any, kind: str | None, pin: bool) -> Ref:
 
 
 def freeze(ref: Ref) -> Array:
-    """The last value of a mutable reference, which is not valid any more afterwards.
+    """Return the final value of a mutable reference and make the reference invalid.
 
     Args:
-        ref: the reference. Only the function that has made it may freeze it.
+        ref: the reference. Only the function that created it may freeze it.
 
     Returns:
         Its value.
 
     Raises:
-        ValueError: it was made elsewhere, or is not valid.
+        ValueError: it was created elsewhere, or is invalid.
 
     Example:
         >>> import dovetail as dt
@@ -149,13 +149,13 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> None:
-    """Give back the memory of a mutable reference, which is not valid any more afterwards.
+    """Free the memory of a mutable reference and make the reference invalid.
 
     Args:
-        ref: the reference. Only the function that has made it may free it.
+        ref: the reference. Only the function that created it may free it.
 
     Raises:
-        ValueError: it was made elsewhere, or is not valid.
+        ValueError: it was created elsewhere, or is invalid.
 
     Example:
         >>> import dovetail as dt
@@ -179,14 +179,14 @@ def _part(ref: Any, function: str) -> Ref | TransformedRef:
 
 
 def get(ref: Ref | TransformedRef, idx: Index = None) -> Any:
-    """The array of what is at an index of a mutable reference: ``ref[idx]``.
+    """Read from a mutable reference: ``ref[idx]``.
 
     Args:
         ref: the reference, or a part of one, ``ref.at[i]``.
-        idx: what may index an array; None for all of it.
+        idx: any index of an array; None for all of it.
 
     Raises:
-        TypeError: `ref` is none.
+        TypeError: `ref` is not a reference.
 
     Example:
         >>> import dovetail as dt
@@ -202,12 +202,13 @@ def set(ref: Ref | TransformedRef, idx: Index, value: Any) -> None:
 
     Args:
         ref: the reference, or a part of one, ``ref.at[i]``.
-        idx: what may index an array; None for all of it.
-        value: what is written, of a shape that broadcasts to that of the part, and of a dtype that
-            is not rounded by this.
+        idx: any index of an array; None for all of it.
+        value: the value to write. Its shape must broadcast to that of the part, and its dtype must
+            convert without rounding.
 
     Raises:
-        TypeError: `ref` is none, or `value` has a dtype that the reference does not hold.
+        TypeError: `ref` is not a reference, or `value` has a dtype that the reference does not
+            hold.
         ValueError: the reference may not be written to here.
 
     Example:
@@ -222,18 +223,19 @@ def set(ref: Ref | TransformedRef, idx: Index, value: Any) -> None:
 
 
 def swap(ref: Ref | TransformedRef, idx: Index, value: Any, _function_name: str = "swap") -> Any:
-    """Write to a mutable reference, and return what was there.
+    """Write to a mutable reference and return the old value.
 
     Args:
         ref: the reference, or a part of one, ``ref.at[i]``.
-        idx: what may index an array; None for all of it.
-        value: what is written, as `set` takes it.
+        idx: any index of an array; None for all of it.
+        value: the value to write, as for `set`.
 
     Returns:
-        The array of what was at `idx`.
+        The old value at `idx`.
 
     Raises:
-        TypeError: `ref` is none, or `value` has a dtype that the reference does not hold.
+        TypeError: `ref` is not a reference, or `value` has a dtype that the reference does not
+            hold.
         ValueError: the reference may not be written to here.
 
     Example:
@@ -247,16 +249,15 @@ def swap(ref: Ref | TransformedRef, idx: Index, value: Any, _function_name: str 
 
 
 def addupdate(ref: Ref | TransformedRef, idx: Index, x: Any) -> None:
-    """Add to what is at an index of a mutable reference. An element that is indexed several times
-    gets the sum.
+    """Add to a mutable reference at an index; repeated indices accumulate.
 
     Args:
         ref: the reference, or a part of one, ``ref.at[i]``.
-        idx: what may index an array; None for all of it.
-        x: what is added, as `set` takes it.
+        idx: any index of an array; None for all of it.
+        x: the value to add, as for `set`.
 
     Raises:
-        TypeError: `ref` is none, or `x` has a dtype that the reference does not hold.
+        TypeError: `ref` is not a reference, or `x` has a dtype that the reference does not hold.
         ValueError: the reference may not be written to here.
 
     Example:

@@ -1,4 +1,4 @@
-"""Names for parts of programs, which compiled programs and profiles show."""
+"""Names for parts of programs, shown in compiled programs and profiles."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ R = TypeVar("R")
 class named_scope(ContextDecorator):
     """Context manager and decorator that names the operations inside it.
 
-    The name stands before the names of operations in compiled programs (``jit(f)/name/sin``), so
-    that profiles show to which part of a model an operation belongs. Scopes in scopes give
-    ``outer/inner/sin``. What transformations derive from an operation keeps its scopes, with the
+    In compiled programs, the name precedes the names of operations (``jit(f)/name/sin``), so
+    profiles show which part of a model an operation belongs to. Nested scopes give
+    ``outer/inner/sin``. Operations that transformations derive keep the scopes, with the
     transformations around the name of the first scope begun inside them: ``jvp(name)/sin``,
-    ``transpose(jvp(name))/mul`` on the way back, ``vmap(name)/sin``. A function compiled on its own
-    has the names of the scopes inside it; those around a call of it stand before the call.
+    ``transpose(jvp(name))/mul`` in the backward pass, ``vmap(name)/sin``. A function compiled on
+    its own has the names of the scopes inside it; scopes around a call of it precede the name of
+    the call.
 
-    Results do not depend on scopes, and operations that are called outside of `jit`, which are
-    programs of their own, do not show them.
+    Scopes do not change results. Operations called outside `jit` are programs of their own and do
+    not show scopes.
 
     Args:
-        name: the name. One with slashes stands for scopes in scopes, an empty one for none.
+        name: the name. Slashes make nested scopes, an empty name makes none.
 
     Raises:
-        TypeError: `name` is no string.
+        TypeError: `name` is not a string.
         ValueError: `name` cannot be written in UTF-8.
 
     Example:
@@ -45,8 +46,8 @@ class named_scope(ContextDecorator):
         True
     """
 
-    # Nothing is kept here of who is inside: one object may be used again, inside itself too, and
-    # by several threads.
+    # No state of entered scopes is stored here: an object may be reused, nested in itself and
+    # shared by threads.
     __slots__ = ("_names",)
 
     def __init__(self, name: str) -> None:
@@ -75,17 +76,17 @@ class named_scope(ContextDecorator):
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """A function whose operations are in a `named_scope`.
+    """Run the operations of a function in a `named_scope`.
 
     Args:
         fun: the function.
-        name: the name of the scope; that of the function if None.
+        name: the name of the scope; by default, that of the function.
 
     Returns:
-        A function that does what `fun` does.
+        A function that behaves like `fun`.
 
     Raises:
-        TypeError: `fun` is not callable, or `name` is no string.
+        TypeError: `fun` is not callable, or `name` is not a string.
 
     Example:
         >>> import dovetail as dt

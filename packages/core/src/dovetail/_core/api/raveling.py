@@ -1,4 +1,4 @@
-"""Trees of arrays as one vector, and back."""
+"""Trees of arrays to one vector, and back."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from dovetail._core.ops.shape.reshaping import reshape
 
 @dataclass(frozen=True, slots=True)
 class Unravel:
-    """From a vector to a tree. Those of trees of the same structure, shapes and dtypes are equal,
-    so that one can be a static argument of `jit`.
+    """The function from a vector back to a tree.
+
+    It can be a static argument of `jit`: two of them are equal if the trees have the same
+    structure, shapes and dtypes.
 
     Attributes:
         tree: the structure.
-        avals: of its leaves.
-        dtype: of the vector.
+        avals: avals of its leaves.
+        dtype: dtype of the vector.
     """
 
     tree: Any
@@ -42,7 +44,7 @@ class Unravel:
                 f"the function that ravel_pytree returned takes a vector of {sum(sizes)} elements, "
                 f"got {aval.short_name()}"
             )
-        # Of one dtype, the tree may take another: that of a gradient, or of a wider computation.
+        # A tree of a single dtype may take another one, as for a gradient or a wider computation.
         mixed = any(a.dtype != self.dtype for a in self.avals)
         if mixed and aval.dtype != self.dtype:
             raise TypeError(
@@ -63,18 +65,18 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     """A tree of arrays as one vector.
 
     Args:
-        pytree: a tree of arrays and scalars. Where their dtypes differ, the vector has the one that
-            all are promoted to.
+        pytree: a tree of arrays and scalars. If their dtypes differ, they are promoted to a common
+            one.
 
     Returns:
-        The vector, of the leaves' elements one after the other, and a function from such a vector
-        to a tree like the given one, each leaf in its shape and dtype. If all leaves have one
-        dtype, the function takes vectors of any, and gives them back in it. Two such functions are
-        equal if the trees have the same structure, shapes and dtypes.
+        The vector of all elements, leaf by leaf, and a function from such a vector back to the
+        tree, with each leaf in its shape and dtype. If all leaves have one dtype, the function
+        takes a vector of any dtype and keeps that. Two such functions are equal if the trees have
+        the same structure, shapes and dtypes.
 
     Raises:
-        NonArrayArgumentError: a leaf is no array.
-        TypeError: a leaf holds no numbers, as an array of keys does.
+        NonArrayArgumentError: a leaf is not an array.
+        TypeError: a leaf does not hold numbers, such as an array of keys.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -96,7 +98,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     if not leaves:
         dtype = dtypes.canonicalize_dtype(np.float64)
         return full((0,), 0, dtype), Unravel(tree, (), dtype)
-    # Not of the avals: no leaf is rounded, a Python number among narrow floats neither.
+    # Promote dtypes, not avals, so that no leaf is rounded, not even a Python number among narrow
+    # floats.
     dtype = dtypes.result_type(*(a.dtype for a in avals))
     parts = [
         reshape(

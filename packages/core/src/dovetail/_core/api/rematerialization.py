@@ -1,4 +1,4 @@
-"""Rematerialization as users see it: checkpoint, saved_residuals, print_saved_residuals."""
+"""Rematerialization: checkpoint, saved_residuals, print_saved_residuals."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ R = TypeVar("R")
 
 
 class _Arguments(NamedTuple):
-    """The arguments of a call, taken apart.
+    """The arguments of a call, static ones separated.
 
     Attributes:
-        args: the positional ones.
-        positions: numbers of those that are not static.
+        args: all positional arguments.
+        positions: indices of those that are not static.
         keywords: the keyword arguments that are not static.
-        statics: the static ones, by number or name.
+        statics: the static arguments, by number or name.
     """
 
     args: tuple[Any, ...]
@@ -65,16 +65,15 @@ class _Arguments(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """A traced function: its jaxpr without constants, what it captured, and the structure of its
-    result."""
+    """A traced function: jaxpr without constants, captured values, structure of the result."""
 
     closed: ClosedJaxpr
     captured: list[Any]
     out_tree: Any
 
 
-# Functions traced before, by function; a function called with ever new shapes must not fill the
-# memory.
+# Traced bodies by function. Their number is bounded: a function called with ever new shapes must
+# not fill the memory.
 _traced: Final = caches.ByFunction()
 _MAX_SIGNATURES: Final = 1024
 
@@ -87,31 +86,31 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[P, R]:
-    """A function with the same results and derivatives that keeps less memory between the two.
+    """Make a function save less memory for its derivative, and recompute values instead.
 
-    Differentiated in reverse mode (`grad`, `vjp`) or by `linearize`, a function keeps intermediate
-    values for its derivative. A checkpointed function keeps its arguments, and computes the
-    intermediate values again when the derivative needs them. It may be differentiated any number of
-    times, and checkpointed functions may be nested.
+    In reverse mode (`grad`, `vjp`) and `linearize`, a function saves intermediate values for its
+    derivative. A checkpointed function saves its arguments and recomputes the intermediate values
+    when the derivative needs them. It may be differentiated any number of times, and checkpointed
+    functions may be nested.
 
     Args:
         fun: a function of arrays and pytrees of them.
-        prevent_cse: whether the compiler must not merge the second computation with the first,
-            which would undo the effect; a bool, or one (or a tree of them) for each positional
-            argument that is not static. In the body of a loop, which is compiled apart from its
-            backward loop, False is enough, and faster.
-        policy: which intermediate values to keep all the same: a function that is called with
-            a primitive, the types of its operands and its parameters, one of
-            `dovetail.checkpoint_policies` for instance. None keeps nothing.
-        static_argnums: positional arguments that are passed on as they are, such as flags that
-            decide about the control flow of `fun`.
+        prevent_cse: whether to keep the compiler from merging the recomputation with the first
+            computation, which would undo the effect; a bool for all, or one (or a tree of them) for
+            each positional argument that is not static. In the body of a loop, which is compiled
+            apart from its backward loop, False is enough and faster.
+        policy: which intermediate values to save nevertheless: a function of a primitive, the types
+            of its operands and its parameters, such as one of `dovetail.checkpoint_policies`. None
+            saves nothing.
+        static_argnums: positional arguments that are passed through as Python values, such as flags
+            that decide the control flow of `fun`.
         static_argnames: the same for keyword arguments.
 
     Returns:
         A function of the same arguments.
 
     Raises:
-        TypeError: `fun` cannot be called, or an option has the wrong type.
+        TypeError: `fun` is not callable, or an option has the wrong type.
         ValueError: an option names an argument that `fun` does not have.
 
     Differs:
@@ -147,26 +146,26 @@ def checkpoint(
 
     @wraps(fun)
     def checkpointed(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = _take_apart(args, kwargs, numbers, names)
-        dynamic = tuple([args[i] for i in given.positions])
-        leaves, in_tree = pytree.flatten((dynamic, given.keywords))
+        call = _take_apart(args, kwargs, numbers, names)
+        dynamic = tuple([args[i] for i in call.positions])
+        leaves, in_tree = pytree.flatten((dynamic, call.keywords))
         check_array_leaves(
             leaves,
-            lambda: leaf_names(fun, dynamic, given.keywords, given.positions),
+            lambda: leaf_names(fun, dynamic, call.keywords, call.positions),
             f"checkpoint of {name_of(fun)}",
         )
         if config.disable_jit.value:
             return fun(*args, **kwargs)
         operands = [as_operand(leaf, "checkpoint") for leaf in leaves]
-        body = _body(fun, given, in_tree, tuple([aval_of(x) for x in operands]))
-        held: Any = prevent_cse
-        if not isinstance(held, bool):
-            held = _for_operands(fun, held, dynamic, len(leaves), len(body.captured))
+        body = _body(fun, call, in_tree, tuple([aval_of(x) for x in operands]))
+        barriers: Any = prevent_cse
+        if not isinstance(barriers, bool):
+            barriers = _for_operands(fun, barriers, dynamic, len(leaves), len(body.captured))
         outs = remat_p.bind(
             *body.captured,
             *operands,
             jaxpr=body.closed,
-            prevent_cse=held,
+            prevent_cse=barriers,
             differentiated=False,
             policy=policy,
         )
@@ -179,7 +178,7 @@ def checkpoint(
 def _static_arguments(
     fun: Callable[..., Any], argnums: Any, argnames: Any
 ) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Numbers and names of static arguments, each completed from the other by the signature."""
+    """Static argument numbers and names, each completed from the other by the signature."""
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(hasattr(n, "__index__") and not isinstance(n, bool) for n in numbers):
         raise TypeError(
@@ -204,19 +203,21 @@ def _static_arguments(
                     f"{len(positional)} positional arguments"
                 )
         numbers = [n % len(positional) for n in numbers]
-    known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    keyword_names = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         for name in names:
-            if name not in known:
+            if name not in keyword_names:
                 raise ValueError(
                     f"static_argnames={argnames!r} of checkpoint: {name_of(fun)} has no argument "
-                    f"{name!r}; it has {', '.join(known) or 'none'}"
+                    f"{name!r}; it has {', '.join(keyword_names) or 'none'}"
                 )
-    implied = [i for i, p in enumerate(positional) if p.name in names and p.name in known]
+    implied = [i for i, p in enumerate(positional) if p.name in names and p.name in keyword_names]
     by_number = [positional[n].name for n in numbers if 0 <= n < len(positional)]
     return (
         tuple({*numbers, *implied}),
-        frozenset({*names, *(name for name in by_number if name in known)}),
+        frozenset({*names, *(name for name in by_number if name in keyword_names)}),
     )
 
 
@@ -239,22 +240,22 @@ def _take_apart(
 def _body(
     fun: Callable[..., Any], given: _Arguments, in_tree: Any, avals: tuple[Any, ...]
 ) -> _Body:
-    """The function traced for these arguments; the one traced before, if there is one."""
+    """The function traced for these arguments, from the cache if possible."""
     statics = tuple([(where, type(value), value) for where, value in given.statics.items()])
     key = (in_tree, avals, statics, config.trace_key())
     try:
-        known = _traced.of(fun)
-        found: _Body | None = known.get(key)
-    except TypeError:  # the function, or a static argument, has no hash
+        bodies = _traced.of(fun)
+        body: _Body | None = bodies.get(key)
+    except TypeError:  # the function or a static argument has no hash
         return _trace(fun, given, in_tree, avals)
-    if found is None:
-        found = _trace(fun, given, in_tree, avals)
-        # A captured tracer belongs to one trace of the caller; the next call may capture another.
-        if not any(isinstance(c, Tracer) for c in found.captured):
-            if len(known) >= _MAX_SIGNATURES:
-                del known[next(iter(known))]
-            known[key] = found
-    return found
+    if body is None:
+        body = _trace(fun, given, in_tree, avals)
+        # A captured tracer belongs to one trace of the caller: the next call may capture another.
+        if not any(isinstance(c, Tracer) for c in body.captured):
+            if len(bodies) >= _MAX_SIGNATURES:
+                del bodies[next(iter(bodies))]
+            bodies[key] = body
+    return body
 
 
 def _trace(
@@ -280,19 +281,19 @@ def _trace(
 def _for_operands(
     fun: Callable[..., Any], prevent_cse: Any, dynamic: tuple[Any, ...], leaves: int, captured: int
 ) -> tuple[bool, ...]:
-    """`prevent_cse` for each operand: what is captured, and keyword arguments, are held too."""
+    """`prevent_cse` for each operand; True for captured values and keyword arguments."""
     name = f"prevent_cse of checkpoint of {name_of(fun)}"
-    held = pytree.flatten_up_to_prefix(name, tuple(prevent_cse), pytree.structure(dynamic))
-    for value in held:
+    flags = pytree.flatten_up_to_prefix(name, tuple(prevent_cse), pytree.structure(dynamic))
+    for value in flags:
         if not isinstance(value, bool):
             raise TypeError(f"{name} holds {value!r:.80}; it must hold True or False")
-    return (*[True] * captured, *held, *[True] * (leaves - len(held)))
+    return (*[True] * captured, *flags, *[True] * (leaves - len(flags)))
 
 
 def saved_residuals(
     f: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> list[tuple[AbstractValue, str]]:
-    """What a function keeps for its derivative, and where that comes from.
+    """The values that a function saves for its derivative, and where they come from.
 
     Args:
         f: function of arrays and pytrees of them.
@@ -300,11 +301,11 @@ def saved_residuals(
         **kwargs: keyword arguments.
 
     Returns:
-        For each value that is kept, in the order of the computation: its type, and a phrase such as
+        For each saved value, in the order of the computation: its type, and a phrase such as
         ``"from the argument x"`` or ``"output of cos from model.py:12:9 (layer)"``.
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -325,21 +326,21 @@ def saved_residuals(
         return list(program.closed.consts)
 
     jaxpr = stage(residuals, avals, info).jaxpr
-    kept = set(jaxpr.outvars)
+    saved = set(jaxpr.outvars)
     names = info.argument_names or ()
     return [
-        *((v.aval, "from a constant") for v in jaxpr.constvars if v in kept),
+        *((v.aval, "from a constant") for v in jaxpr.constvars if v in saved),
         *(
             (v.aval, f"from the argument {name}")
             for v, name in zip(jaxpr.invars, names, strict=True)
-            if v in kept
+            if v in saved
         ),
-        *((v.aval, origin(jaxpr, v)) for eqn in jaxpr.eqns for v in eqn.outvars if v in kept),
+        *((v.aval, origin(jaxpr, v)) for eqn in jaxpr.eqns for v in eqn.outvars if v in saved),
     ]
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what a function keeps for its derivative, one value to a line.
+    """Print the values that a function saves for its derivative, one per line.
 
     Args:
         f: function of arrays and pytrees of them.
@@ -347,7 +348,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
         **kwargs: keyword arguments.
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
 
     Example:
         >>> import dovetail.numpy as jnp

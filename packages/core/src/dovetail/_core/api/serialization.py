@@ -34,7 +34,7 @@ _HEADER: Final = struct.Struct(f"<{len(_MAGIC)}sQQ32s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Interface:
-    """What has to be known of a program to call it."""
+    """The facts needed to call a program."""
 
     name: str
     function: str
@@ -51,20 +51,20 @@ class _Interface:
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
-    """A compiled program as bytes, and the structures of its arguments and of its result.
+    """A compiled program as bytes, with the structures of its arguments and its result.
 
     Args:
         compiled: made by ``jit(f).lower(...).compile()``.
 
     Returns:
-        The bytes, the tree of the arguments and the tree of the result, as `deserialize_and_load`
-        takes them.
+        The bytes, the structure of the arguments and that of the result: the arguments of
+        `deserialize_and_load`.
 
     Raises:
         TypeError: `compiled` is something else.
-        ValueError: the program calls Python functions of this process, or the backend cannot write
-            its programs down.
-        BackendUnavailableError: it is for hardware that is not there.
+        ValueError: the program calls Python functions of this process, or the backend cannot
+            serialize its programs.
+        BackendUnavailableError: it was compiled for hardware that is not present.
 
     Example:
         >>> import dovetail as dt
@@ -140,24 +140,24 @@ def deserialize_and_load(
     backend: Any = None,
     execution_devices: Sequence[Any] | None = None,
 ) -> Compiled:
-    """The compiled program that `serialize` wrote down.
+    """Load a compiled program from the bytes of `serialize`.
 
-    Loading a program runs code out of it: load only what you trust.
+    Loading runs code from the bytes: load only programs that you trust.
 
     Args:
         serialized: the bytes.
         in_tree: the structure of the arguments.
         out_tree: the structure of the result.
-        backend: the platform to load it on, by default the one that it was compiled for.
+        backend: the platform to load it on; by default, the one it was compiled for.
         execution_devices: the one device to run it on.
 
     Returns:
-        The program, which is called like the one that was serialized.
+        The program, called like the one that was serialized.
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the bytes are damaged or were not made by `serialize`; they are for another
-            platform, device, or version of dovetail or jaxlib; or a structure does not fit.
+        ValueError: the bytes are damaged or not from `serialize`; they are for another platform,
+            device, or version of dovetail or jaxlib; or a structure does not fit.
     """
     description, body = _parts(serialized)
     platform = description["platform"]
@@ -208,7 +208,7 @@ def deserialize_and_load(
         raise ValueError(
             f"the backend cannot load the serialized program of {interface.function}: {error}"
         ) from error
-    # Of the jaxpr only the types are left.
+    # Only the types of the jaxpr remain.
     types = Jaxpr(
         [], [Var(a) for a in interface.arguments], [Var(a) for a in interface.results], []
     )
@@ -255,7 +255,7 @@ def _parts(serialized: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def _facts(device: Any) -> dict[str, Any]:
-    """What has to be the same where a program is loaded."""
+    """The facts that must be the same where a program is loaded."""
     import dovetail  # deferred: the package is being imported when this module is
 
     platform = clients.platform_of(device)

@@ -1,4 +1,4 @@
-"""`debug.visualize_sharding`: which part of an array is on which device, drawn as boxes."""
+"""`debug.visualize_sharding`: draws which part of an array is on which device."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dovetail._core.ops.callbacks.inspections import inspect_array_sharding
 
 ColorMap = Callable[[float], Sequence[float]]
 
-_HEIGHT: Final = 10  # lines of a whole picture, one border included
-_ASPECT: Final = 2.5  # a character is so many times as high as it is wide
+_HEIGHT: Final = 10  # lines of a whole picture, including one border
+_ASPECT: Final = 2.5  # height of a character divided by its width
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Draw which part of an array is on which device.
 
-    In functions that are compiled it is drawn when the program is compiled, once.
+    In compiled functions it is drawn once, when the program is compiled.
 
     Args:
         arr: an array of one or two dimensions.
         **kwargs: as for `dovetail.debug.visualize_sharding`.
 
     Raises:
-        TypeError: `arr` is no array.
-        ValueError: it has no dimension, or more than two.
+        TypeError: `arr` is not an array.
+        ValueError: it has no dimension or more than two.
 
     Example:
         >>> import dovetail as dt
@@ -67,25 +67,24 @@ def visualize_sharding(
 ) -> None:
     """Draw which part of an array a sharding puts on which device.
 
-    Each box is a part; its size is in proportion to that of the part, and in it stand the devices
-    that hold it.
+    Each box is a part, drawn in proportion to its size, and lists the devices that hold it.
 
     Args:
         shape: the shape of the array, of one or two dimensions.
-        sharding: anything that says by ``devices_indices_map(shape)`` which part of an array each
-            device has.
-        use_color: whether boxes are coloured where the terminal shows colours. (The environment
-            variable ``NO_COLOR`` says that it does not, ``FORCE_COLOR`` that it does.)
-        scale: how much larger than usual the picture is.
-        min_width: the least number of characters that a box has, its borders included.
-        max_width: the largest number of characters in a line.
-        color_map: the colour of each box: from a number between 0 and 1 to red, green and blue,
-            each between 0 and 1; colour maps of matplotlib are such functions.
+        sharding: any object whose ``devices_indices_map(shape)`` returns the part of an array on
+            each device.
+        use_color: whether to colour boxes if the terminal shows colours. (The environment variables
+            ``NO_COLOR`` and ``FORCE_COLOR`` turn this off and on.)
+        scale: the size of the picture, relative to the usual one.
+        min_width: the minimum width of a box in characters, including borders.
+        max_width: the maximum length of a line in characters.
+        color_map: a function from a number between 0 and 1 to the red, green and blue of a box,
+            each between 0 and 1, such as a colour map of matplotlib.
 
     Raises:
-        TypeError: `sharding` does not say what the devices have.
-        ValueError: the shape has no dimension or more than two, the parts of the array are no grid,
-            or a size is not positive.
+        TypeError: `sharding` is not a sharding.
+        ValueError: the shape has no dimension or more than two, the parts of the array do not form
+            a grid, or a size is not positive.
 
     Example:
         >>> import dovetail as dt
@@ -107,7 +106,7 @@ def visualize_sharding(
         )
     rows, columns, owners = _grid(shape, sharding)
     labels = [[_label(owners[row, column]) for column in columns] for row in rows]
-    # An array of one dimension is a row, and its length stands for that of a column.
+    # An array of one dimension is drawn as a row, with the aspect ratio of a column.
     down, across = shape if len(shape) == 2 else (1, shape[0])
     aspect = max(across if len(shape) == 2 else 1, 1) / max(shape[0], 1)
     whole = _HEIGHT * scale
@@ -175,19 +174,19 @@ def _widths(
     min_width: int,
     max_width: int,
 ) -> list[int]:
-    """How many characters each column has between its borders."""
+    """The width of each column in characters, without borders."""
     columns = list(zip(*labels, strict=True))
-    wanted = [
+    preferred = [
         max(min(max(int(whole * part), min_width), max_width) - 2, *map(len, column))
         for part, column in zip(fractions, columns, strict=True)
     ]
     count = len(columns)
-    if sum(wanted) + count + 1 <= max_width:
-        return wanted
+    if sum(preferred) + count + 1 <= max_width:
+        return preferred
     equal = (max_width - 1) // count - 1
     # Names and numbers are never broken.
     least = [max(len(word) for label in column for word in _words(label)) for column in columns]
-    return [max(min(width, equal), word) for width, word in zip(wanted, least, strict=True)]
+    return [max(min(width, equal), word) for width, word in zip(preferred, least, strict=True)]
 
 
 def _words(label: str) -> list[str]:
@@ -195,7 +194,7 @@ def _words(label: str) -> list[str]:
 
 
 def _wrapped(label: str, width: int) -> list[str]:
-    """A label in lines."""
+    """A label, wrapped into lines."""
     if len(label) <= width:
         return [label]
     lines = textwrap.wrap(" ".join(_words(label)), width)
@@ -230,7 +229,7 @@ def _border(corners: str, widths: Sequence[int]) -> str:
 
 
 def _shows_color() -> bool:
-    """Whether what is written is shown by a terminal that has colours."""
+    """Whether the output goes to a terminal with colours."""
     environment = os.environ
     if environment.get("FORCE_COLOR"):
         return True
@@ -247,7 +246,7 @@ def _plain(text: str) -> str:
 
 
 def _paints(rows: int, columns: int, color_map: ColorMap | None) -> list[list[Any]]:
-    """For each box what gives its text a colour."""
+    """For each box, the function that colours its text."""
     if color_map is None:
         return [[_plain] * columns] * rows
     boxes = max(rows * columns - 1, 1)
@@ -258,7 +257,7 @@ def _paints(rows: int, columns: int, color_map: ColorMap | None) -> list[list[An
 
 
 def _paint(color: Sequence[float]) -> Callable[[str], str]:
-    """What writes on a background, by the escape sequences for 256 colours."""
+    """A function that colours a background by escape sequences for 256 colours."""
     red, green, blue = [min(max(float(part), 0.0), 1.0) for part in color[:3]]
     code = 16 + 36 * round(5 * red) + 6 * round(5 * green) + round(5 * blue)
     ink = 16 if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else 231

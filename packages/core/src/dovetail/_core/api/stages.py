@@ -31,7 +31,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class ArgInfo:
-    """What is known of one argument of a program.
+    """The facts about one argument of a program.
 
     Args:
         aval: its abstract value.
@@ -70,7 +70,7 @@ class ArgInfo:
 
 
 class Stage:
-    """What the steps have in common.
+    """Common base of the steps.
 
     Args:
         staged: the function traced for one signature.
@@ -118,7 +118,7 @@ class Traced(Stage):
 
     Args:
         staged: the function traced for one signature.
-        place: gives the sharding that the arguments decide, or None.
+        place: returns the sharding that the arguments determine, or None.
     """
 
     def __init__(self, staged: StagedProgram, place: Callable[[], Any]) -> None:
@@ -139,14 +139,14 @@ class Traced(Stage):
         """Lower to StableHLO.
 
         Args:
-            lowering_platforms: the platforms to lower for; by default that of the device which the
-                program would run on: the one that `jit` was given, or arguments are committed to,
-                also by the sharding of a `ShapeDtypeStruct`, or else the default one. With several,
-                the module takes as its first argument the number of the one that it runs on. None
-                of them has to be present.
+            lowering_platforms: the platforms to lower for; by default, that of the device that the
+                program would run on: the device passed to `jit`, the one that arguments are
+                committed to (the sharding of a `ShapeDtypeStruct` counts), or the default one. With
+                several platforms, the first argument of the module is the index of the one it runs
+                on. None of them needs to be present.
 
         Raises:
-            TypeError: `lowering_platforms` is no sequence of names.
+            TypeError: `lowering_platforms` is not a sequence of names.
             ValueError: it is empty, or names a platform twice.
             BackendUnavailableError: no backend of that name is installed.
             DeviceMismatchError: the arguments are for different devices.
@@ -161,17 +161,17 @@ class Traced(Stage):
 
 
 def _checked_platforms(platforms: Any) -> tuple[str, ...]:
-    given = tuple(platforms) if isinstance(platforms, (tuple, list)) else ()
-    if not isinstance(platforms, (tuple, list)) or not all(isinstance(p, str) for p in given):
+    names = tuple(platforms) if isinstance(platforms, (tuple, list)) else ()
+    if not isinstance(platforms, (tuple, list)) or not all(isinstance(p, str) for p in names):
         raise TypeError(
             "lowering_platforms is a sequence of names of platforms, such as ('cpu', 'cuda'); got "
             f"{platforms!r:.80}"
         )
-    if not given or len(set(given)) != len(given):
+    if not names or len(set(names)) != len(names):
         raise ValueError(
             f"lowering_platforms names at least one platform, and each once; got {platforms!r:.80}"
         )
-    return given
+    return names
 
 
 class Lowered(Stage):
@@ -180,7 +180,7 @@ class Lowered(Stage):
     Args:
         staged: the function traced for one signature.
         module: the program.
-        place: the sharding that it is to run under; None for that of the default device.
+        place: the sharding to run under; None for that of the default device.
     """
 
     def __init__(self, staged: StagedProgram, module: Any, place: Any) -> None:
@@ -207,8 +207,7 @@ class Lowered(Stage):
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object of the compiler: an MLIR module, or HLO for
-        ``dialect="hlo"``."""
+        """The program as a compiler object: an MLIR module, or HLO for ``dialect="hlo"``."""
         if dialect in (None, "stablehlo"):
             return self._module.module
         if dialect == "hlo":
@@ -216,25 +215,24 @@ class Lowered(Stage):
         raise ValueError(f"dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
 
     def cost_analysis(self) -> Mapping[str, float]:
-        """Counted operations and bytes before the compiler's optimisations, by the compiler's
-        names."""
+        """Counts of operations and bytes before optimisation, by the compiler's names."""
         if self._place is not None and clients.is_compile_only(self._place._device):
             return cost_of(self._module)
         platform = self._module.platforms[0]
         return cost_of(self._module, clients.backend(platform))
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """Compile for the device that the program would run on, which need not be there: see
-        `dovetail.experimental.topologies`.
+        """Compile for the device that the program would run on.
 
-        Of a program lowered for several platforms, the form for that device's is compiled.
+        The device need not be present: see `dovetail.experimental.topologies`. If the program was
+        lowered for several platforms, the version for that of the device is compiled.
 
         Args:
-            compiler_options: options of the compiler, by name.
+            compiler_options: compiler options by name.
 
         Raises:
             ValueError: there is no such option.
-            BackendUnavailableError: the program was lowered for a platform that is not here.
+            BackendUnavailableError: the program was lowered for a platform that is not present.
         """
         staged, module = self._staged, self._module
         place = default_sharding() if self._place is None else self._place
@@ -262,15 +260,17 @@ def _device_of(platform: str) -> Any:
 
 
 class Compiled(Stage):
-    """A compiled program, made by ``jit(f).lower(...).compile()``. It is called like the
-    function, unless it is for hardware that is not there."""
+    """A compiled program, made by ``jit(f).lower(...).compile()``.
+
+    It is called like the function, unless its hardware is not present.
+    """
 
     def __init__(
         self, staged: StagedProgram, program: Any, lowered: Any, write: Callable[[], bytes]
     ) -> None:
         super().__init__(staged)
         self._program = program
-        # For `serialize_executable`: what is known of the program, and its executable as bytes.
+        # For `serialize_executable`: the description of the program, and its executable as bytes.
         self._lowered = lowered
         self._write = write
 
@@ -280,12 +280,12 @@ class Compiled(Stage):
         return text
 
     def cost_analysis(self) -> Mapping[str, float]:
-        """Counted operations and bytes, by the compiler's names."""
-        found: Mapping[str, float] = self._program.cost_analysis()
-        return found
+        """Counts of operations and bytes, by the compiler's names."""
+        costs: Mapping[str, float] = self._program.cost_analysis()
+        return costs
 
     def memory_analysis(self) -> Any:
-        """Bytes for arguments, results, temporaries and code, as attributes."""
+        """Sizes in bytes of arguments, results, temporaries and code, as attributes."""
         return self._program.memory_analysis()
 
     def runtime_executable(self) -> Any:
@@ -294,13 +294,13 @@ class Compiled(Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """Where each argument is expected, in their structure."""
+        """The sharding of each argument, in their structure."""
         sharding = self._program.sharding
         return self.in_tree.unflatten([sharding] * self.in_tree.num_leaves)
 
     @property
     def output_shardings(self) -> Any:
-        """Where each part of the result is, in its structure."""
+        """The sharding of each part of the result, in its structure."""
         sharding = self._program.sharding
         return self.out_tree.unflatten([sharding] * self.out_tree.num_leaves)
 
@@ -308,9 +308,9 @@ class Compiled(Stage):
         """Run the program.
 
         Raises:
-            TypeError: the arguments have not the structure, shapes and dtypes that it was compiled
-                for.
-            BackendUnavailableError: it is for hardware that is not there.
+            TypeError: the arguments do not have the structure, shapes and dtypes that it was
+                compiled for.
+            BackendUnavailableError: it was compiled for hardware that is not present.
         """
         return self(*args, **kwargs)
 
@@ -340,14 +340,14 @@ class Compiled(Stage):
                     f"the compiled program of {name} cannot be transformed, but its argument "
                     f"{argument} is a tracer, {leaf.origin()}; call the jitted function instead"
                 )
-            found = leaf.aval if type(leaf) is Ref else aval_of(leaf)
-            if found is not expected and (
-                type(found) is not type(expected)
-                or (found.shape, found.dtype) != (expected.shape, expected.dtype)
+            aval = leaf.aval if type(leaf) is Ref else aval_of(leaf)
+            if aval is not expected and (
+                type(aval) is not type(expected)
+                or (aval.shape, aval.dtype) != (expected.shape, expected.dtype)
             ):
                 raise TypeError(
                     f"the compiled program of {name} takes {expected.short_name()} for its "
-                    f"argument {argument}, got {found.short_name()}"
+                    f"argument {argument}, got {aval.short_name()}"
                 )
         references = staged.uses.references(leaves, name, staged.names)
         operands = staged.uses.operands(leaves, references)
@@ -394,7 +394,7 @@ class Wrapped(Protocol[P, R_co]):
         """Lower the function for these arguments."""
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> ShapeDtypeStruct:
-        """Shapes and dtypes of the result for these arguments."""
+        """The shapes and dtypes of the result for these arguments."""
 
     def clear_cache(self) -> None:
-        """Forget what was compiled."""
+        """Drop all compiled programs."""

@@ -1,4 +1,4 @@
-"""vmap as users see it."""
+"""The public `vmap`."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def vmap(
     spmd_axis_name: Hashable | None = None,
     sum_match: bool = False,
 ) -> Callable[P, R]:
-    """A function that applies `fun` to each element along an axis of its arguments, in one go.
+    """Vectorize a function: apply it to each element along an axis of its arguments at once.
 
     Args:
         fun: function of arrays and pytrees of them.
-        in_axes: for each positional argument, the axis to map over, or None to pass the argument
-            whole; an integer for all of them, or a tuple with one entry (an integer, None, or a
-            pytree of them that is a prefix of the argument) for each. What is passed whole need not
-            be an array. Keyword arguments are mapped over axis 0.
-        out_axes: for each part of the result, where the new axis goes; None for a part that does
-            not depend on the mapped arguments. A prefix of the result.
+        in_axes: the axis to map over, or None to pass the argument whole; either one integer for
+            all positional arguments, or a tuple with an entry for each (an integer, None, or a
+            pytree of them that is a prefix of the argument). Arguments that are passed whole need
+            not be arrays. Keyword arguments are mapped over axis 0.
+        out_axes: the position of the new axis in each part of the result, as a prefix of the
+            result; None for a part that does not depend on the mapped arguments.
         axis_name: a name for the mapped axis, for collective operations.
-        axis_size: the number of elements; needed only where no argument is mapped.
+        axis_size: the number of elements; needed only if no argument is mapped.
         spmd_axis_name: accepted for compatibility; must be None.
         sum_match: accepted for compatibility; must be False.
 
@@ -116,10 +116,10 @@ def _batch_references(
     size: int,
     axis_name: Hashable | None,
 ) -> tuple[list[Any], list[int | None]]:
-    """`batch_flat` for arguments among which are mutable references.
+    """`batch_flat` for arguments that include mutable references.
 
-    Each element of the batch gets references to its parts of those that are mapped. The others are
-    passed as they are, to be read.
+    Of a mapped reference, each element of the batch gets a reference to its own part. The others
+    are passed unchanged, to be read.
     """
     mapped = [
         i
@@ -149,7 +149,7 @@ def _mapped_dims(
     names: Callable[[], Sequence[str]],
     function: str,
 ) -> tuple[list[int | None], int]:
-    """Non-negative batch dimensions, and the one size along them."""
+    """Non-negative batch dimensions, and their common size."""
     mapped = [i for i, dim in enumerate(dims) if dim is not None]
     check_array_leaves(
         [leaves[i] for i in mapped],
@@ -157,11 +157,11 @@ def _mapped_dims(
         f"vmap of {function}",
         references=True,
     )
-    found: list[int | None] = []
+    axes: list[int | None] = []
     sizes: dict[int, int] = {}
     for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
-            found.append(None)
+            axes.append(None)
             continue
         shape = _shape_of(leaf)
         if not -len(shape) <= dim < len(shape):
@@ -170,7 +170,7 @@ def _mapped_dims(
                 f"but that has shape {shape}, of rank {len(shape)}; choose another axis with "
                 "in_axes, or None to pass it whole"
             )
-        found.append(dim % len(shape))
+        axes.append(dim % len(shape))
         sizes[i] = shape[dim]
     distinct = set(sizes.values())
     if axis_size is not None:
@@ -182,7 +182,7 @@ def _mapped_dims(
         )
     if len(distinct) > 1:
         listed = "\n".join(
-            f"  {names()[i]}: shape {_shape_of(leaves[i])}, mapped over axis {found[i]} of size {n}"
+            f"  {names()[i]}: shape {_shape_of(leaves[i])}, mapped over axis {axes[i]} of size {n}"
             for i, n in sizes.items()
         )
         asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
@@ -190,7 +190,7 @@ def _mapped_dims(
             f"vmap of {function} got inconsistent sizes for the mapped axis:\n{listed}{asked}\n"
             "Pass arrays of one size along it, or None in in_axes for what is passed whole"
         )
-    return found, distinct.pop()
+    return axes, distinct.pop()
 
 
 def _shape_of(leaf: Any) -> tuple[int, ...]:

@@ -21,13 +21,13 @@ _BACKENDS = (None, "cli")
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A call of the user's code, as the prompt shows it.
+    """A stack frame of the user's code, as shown by the prompt.
 
     Attributes:
-        file: where it is written.
-        line: the line that was being run.
+        file: its source file.
+        line: the current line.
         function: the name of the function.
-        values: its variables and the module's.
+        values: its variables and those of the module.
     """
 
     file: str
@@ -36,7 +36,7 @@ class _Frame:
     values: dict[str, Any]
 
     def lines(self, around: int = 2) -> list[str]:
-        """The text around the line, which is marked."""
+        """The source text around the line, which is marked."""
         return [
             f"{'->' if number == self.line else '  '}  {text.rstrip()}"
             for number in range(max(1, self.line - around), self.line + around + 1)
@@ -45,7 +45,7 @@ class _Frame:
 
 
 class _Prompt(cmd.Cmd):
-    """Reads commands and answers them, until the program is to go on."""
+    """Reads and runs commands until the program continues."""
 
     prompt = "(dovetail) "
 
@@ -57,7 +57,7 @@ class _Prompt(cmd.Cmd):
 
     @property
     def frame(self) -> _Frame:
-        """The frame whose variables are shown."""
+        """The selected frame."""
         return self.frames[self.number]
 
     def say(self, text: str) -> None:
@@ -134,21 +134,21 @@ class _Prompt(cmd.Cmd):
 
 
 def _frames(filter_frames: bool, limit: int | None) -> list[_Frame]:
-    """The calls that led here, innermost first."""
-    found: list[_Frame] = []
+    """The stack frames, innermost first."""
+    frames: list[_Frame] = []
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and (limit is None or len(found) < limit):
+    while frame is not None and (limit is None or len(frames) < limit):
         code = frame.f_code
         if not (filter_frames and source.is_internal(code.co_filename)):
-            found.append(
+            frames.append(
                 _Frame(code.co_filename, frame.f_lineno, code.co_name, dict(frame.f_locals))
             )
         frame = frame.f_back
-    return found
+    return frames
 
 
 def _usable(value: Any) -> bool:
-    """Whether a variable's value can be shown: a tracer's must still be being traced."""
+    """Whether the value of a variable can be shown: the trace of a tracer must be active."""
     return all(not (isinstance(x, Tracer) and x._trace.finished) for x in pytree.leaves(value))
 
 
@@ -167,17 +167,17 @@ def breakpoint(
 ) -> Any:
     """Stop a running program at this point, and read commands from the terminal.
 
-    The variables of the functions that led here can be printed, with the values that they have in
-    this run. The commands are ``p`` and ``pp`` (an expression's value; an expression alone does it
-    too), ``l`` (the lines around), ``bt`` (the calls that led here), ``u`` and ``d`` (to the caller
-    and back), ``c`` (go on), ``q`` (end the process) and ``help``.
+    The variables of all functions on the stack can be printed, with their values in this run. The
+    commands are ``p`` and ``pp`` (print the value of an expression; an expression alone does so,
+    too), ``l`` (list the source), ``bt`` (print the stack), ``u`` and ``d`` (go to the caller and
+    back), ``c`` (continue), ``q`` (end the process) and ``help``.
 
     Args:
         backend: ``"cli"``, the terminal; None means the same.
         filter_frames: whether frames of dovetail are left out.
-        num_frames: how many frames are kept, counted from here; all by default.
-        ordered: whether it happens in the order of other ordered effects.
-        token: given back as it is; for programs that pass values through to say what comes first.
+        num_frames: the number of frames to keep, counted from here; all by default.
+        ordered: whether to stop in order with other ordered effects.
+        token: returned unchanged; for programs that order operations by passing values through.
         **kwargs: ``stdin`` and ``stdout``, files to use instead of the terminal.
 
     Returns:
@@ -185,7 +185,7 @@ def breakpoint(
 
     Raises:
         ValueError: there is no such backend.
-        RuntimeError: when the program runs, if there is no terminal.
+        RuntimeError: when the program runs: there is no terminal.
     """
     if backend not in _BACKENDS:
         raise ValueError(f"debug.breakpoint: the backend must be 'cli' or None, got {backend!r}")
@@ -203,11 +203,11 @@ def breakpoint(
                 "debug.breakpoint: there is no terminal to read commands from; remove it, print "
                 "values with dovetail.debug.print, or give the files stdin= and stdout="
             )
-        known = [
+        usable = [
             _Frame(frame.file, frame.line, frame.function, {**fixed, **now})
             for frame, fixed, now in zip(frames, local, values, strict=True)
         ]
-        prompt = _Prompt(known, stdin or sys.stdin, stdout or sys.stdout)
+        prompt = _Prompt(usable, stdin or sys.stdin, stdout or sys.stdout)
         prompt.do_list("")
         prompt.cmdloop()
 

@@ -25,22 +25,22 @@ from dovetail._core.transform.flattening import check_callable
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: What the platforms call the operation that gives Python their memory.
+#: The name of the operation that gives Python access to memory, by platform.
 _TARGETS: Final = {
     "cpu": "xla_buffer_python_cpu_callback",
     "cuda": "xla_buffer_python_gpu_callback",
 }
-#: The same where the call may become part of a graph of a GPU.
+#: The same for calls that may become part of a GPU graph.
 _GRAPH_TARGETS: Final = {**_TARGETS, "cuda": "xla_buffer_python_gpu_callback_cmd_buffer"}
 
 
 @dataclass(frozen=True, slots=True)
 class BufferCall:
-    """A call of Python on memory, as the runtime is told of it.
+    """The description of a Python call on memory, for the runtime.
 
     Attributes:
-        callback: the function; `out_tree` is the structure of what it writes to.
-        where: the user's line.
+        callback: the function; `out_tree` is the structure of its output buffers.
+        where: the line in the user's code.
     """
 
     caller: ClassVar[str] = "buffer_callback"
@@ -52,8 +52,8 @@ class BufferCall:
         """Call the function.
 
         Args:
-            context: what the program says of the call.
-            buffers: its arguments, then its results.
+            context: information from the program about the call.
+            buffers: first its arguments, then its results.
         """
         tree = self.callback.in_tree
         count = tree.num_leaves
@@ -63,7 +63,7 @@ class BufferCall:
 
 
 class BufferCallback(ValueCallback):
-    """The results that a Python function writes to memory."""
+    """Gets its results from a Python function that writes them to memory."""
 
     name = "buffer_callback"
     has_effects = True
@@ -133,37 +133,37 @@ def buffer_callback(
     input_output_aliases: Mapping[int, int] | None = None,
     command_buffer_compatible: bool = False,
 ) -> Callable[..., Any]:
-    """A function of arrays that has a Python function write its results, also in programs.
+    """Make a function of arrays whose results a Python function writes to memory.
 
-    It saves the copies that `dovetail.pure_callback` makes: what the Python function is given is
-    the memory of the program itself, which ``numpy.asarray`` shows as an array. It must not be kept
-    beyond the call.
+    This avoids the copies of `dovetail.pure_callback`: the Python function gets the memory of the
+    program itself, which ``numpy.asarray`` views as an array. It must not hold on to it after the
+    call.
 
     Args:
         callback: called as ``callback(context, out, *args, **kwargs)``, where `args` and `kwargs`
-            are trees of buffers to be read, `out` is a tree of buffers to be written to, of the
-            structure of `result_shape_dtypes`, and ``context.stage`` says what the program is at.
-            What it returns is not used.
+            are trees of buffers to be read, `out` is a tree of buffers to write to, with the
+            structure of `result_shape_dtypes`, and ``context.stage`` is the current stage of the
+            program. Its return value is ignored.
         result_shape_dtypes: a tree of objects with ``shape`` and ``dtype``, such as
             `dovetail.ShapeDtypeStruct`: the results.
-        has_side_effect: whether it is called also where nothing uses its results.
-        vmap_method: what `vmap` does, as for `dovetail.pure_callback`.
-        input_output_aliases: from the number of an argument to the number of the result (of their
-            leaves) that begins with its value, in the same memory if nothing else needs it.
-        command_buffer_compatible: whether the call may become part of a graph of a GPU; makes no
+        has_side_effect: whether to call it even if its results are unused.
+        vmap_method: as for `dovetail.pure_callback`.
+        input_output_aliases: maps the index of an argument leaf to that of the result leaf that
+            starts with its value, in the same memory if nothing else needs it.
+        command_buffer_compatible: whether the call may become part of a GPU graph; makes no
             difference on the CPU.
 
     Returns:
-        A function of trees of arrays, which returns a tree of arrays.
+        A function from trees of arrays to a tree of arrays.
 
     Raises:
-        TypeError: `callback` is no function, or a result has no shape or dtype.
-        ValueError: `vmap_method` is none of these; the aliases do not fit; the function is
+        TypeError: `callback` is not a function, or a result type has no shape or dtype.
+        ValueError: `vmap_method` does not exist, the aliases do not fit, or the function is
             differentiated.
-        NotImplementedError: the platform cannot give Python its memory; the function is mapped
+        NotImplementedError: the platform cannot give Python its memory, or the function is mapped
             without a `vmap_method`.
 
-    What the Python function raises is raised where the results are first needed.
+    An exception in the Python function is raised where the results are first needed.
 
     Differs:
         Called eagerly it is a program too. It works on the CPU and on NVIDIA GPUs.
@@ -222,11 +222,11 @@ def _check_aliases(
                 f"buffer_callback: input_output_aliases has {number}: {out}, but there are "
                 f"{len(avals_in)} arguments and {len(avals_out)} results, counted from 0"
             )
-        given, promise = avals_in[number], avals_out[out]
-        if given.shape != promise.shape or given.dtype != promise.dtype:
+        argument, promise = avals_in[number], avals_out[out]
+        if argument.shape != promise.shape or argument.dtype != promise.dtype:
             raise ValueError(
                 f"buffer_callback: argument {number} and result {out}, which are to have one "
-                f"memory, differ: {given.short_name()} and {promise.short_name()}"
+                f"memory, differ: {argument.short_name()} and {promise.short_name()}"
             )
     if len({out for _, out in aliases}) < len(aliases):
         raise ValueError(

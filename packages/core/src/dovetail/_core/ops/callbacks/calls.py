@@ -1,6 +1,4 @@
-"""What all callbacks have in common: the function, the call of it in a program, the slot through
-which the runtime makes it, loops over a batch.
-"""
+"""Common parts of callbacks: the function, its call in a program, the runtime slot, batching."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: What the platforms call the operation that calls Python.
+#: The name of the operation that calls Python, by platform.
 _TARGETS: Final = {
     "cpu": "xla_ffi_python_cpu_callback",
     "cuda": "xla_ffi_python_gpu_callback",
@@ -37,13 +35,13 @@ _TARGETS: Final = {
 class FlatCallback:
     """A user's function as a parameter of a primitive.
 
-    Equal if the functions are, so that a program that was compiled for one serves the other.
+    Equal if the functions are, so that equal functions share a compiled program.
 
     Attributes:
         callback_func: the function.
-        in_tree: structure of its arguments, ``(args, kwargs)``.
-        out_tree: structure that its result must have; None where the result is not used.
-        text: what messages call it by, if not by its name.
+        in_tree: the structure of its arguments, ``(args, kwargs)``.
+        out_tree: the structure that its result must have; None if the result is ignored.
+        text: its name in messages, if not that of the function.
     """
 
     holds_function: ClassVar[bool] = True
@@ -76,7 +74,7 @@ class FlatCallback:
 
     @property
     def place(self) -> str:
-        """The function's name and where it is defined, for messages."""
+        """The name of the function and where it is defined, for messages."""
         if self.text:
             return f"{self.text!r:.60}"
         where = location_of(self.callback_func)
@@ -85,15 +83,15 @@ class FlatCallback:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """A call of Python in a program, as the runtime is told of it.
+    """The description of a Python call in a program, for the runtime.
 
     Attributes:
-        caller: the function of the API that made it.
+        caller: the API function that created it.
         callback: the function.
         avals_in: avals of the arguments.
         avals_out: avals of the results.
-        ordered: whether it takes and gives a token.
-        where: the user's line.
+        ordered: whether it takes and returns a token.
+        where: the line in the user's code.
     """
 
     caller: str
@@ -105,10 +103,10 @@ class HostCall:
 
 
 class _Runtime:
-    """The slot that the runtime fills.
+    """The slot that the runtime fills in.
 
     Attributes:
-        call: makes a host call now, on arrays; returns arrays.
+        call: runs a host call now, from arrays to arrays.
     """
 
     __slots__ = ("call",)
@@ -121,37 +119,37 @@ _runtime: Final = _Runtime()
 
 
 def set_host(call: Callable[[HostCall, Sequence[Any]], list[Any]]) -> None:
-    """Fill the slot through which callbacks are called eagerly (done once, by the runtime)."""
+    """Install the function that runs callbacks eagerly; called once, by the runtime."""
     _runtime.call = call
 
 
 def call_now(
     caller: str, callback: FlatCallback, args: Sequence[Any], outs: Sequence[Any], ordered: bool
 ) -> list[Any]:
-    """Call a callback on arrays, outside of any program."""
+    """Call a callback on arrays, outside programs."""
     assert _runtime.call is not None
     avals = tuple(map(aval_of, args))
     return _runtime.call(HostCall(caller, callback, avals, tuple(outs), ordered, describe()), args)
 
 
 def target_of(context: Builder, targets: Mapping[str, str]) -> tuple[str | None, str]:
-    """What a program calls Python through, and the user's line.
+    """The target by which a program calls Python, and the line in the user's code.
 
     Args:
         context: the builder.
-        targets: names of what does, by platform.
+        targets: names of targets, by platform.
 
     Returns:
-        The name, None where the platforms of the program have none in common, and the line.
+        The name, or None if the platforms of the program have none in common, and the line.
     """
-    known = {targets.get(platform) for platform in context.platforms}
+    names = {targets.get(platform) for platform in context.platforms}
     eqn = context.equation
     where = describe(None if eqn is None else eqn.traceback)
-    return (known.pop() if len(known) == 1 else None), where
+    return (names.pop() if len(names) == 1 else None), where
 
 
 class Observation(Primitive):
-    """Base of primitives without results, which tangents do not concern."""
+    """Base of primitives without results, which ignore tangents."""
 
     multiple_results = True
     accepts_zeros = True
@@ -182,7 +180,7 @@ def call_in_program(
     Args:
         context: the builder.
         values: the operands.
-        caller: the function of the API.
+        caller: the API function.
         callback: the user's function.
         effect: the side effect, None for a pure function.
 
@@ -220,10 +218,10 @@ def call_in_program(
 def _element(
     primitive: Primitive, params: tuple[tuple[str, Any], ...], avals: tuple[Any, ...]
 ) -> ClosedJaxpr:
-    """The jaxpr of one call, the same object for the same call: it is part of a key."""
-    given = dict(params)
+    """The jaxpr of one call; equal calls share the object, since it is part of a cache key."""
+    call_params = dict(params)
     return stage(
-        lambda *args: primitive.bind(*args, **given), avals, DebugInfo("vmap", primitive.name)
+        lambda *args: primitive.bind(*args, **call_params), avals, DebugInfo("vmap", primitive.name)
     )
 
 
@@ -234,14 +232,14 @@ def for_each(
     params: dict[str, Any],
     unrolled: bool = False,
 ) -> tuple[list[Any], list[int | None]]:
-    """A batching rule: a loop that applies the primitive to one element after another.
+    """A batching rule: apply the primitive to one element after another, in a loop.
 
     Args:
         primitive: the primitive.
         args: its operands.
         dims: their batch dimensions.
         params: its parameters.
-        unrolled: whether the program repeats the call instead of the loop.
+        unrolled: whether to repeat the call in the program instead of a loop.
     """
     size = batch_size(args, dims)
     fixed = [x for x, d in zip(args, dims, strict=True) if d is None]
@@ -276,5 +274,5 @@ def _reordered(closed: ClosedJaxpr, order: tuple[int, ...]) -> ClosedJaxpr:
 
 
 def batched_results(avals: Sequence[Any], size: int) -> tuple[Any, ...]:
-    """Avals of results with a leading batch dimension."""
+    """The avals of results with a leading batch dimension."""
     return tuple([batched_aval(aval, size, 0) for aval in avals])

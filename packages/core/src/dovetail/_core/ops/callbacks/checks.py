@@ -1,4 +1,4 @@
-"""`debug.check`: checks that raise by themselves, also in compiled programs."""
+"""`debug.check`: checks that raise by themselves, even in compiled programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Raise:
-    """What the host calls where a check fails."""
+    """The host function for a failed check."""
 
     __slots__ = ("tree",)
     __name__ = "the check"
@@ -40,7 +40,7 @@ class _Raise:
 
 
 class DebugCheck(Check):
-    """Raises an error, if it is one, from programs too."""
+    """Raises an error if a check failed, even from compiled programs."""
 
     name = "debug_check"
     shown_params: ClassVar[ShownParams] = {"err_tree": never, "debug": never}
@@ -73,30 +73,30 @@ debug_check_p: Final = DebugCheck()
 def check(
     cond: Any, message: str, /, *args: Any, error: type[Exception] = ValueError, **values: Any
 ) -> None:
-    """Raise an exception unless a condition holds, also from compiled programs.
+    """Raise an exception unless a condition holds, even from compiled programs.
 
-    It can stand anywhere: in functions under `jit`, `vmap` (the first element that fails is
-    reported), `grad` and `jvp`, and in the bodies of branches and loops, whose checks speak only of
-    the elements whose turn it is. Nothing has to be wrapped; under
-    `dovetail.experimental.checkify` the failure becomes part of the result, as that of any check.
-    Called eagerly it raises at once. A compiled program that fails raises at the latest where its
-    results are first needed, or at `dovetail.effects_barrier`; they are lost.
+    It works anywhere: in functions under `jit`, `vmap` (the first failing element is reported),
+    `grad` and `jvp`, and in bodies of branches and loops, where checks apply only to active
+    elements. No wrapper is needed; under `dovetail.experimental.checkify`, the failure becomes part
+    of the result, like that of any check. Called eagerly, it raises at once. A compiled program
+    that fails raises, at the latest, where its results are first needed or at
+    `dovetail.effects_barrier`; the results are lost.
 
-    With the option ``debug_checks`` off it does nothing, and compiles to nothing. While it is on, a
-    program with a check is called through Python, which takes some microseconds more.
+    With the option ``debug_checks`` off, it does nothing and compiles to nothing. With the option
+    on, calls of a program with a check go through Python, which takes a few microseconds more.
 
     Args:
-        cond: a scalar bool: what must hold.
+        cond: the condition, a scalar bool.
         message: the message, a format string: ``{}`` and ``{name}`` stand for the values that
-            follow. A format specification such as ``{x:.3f}`` is for each element of an array.
+            follow. A format specification such as ``{x:.3f}`` applies to each element of an array.
         *args: arrays, numbers and trees of them.
-        error: the type of the exception. It is called with the message.
+        error: the type of the exception, which is called with the message.
         **values: the same as `args`, by name.
 
     Raises:
-        TypeError: `cond` is no scalar bool, `error` no type of exceptions, or a value is no array
-            of numbers.
-        ValueError: the message is no format string, or has a field without a value.
+        TypeError: `cond` is not a scalar bool, `error` not an exception type, or a value not an
+            array of numbers.
+        ValueError: the message is not a format string, or has a field without a value.
 
     Example:
         >>> import dovetail as dt
@@ -127,7 +127,7 @@ def require(
     values: Mapping[str, Any],
     error: type[Exception],
 ) -> None:
-    """`check`, whatever the option ``debug_checks`` says."""
-    found = error_of_user("debug.check", cond, message, args, values, error)
-    leaves, tree = pytree.flatten(found)
+    """`check`, regardless of the option ``debug_checks``."""
+    failure = error_of_user("debug.check", cond, message, args, values, error)
+    leaves, tree = pytree.flatten(failure)
     debug_check_p.bind(*leaves, err_tree=tree, debug=False)

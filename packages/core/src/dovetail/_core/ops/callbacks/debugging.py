@@ -1,4 +1,4 @@
-"""`debug.callback` and `debug.print`: a look at values while a program runs."""
+"""`debug.callback`, `debug.print` and `debug.log`: show values of a running program."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ logger: Final = logging.getLogger("dovetail.debug")
 
 
 class _Debugging(Observation):
-    """What the primitives of debugging share: Python is called when the program runs."""
+    """Base of the debugging primitives, which call Python when the program runs."""
 
     def caller(self, params: Mapping[str, Any]) -> str:
-        """The function of the API."""
+        """The name of the API function."""
         raise NotImplementedError
 
     def callback(self, params: Mapping[str, Any]) -> FlatCallback:
-        """What is called on the host."""
+        """The function to call on the host."""
         raise NotImplementedError
 
     def effect(self, params: Mapping[str, Any]) -> HostEffect:
@@ -46,7 +46,7 @@ class _Debugging(Observation):
         raise NotImplementedError
 
     def evaluate(self, *args: Any, **params: Any) -> Any:
-        """A plain call: outside of programs there is nothing to compile."""
+        """Call the function directly, outside compiled programs."""
         ordered = self.effect(params).ordered
         return call_now(self.caller(params), self.callback(params), args, (), ordered)
 
@@ -65,7 +65,7 @@ class _Debugging(Observation):
 
 
 class DebugCallback(_Debugging):
-    """A call of a Python function whose result is not used."""
+    """Calls a Python function and ignores its result."""
 
     name = "debug_callback"
 
@@ -73,16 +73,16 @@ class DebugCallback(_Debugging):
         return "debug.callback"
 
     def callback(self, params: Mapping[str, Any]) -> FlatCallback:
-        found: FlatCallback = params["callback"]
-        return found
+        flat_callback: FlatCallback = params["callback"]
+        return flat_callback
 
     def effect(self, params: Mapping[str, Any]) -> HostEffect:
-        found: HostEffect = params["effect"]
-        return found
+        host_effect: HostEffect = params["effect"]
+        return host_effect
 
 
 class DebugPrint(_Debugging):
-    """A line of text with values in it."""
+    """Prints a line of text with values in it."""
 
     name = "debug_print"
 
@@ -118,13 +118,13 @@ debug_callback_p: Final = DebugCallback()
 debug_print_p: Final = DebugPrint()
 
 
-# Functions for users.
+# Public functions.
 
 
 def _dynamic(
     args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
 ) -> tuple[list[Any], tuple[tuple[int, Any], ...], Any]:
-    """The arrays among the leaves of arguments, the others with their numbers, the structure."""
+    """Flatten arguments: array leaves, other leaves by index, and the structure."""
     leaves, tree = pytree.flatten((args, kwargs))
     arrays = [is_array_like(x) for x in leaves]
     return (
@@ -141,27 +141,27 @@ def callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Callable[..., None] | None:
-    """Call a Python function with values of a running program, to look at them.
+    """Call a Python function with values of a running program, for debugging.
 
-    It is called once for each time that the program comes here; under `vmap` once for each element;
-    under `grad` and `jvp` with the values of the function itself. In a `dovetail.lax.cond` whose
-    predicate is mapped, all branches run, and so do the calls in them.
+    It is called each time the program gets here: under `vmap` once for each element, under `grad`
+    and `jvp` with primal values. In a `dovetail.lax.cond` with a mapped predicate, all branches
+    run, and so do the calls in them.
 
     Args:
-        callback: the function; its result is not used. Without it a function is returned that takes
-            it and its arguments.
-        *args: its arguments, trees. Leaves that are no arrays, such as strings, are passed as they
-            are.
-        ordered: whether ordered calls happen in the order of the program, one after another, in one
-            program and from one program to the next.
-        partitioned: whether each device is to show its part of the values. Programs run on one
-            device, so that it makes no difference.
-        **kwargs: keyword arguments, as `args`.
+        callback: the function; its result is ignored. If left out, a function is returned that
+            takes it and its arguments.
+        *args: its arguments, trees. Leaves other than arrays, such as strings, are passed
+            unchanged.
+        ordered: whether this call keeps its order among other ordered calls, within a program and
+            from one program to the next.
+        partitioned: whether each device shows its part of the values. Programs run on one device,
+            so this makes no difference.
+        **kwargs: keyword arguments, like `args`.
 
     Raises:
-        TypeError: `callback` is no function.
+        TypeError: `callback` is not a function.
 
-    What the function raises is raised where the program's results are first needed, or by
+    An exception in the function is raised where the results of the program are first needed, or by
     `dovetail.effects_barrier`.
 
     Example:
@@ -230,10 +230,10 @@ def _with_static(
 
 
 class _FormatCheck(string.Formatter):
-    """Finds out whether a text and its arguments fit, without formatting anything."""
+    """Checks whether a text and its arguments match, without formatting anything."""
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        # What follows the name, such as .shape or [0], is looked up when the values are there.
+        # The rest of a field, such as .shape or [0], is looked up when there are values.
         first: Any = field_name
         for mark in ".[":
             first = first.partition(mark)[0]
@@ -288,30 +288,30 @@ def print(
 ) -> Callable[..., None] | None:
     """Print values of a running program.
 
-    Unlike Python's `print`, which prints once, while the program is made, this prints whenever the
-    program comes here: under `vmap` a line for each element, in loops a line for each turn, under
-    `grad` and `jvp` the values of the function itself. In a `dovetail.lax.cond` whose predicate is
-    mapped, all branches run, and so does the printing in them. Compiled programs may print later
-    than they are called: `dovetail.effects_barrier` waits for it.
+    Python's `print` prints once, during tracing. This prints each time the program gets here: under
+    `vmap` a line for each element, in loops a line for each iteration, under `grad` and `jvp`
+    primal values. In a `dovetail.lax.cond` with a mapped predicate, all branches run and print.
+    Compiled programs may print after the call has returned: `dovetail.effects_barrier` waits for
+    this.
 
     Args:
-        fmt: text as `str.format` takes it, such as ``"x is {} and y {y:.3f}"``; no f-string, which
-            would hold tracers instead of values. Without it a function is returned that takes the
-            text and its arguments.
-        *args: for the places in the text, trees of arrays and of anything else.
-        ordered: whether ordered printing happens in the order of the program, in one program and
-            from one program to the next. Without it the lines can come in another order.
-        partitioned: whether each device is to show its part of the values. Programs run on one
-            device, so that it makes no difference.
-        skip_format_check: whether it is not checked that text and arguments fit. The text is still
-            formatted.
-        **kwargs: for the named places in the text.
+        fmt: text for `str.format`, such as ``"x is {} and y {y:.3f}"``; not an f-string, which
+            would contain tracers instead of values. If left out, a function is returned that takes
+            the text and its arguments.
+        *args: values for the fields of the text, trees of arrays and other objects.
+        ordered: whether this keeps its order among other ordered calls, within a program and from
+            one program to the next. Otherwise, lines can come in any order.
+        partitioned: whether each device shows its part of the values. Programs run on one device,
+            so this makes no difference.
+        skip_format_check: whether to skip the check that text and arguments match. The text is
+            still formatted.
+        **kwargs: values for the named fields of the text.
 
     Raises:
-        TypeError: the text is no string.
-        ValueError: an argument has no place in the text.
-        IndexError: a place has no argument.
-        KeyError: a named place has no argument.
+        TypeError: the text is not a string.
+        ValueError: an argument has no field in the text.
+        IndexError: a field has no argument.
+        KeyError: a named field has no argument.
 
     Differs:
         Under `vmap` it is a loop in the program, not a copy for each element. Ordered printing
@@ -352,22 +352,22 @@ def log(
     _use_logging: bool = True,
     **kwargs: Any,
 ) -> Callable[..., None] | None:
-    """Log values of a running program, as `dovetail.debug.print` prints them.
+    """Log values of a running program, like `dovetail.debug.print`.
 
-    The messages go to the logger ``dovetail.debug``, at the level INFO, and carry the line that
-    this function is called at.
+    Messages go to the logger ``dovetail.debug``, at level INFO, with the line of the call of this
+    function.
 
     Args:
-        fmt: text as `str.format` takes it.
-        *args: for the places in the text.
-        ordered: whether it happens in the order of the program.
+        fmt: text for `str.format`.
+        *args: values for the fields of the text.
+        ordered: as for `dovetail.debug.print`.
         partitioned: as for `dovetail.debug.print`.
-        skip_format_check: whether it is not checked that text and arguments fit.
-        **kwargs: for the named places in the text.
+        skip_format_check: as for `dovetail.debug.print`.
+        **kwargs: values for the named fields of the text.
 
     Raises:
-        TypeError: the text is no string.
-        ValueError: an argument has no place in the text.
+        TypeError: the text is not a string.
+        ValueError: an argument has no field in the text.
 
     Example:
         >>> import dovetail as dt

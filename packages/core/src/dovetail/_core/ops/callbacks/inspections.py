@@ -1,4 +1,4 @@
-"""`debug.inspect_array_sharding`: a look at where values are, while a program is made."""
+"""`debug.inspect_array_sharding`: shows the sharding of values at compile time."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InspectionEffect:
-    """What keeps an inspection in its program until that is compiled."""
+    """The effect that keeps an inspection in its program until that is compiled."""
 
     def __str__(self) -> str:
         return "Inspection"
 
 
 class InspectSharding(Observation):
-    """Tells a function of the host where an array is."""
+    """Calls a host function with the sharding of an array."""
 
     name = "inspect_sharding"
 
     def evaluate(self, x: Any, *, callback: Callable[[Any], object]) -> Any:
-        """A plain call with the sharding of the array."""
+        """Call the function with the sharding of the array."""
         callback(as_device_array(x).sharding)
         return []
 
@@ -53,17 +53,17 @@ inspect_sharding_p: Final = InspectSharding()
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], object]) -> None:
     """Call a function with the sharding of an array, as soon as it is known.
 
-    For arrays that is now. In functions that are compiled it is when the program is compiled for
-    its devices: once for each compilation, and not when the program runs. Under `vmap` it is the
-    sharding of the whole batch, under `grad` and `jvp` that of the value of the function itself.
+    For arrays, that is now. In compiled functions, it is when the program is compiled for its
+    devices: once for each compilation, not when the program runs. Under `vmap`, it is the sharding
+    of the whole batch; under `grad` and `jvp`, that of the primal value.
 
     Args:
         value: an array, or a tree of arrays. The function is called once for each.
-        callback: takes a `dovetail.sharding.Sharding`. What it raises is raised by the call that
-            compiles the program.
+        callback: takes a `dovetail.sharding.Sharding`. An exception in it is raised by the call
+            that compiles the program.
 
     Raises:
-        TypeError: `callback` is no function, or a leaf is no array.
+        TypeError: `callback` is not a function, or a leaf is not an array.
 
     Differs:
         The callback is called when the program is compiled for a device, once for each

@@ -1,4 +1,4 @@
-"""`pure_callback` and `io_callback`: Python functions whose results programs use."""
+"""`pure_callback` and `io_callback`: Python functions that return values to programs."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _VMAP_METHODS: Final = (
 
 
 class ValueCallback(Primitive):
-    """The results of a Python function, of which nothing else is known.
+    """Returns the results of a Python function, which is otherwise opaque.
 
     Attributes:
-        way_out: what messages say to do where a derivative is asked for.
+        way_out: the advice in messages about missing derivatives.
     """
 
     multiple_results = True
@@ -61,12 +61,12 @@ class ValueCallback(Primitive):
 
 
 class ReturningCallback(ValueCallback):
-    """The results that a Python function returns."""
+    """Gets its results as return values of a Python function."""
 
     calls_host = True
 
     def evaluate(self, *args: Any, callback: FlatCallback, result_avals: Any, **params: Any) -> Any:
-        """A plain call: outside of programs there is nothing to compile."""
+        """Call the function directly, outside compiled programs."""
         return call_now(self.name, callback, args, result_avals, params.get("ordered", False))
 
     def reference(self, *args: Any, callback: FlatCallback, **params: Any) -> Any:
@@ -74,7 +74,7 @@ class ReturningCallback(ValueCallback):
 
 
 class PureCallback(ReturningCallback):
-    """The results of a Python function that does nothing else than to return them."""
+    """Calls a Python function without side effects."""
 
     name = "pure_callback"
     way_out = (
@@ -93,7 +93,7 @@ class PureCallback(ReturningCallback):
 def batched_by_method(
     primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """A batching rule: what the parameter `vmap_method` says."""
+    """A batching rule, chosen by the parameter `vmap_method`."""
     method = params["vmap_method"]
     if method is None:
         raise NotImplementedError(
@@ -124,7 +124,7 @@ def batched_by_method(
 
 
 def check_vmap_method(method: Any, caller: str) -> None:
-    """Raise ValueError unless there is such a method."""
+    """Raise ValueError unless `method` exists."""
     if method is not None and method not in _VMAP_METHODS:
         raise ValueError(
             f"vmap_method of {caller} must be one of {', '.join(map(repr, _VMAP_METHODS))} "
@@ -138,7 +138,7 @@ def _with_leading_one(x: Any) -> Any:
 
 
 class IOCallback(ReturningCallback):
-    """The results of a Python function that reads, writes, or remembers something."""
+    """Calls a Python function with side effects or state."""
 
     name = "io_callback"
     has_effects = True
@@ -167,11 +167,11 @@ pure_callback_p: Final = PureCallback()
 io_callback_p: Final = IOCallback()
 
 
-# Functions for users.
+# Public functions.
 
 
 def promised(result_shape_dtypes: Any, caller: str) -> tuple[tuple[Any, ...], Any]:
-    """Avals of promised results, and their structure."""
+    """The avals of promised results, and their structure."""
     pairs, tree = pytree.flatten_with_path(result_shape_dtypes)
     return tuple([_result_aval(x, caller, pytree.keystr(path)) for path, x in pairs]), tree
 
@@ -204,7 +204,7 @@ def _result_aval(x: Any, caller: str, path: str) -> ShapedArray:
 def flat_operands(
     args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
 ) -> tuple[list[Any], Any]:
-    """The leaves of arguments, checked, and their structure."""
+    """The checked leaves of arguments, and their structure."""
     pairs, tree = pytree.flatten_with_path((args, kwargs))
     leaves = [
         as_operand(
@@ -223,38 +223,37 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: PyTree,
 ) -> PyTree:
-    """Call a Python function, for its results, also from compiled programs.
+    """Call a pure Python function, also from compiled programs.
 
-    The function must be pure: the same arguments give the same results, and nothing else happens.
-    It may be called more often than it is written, or not at all if nothing needs the results, in
-    any order, and on any thread. It gets arrays that are on the host, with which it can compute by
-    NumPy and by dovetail.
+    The function must be pure: same arguments, same results, and no side effects. It may be called
+    more often than the program says, or not at all if its results are unused, in any order, and on
+    any thread. It gets host arrays, which both NumPy and dovetail accept.
 
     Args:
         callback: the function.
         result_shape_dtypes: a tree of objects with ``shape`` and ``dtype``, such as
-            `dovetail.ShapeDtypeStruct`: what the function returns. A program has to know it before
-            the function is called.
-        *args: its arguments, trees of arrays.
-        sharding: None: the program runs on one device.
-        vmap_method: what `vmap` does. ``"sequential"``: a loop with one call for each element;
-            ``"sequential_unrolled"``: the same, written out; ``"expand_dims"``: one call, where
-            mapped arguments have a new leading dimension and the others one of size 1;
-            ``"broadcast_all"``: one call, where all have the whole leading dimension;
-            ``"legacy_vectorized"``: one call, where those that are not mapped are as they are. With
-            None the function cannot be mapped.
+            `dovetail.ShapeDtypeStruct`, for the results. A program must know these types before the
+            function is called.
+        *args: arguments of the function, trees of arrays.
+        sharding: must be None, since programs run on one device.
+        vmap_method: how to vectorize under `vmap`. ``"sequential"``: a loop with one call for each
+            element; ``"sequential_unrolled"``: the same loop, unrolled; ``"expand_dims"``: one
+            call, with a new leading dimension for mapped arguments, and one of size 1 for others;
+            ``"broadcast_all"``: one call, with the full leading dimension for all;
+            ``"legacy_vectorized"``: one call, with unmapped arguments unchanged. With None, the
+            function cannot be mapped.
         **kwargs: keyword arguments, trees of arrays.
 
     Returns:
-        The results: a tree of arrays with the given shapes and dtypes. A float64 or int64 result
-        becomes one of 32 bits where that is expected.
+        The results: a tree of arrays with the given shapes and dtypes. A float64 or int64 result is
+        converted to 32 bits where that is expected.
 
     Raises:
-        TypeError: the function returns something else than was said, or an argument is no array.
-        ValueError: `vmap_method` is none of these; the function is differentiated.
-        NotImplementedError: the function is mapped without a `vmap_method`.
+        TypeError: the results differ from `result_shape_dtypes`, or an argument is not an array.
+        ValueError: `vmap_method` is none of these, or the function is differentiated.
+        NotImplementedError: the function is mapped, but has no `vmap_method`.
 
-    What the function raises is raised where the result is first needed.
+    An exception in the function is raised where the result is first needed.
 
     Differs:
         A callback that raises raises that exception, not another one with its text. Scalars of
@@ -299,28 +298,28 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function that reads, writes, or remembers something, also from programs.
+    """Call a Python function with side effects or state, also from compiled programs.
 
-    It is called exactly as often as the program says, also if nothing uses its results.
+    It is called exactly as often as the program says, even if its results are unused.
 
     Args:
         callback: the function.
-        result_shape_dtypes: a tree of objects with ``shape`` and ``dtype``: what it returns; None
-            if it returns None.
-        *args: its arguments, trees of arrays.
-        sharding: None: the program runs on one device.
-        ordered: whether ordered calls happen in the order of the program, one after another, in one
-            program and from one program to the next. They cannot be mapped by `vmap`.
+        result_shape_dtypes: a tree of objects with ``shape`` and ``dtype`` for the results; None if
+            the function returns None.
+        *args: arguments of the function, trees of arrays.
+        sharding: must be None, since programs run on one device.
+        ordered: whether this call keeps its order among other ordered calls, within a program and
+            from one program to the next. Ordered calls cannot be mapped by `vmap`.
         **kwargs: keyword arguments, trees of arrays.
 
     Returns:
         The results: a tree of arrays with the given shapes and dtypes.
 
     Raises:
-        TypeError: the function returns something else than was said, or an argument is no array.
-        ValueError: the function is differentiated; ordered calls are mapped.
+        TypeError: the results differ from `result_shape_dtypes`, or an argument is not an array.
+        ValueError: the function is differentiated, or an ordered call is mapped.
 
-    What the function raises is raised where the program's results are first needed, or by
+    An exception in the function is raised where the results of the program are first needed, or by
     `dovetail.effects_barrier`.
 
     Example:

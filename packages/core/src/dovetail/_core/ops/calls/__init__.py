@@ -1,4 +1,4 @@
-"""Calls of staged functions, and what orders the parts of a program: barriers and tokens.
+"""Calls of staged functions, and barriers and tokens, which order the parts of a program.
 
 Imports nothing from the other folders of operators.
 """

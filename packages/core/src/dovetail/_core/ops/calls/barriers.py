@@ -1,4 +1,4 @@
-"""Values that the compiler must leave where they are: barriers and sinks."""
+"""Barriers and sinks, which keep the compiler from moving or removing computations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class OptimizationBarrier(Primitive):
-    """The operands; none of the results is there before all operands are."""
+    """Returns its operands; no result is available before all operands are."""
 
     name = "optimization_barrier"
     multiple_results = True
@@ -42,14 +42,14 @@ class OptimizationBarrier(Primitive):
         return self.bind(*primals), self._on_values(tangents)
 
     def _on_values(self, values: Sequence[Any]) -> list[Any]:
-        """A barrier for those tangents, or cotangents, that are not zero."""
-        given = [v for v in values if type(v) is not Zero]
-        held = iter(self.bind(*given) if given else ())
-        return [v if type(v) is Zero else next(held) for v in values]
+        """A barrier for the nonzero ones of tangents or cotangents."""
+        nonzero = [v for v in values if type(v) is not Zero]
+        results = iter(self.bind(*nonzero) if nonzero else ())
+        return [v if type(v) is Zero else next(results) for v in values]
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        held = self._on_values(cotangent)
-        return [ct if is_linear(x) else None for ct, x in zip(held, args, strict=True)]
+        cts = self._on_values(cotangent)
+        return [ct if is_linear(x) else None for ct, x in zip(cts, args, strict=True)]
 
     def batch(self, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
         return self.bind(*args), list(dims)
@@ -86,7 +86,7 @@ stage_p: Final = StageValue()
 
 
 class DceSink(Primitive):
-    """Uses its operand for nothing, which keeps what computes it in a program."""
+    """Uses its operand without effect, which keeps its computation in a program."""
 
     name = "dce_sink"
     multiple_results = True
@@ -95,7 +95,7 @@ class DceSink(Primitive):
     generates_nan = False
 
     def evaluate(self, x: Any, **params: Any) -> Any:
-        """Nothing: a value that exists is computed already."""
+        """Do nothing: the value is computed already."""
         return []
 
     def abstract(self, x: Any, *, prevent_mlir_dce: bool) -> Any:
@@ -118,7 +118,7 @@ class DceSink(Primitive):
         return self.bind(*args, prevent_mlir_dce=prevent_mlir_dce), []
 
     def lower(self, context: Builder, x: Any, *, prevent_mlir_dce: bool) -> Any:
-        # StableHLO has no operation for it, and many compilers refuse calls that they do not know.
+        # StableHLO has no operation for it, and many compilers reject unknown calls.
         return []
 
     def effects(self, *avals: Any, **params: Any) -> Effects:
@@ -128,24 +128,23 @@ class DceSink(Primitive):
 dce_sink_p: Final = DceSink()
 
 
-# Functions for users.
+# Public functions.
 
 
 def optimization_barrier(operand: T, /) -> T:
-    """The same values; the compiler moves nothing across this point.
+    """Return the operands, and keep the compiler from moving anything across this point.
 
-    No result can be used before all operands are computed, and what computes the operands is not
-    merged with what uses the results. This keeps values from being computed again, or in another
-    order.
+    No result can be used before all operands are computed, and the computation of the operands is
+    not merged with uses of the results. This prevents recomputation and reordering.
 
     Args:
-        operand: an array, or a tree of arrays; tokens may be among them.
+        operand: an array, or a tree of arrays and tokens.
 
     Returns:
         A tree of arrays like `operand`.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> from dovetail import lax
@@ -155,15 +154,15 @@ def optimization_barrier(operand: T, /) -> T:
     """
     leaves, tree = pytree.flatten(operand)
     values = [as_operand(x, "lax.optimization_barrier", "operand") for x in leaves]
-    # Tangents of integers have no place on a device.
-    held = [outer_aval(aval_of(v)).dtype != dtypes.float0 for v in values]
-    given, others = partition(held, values)
-    results = optimization_barrier_p.bind(*given) if given else ()
-    return pytree.unflatten(tree, merge(held, results, others))
+    # Tangents of integers (float0) do not exist on a device.
+    on_device = [outer_aval(aval_of(v)).dtype != dtypes.float0 for v in values]
+    device_values, others = partition(on_device, values)
+    results = optimization_barrier_p.bind(*device_values) if device_values else ()
+    return pytree.unflatten(tree, merge(on_device, results, others))
 
 
 def stage(x: ArrayLike, /) -> Array:
-    """The same value as an array, and under a transformation as a value of the traced program.
+    """Return `x` as an array, and under a transformation as a value of the traced program.
 
     Constants of the host are otherwise written into a program as they are.
 
@@ -174,7 +173,7 @@ def stage(x: ArrayLike, /) -> Array:
         An array.
 
     Raises:
-        TypeError: `x` is no array or scalar.
+        TypeError: `x` is not an array or scalar.
 
     Example:
         >>> from dovetail import lax
@@ -185,18 +184,18 @@ def stage(x: ArrayLike, /) -> Array:
 
 
 def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
-    """Keep the computation of values whose results nothing uses.
+    """Keep a computation whose results are unused.
 
-    Under `jit`, what nothing uses is left out of the program. Where a value goes to this function,
-    it stays. Called on arrays it does nothing.
+    Under `jit`, unused values are dropped from the program, but not if they are passed to this
+    function. Called on arrays, it does nothing.
 
     Args:
         val: an array, or a tree of arrays.
-        prevent_mlir_dce: whether the compiler, too, must not remove it; those of the CPU, of GPUs
-            and of TPUs can be told so.
+        prevent_mlir_dce: whether to keep the compiler from removing it, too; this works for CPUs,
+            GPUs and TPUs.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> import dovetail as dt

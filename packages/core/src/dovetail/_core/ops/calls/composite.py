@@ -1,4 +1,4 @@
-"""Operations of programs that have a name of their own and are made of others: `composite`."""
+"""Named operations of a program that are composed of others: `composite`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from dovetail._core.transform.stage import stage
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: Names, and trees taken apart: the form in which attributes are compared.
 P = ParamSpec("P")
 R = TypeVar("R")
+#: Name, leaves and structure of each attribute: the form in which attributes are compared.
 Attributes = tuple[tuple[str, tuple[Any, ...], Any], ...]
 _ATTRIBUTES: Final = (bool, int, float, str, bytes, np.generic, np.ndarray, ArrayClass)
 
 
 class _Attribute:
-    """A value that is an attribute: equal to those of its type that are written in the same way."""
+    """The value of an attribute; equal to those of its type with the same text or bytes."""
 
     __slots__ = ("_key", "value")
 
@@ -58,14 +58,14 @@ class _Attribute:
 
 
 class Composite(ProgramPrimitive):
-    """An operation that a backend may know by its name; others compute its decomposition.
+    """An operation that a backend may know by name; other backends compute its decomposition.
 
-    Its derivatives, and what it is under vmap, are those of the decomposition.
+    Under differentiation and vmap it is its decomposition.
     """
 
     name = "composite"
     has_effects = False
-    #: It is one operation, which is not divided.
+    #: It is one operation and is never split.
     dependencies = Primitive.dependencies
 
     def jvp(
@@ -93,13 +93,13 @@ class Composite(ProgramPrimitive):
         results = context.call_jaxpr(jaxpr, values, name)
         if not results:
             return []
-        # The same operands and function as a call has, under another operation.
+        # Operands and function are those of a call; only the operation differs.
         call = results[0].owner
-        given = {
+        printed = {
             key: pytree.unflatten(tree, [leaf.value for leaf in leaves])
             for key, leaves, tree in attributes
         }
-        made = context.ops(
+        operation = context.ops(
             "composite",
             list(call.operands),
             context.avals_out,
@@ -107,11 +107,11 @@ class Composite(ProgramPrimitive):
                 "name": name,
                 "decomposition": call.attributes["callee"],
                 "version": context.i32(version),
-                "composite_attributes": context.dictionary(given),
+                "composite_attributes": context.dictionary(printed),
             },
         )
         call.erase()
-        return made
+        return operation
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
         if checks.checked(params["jaxpr"])[0] is params["jaxpr"]:
@@ -127,7 +127,7 @@ def _decomposition(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def _attributes(given: dict[str, Any], name: str) -> Attributes:
-    made = []
+    entries = []
     for key, value in sorted(given.items()):
         leaves, tree = pytree.flatten(value)
         for leaf in leaves:
@@ -142,25 +142,25 @@ def _attributes(given: dict[str, Any], name: str) -> Attributes:
                     f"{type(leaf).__name__}; attributes are numbers, strings, arrays, and trees of "
                     "them"
                 )
-        made.append((key, tuple(map(_Attribute, leaves)), tree))
-    return tuple(made)
+        entries.append((key, tuple(map(_Attribute, leaves)), tree))
+    return tuple(entries)
 
 
 def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Callable[P, R]:
-    """A function as one operation of the program, which a backend may know by its name.
+    """Make a function a single operation of the program, which a backend may know by name.
 
-    A backend that does not know the name computes the decomposition. Derivatives are those of the
-    decomposition, and so is the operation under `vmap`.
+    A backend that does not know the name computes the decomposition. Derivatives and `vmap` are
+    also those of the decomposition.
 
     Args:
         decomposition: a function of trees of arrays.
         name: the name of the operation, such as ``"my_library.gelu"``.
-        version: a number that says what the operation means under this name.
+        version: the version of the meaning that the name has.
 
     Returns:
         A function like `decomposition`. Positional arguments are operands; keyword arguments are
-        attributes: numbers, strings, arrays of the host, and trees of them, which are given to
-        `decomposition` as they are and are written into the program.
+        attributes: numbers, strings, host arrays, and trees of them, which are passed to
+        `decomposition` unchanged and are written into the program.
 
     Raises:
         TypeError: when called: an attribute is something else, or the decomposition uses traced
@@ -187,7 +187,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
         raise TypeError(f"lax.composite: name must be a string that is not empty, got {name!r}")
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 2**31:
         raise TypeError(f"lax.composite: version must be a number from 0 on, got {version!r}")
-    known: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
+    staged_by_key: dict[Any, tuple[ClosedJaxpr, list[Any], Any]] = {}
 
     @wraps(decomposition)
     def apply(*args: Any, **attributes: Any) -> Any:
@@ -196,10 +196,10 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
         avals = tuple([aval_of(x) for x in operands])
         fixed = _attributes(attributes, name)
         key = (tree, avals, fixed, config.trace_key())
-        found = known.get(key)
-        if found is None:
-            found = known[key] = _staged(decomposition, name, tree, avals, attributes)
-        jaxpr, constants, out_tree = found
+        staged = staged_by_key.get(key)
+        if staged is None:
+            staged = staged_by_key[key] = _staged(decomposition, name, tree, avals, attributes)
+        jaxpr, constants, out_tree = staged
         outs = composite_p.bind(
             *constants, *operands, attributes=fixed, jaxpr=jaxpr, name=name, version=version
         )
@@ -215,14 +215,13 @@ def _staged(
     avals: Sequence[Any],
     attributes: dict[str, Any],
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """The jaxpr of a decomposition, its constants, which are its first arguments, and the tree of
-    its results."""
+    """The jaxpr of a decomposition, its constants (the leading arguments), its result tree."""
     out_tree: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
         out = function(*pytree.unflatten(tree, leaves), **attributes)
-        results, found = pytree.flatten(out)
-        out_tree[:] = [found]
+        results, structure = pytree.flatten(out)
+        out_tree[:] = [structure]
         return [as_operand(x, f"composite {name}", f"result {i}") for i, x in enumerate(results)]
 
     info = DebugInfo("composite", name_of(function), location_of(function))

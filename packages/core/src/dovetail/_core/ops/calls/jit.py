@@ -12,7 +12,7 @@ from dovetail._core.transform.derived import hoist_consts
 
 
 class Jit(CallPrimitive):
-    """A call of `jaxpr`, which has no constants: what it captured are its leading arguments."""
+    """A call of `jaxpr`, which has no constants: captured values are its leading arguments."""
 
     name = "jit"
     is_call = True
@@ -29,8 +29,7 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
 
 
 class RuleCall(CallPrimitive):
-    """A call of a program that has rules of its own, which do not apply to what is derived from
-    it: that is called by `jit`."""
+    """A call with custom rules; programs derived from its own are called by plain `jit`."""
 
     def rebind(
         self, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any], kept: Sequence[int]
@@ -38,9 +37,9 @@ class RuleCall(CallPrimitive):
         return call(closed, args, self.called(params))
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
-        # The rules return something for every result.
+        # The rules return a value for every result.
         return dce_inside(eqn, used)
 
     def evaluate(self, *args: Any, **params: Any) -> Any:
-        """The results; only the program is compiled, whatever the rules are."""
+        """The results; only the program is compiled, not the rules."""
         return jit_p.bind(*args, jaxpr=params[self.program], name=self.called(params))

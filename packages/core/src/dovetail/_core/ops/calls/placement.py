@@ -13,19 +13,19 @@ from dovetail._core.trace.zeros import Zero
 if TYPE_CHECKING:
     from dovetail._core.hlo.builder import Builder
 
-#: From a value, a sharding, and whether the result may share the memory of the value, to an array.
+#: (value, sharding, whether the result may share the memory of the value) -> array.
 Placement = Callable[[Any, Any, bool | None], Any]
 _place: Placement
 
 
 def set_placement(place: Placement) -> None:
-    """Say how values are placed outside of compiled programs; the runtime does so."""
+    """Install the function that places values outside compiled programs; for the runtime."""
     global _place
     _place = place
 
 
 class DevicePut(Primitive):
-    """The value on another device; on the way through a program, the value itself."""
+    """The value on another device; inside a program, the value itself."""
 
     name = "device_put"
 
@@ -58,7 +58,7 @@ class DevicePut(Primitive):
         return x
 
     def evaluate(self, x: Any, *, device: Any, src: Any, may_alias: bool | None) -> Any:
-        """What is done outside of compiled programs."""
+        """Place the value, outside compiled programs."""
         return _place(x, device, may_alias)
 
 

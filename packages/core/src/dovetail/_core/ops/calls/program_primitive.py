@@ -1,19 +1,17 @@
-"""Primitives that carry a program: calls, checkpointed functions, functions with their own rules.
+"""Primitives that carry a program: calls, checkpointed functions, functions with custom rules.
 
-To add one, derive from `CallPrimitive` if nothing is to be known of its derivatives and batches but
-that they are those of its program, otherwise from `ProgramPrimitive`, which leaves these rules to
-its members, and say
+To add one, derive from `CallPrimitive` if its derivatives and batches are simply those of its
+program, otherwise from `ProgramPrimitive`, which leaves these rules to the subclass, and define
 
-- `program`: which parameter holds the program, a `ClosedJaxpr` without constants that takes the
+- `program`: the parameter that holds the program, a `ClosedJaxpr` without constants that takes the
   operands and returns the results;
-- `rebind`, where the default is not right: how to bind the primitive anew, with another program in
-  the place of its own (that of tangents, of cotangents, of a batch, of checks);
-- `for_operands`, if a parameter says something of each operand: what it says of others.
+- `rebind`, if the default is wrong: how to bind the primitive with another program (for tangents,
+  cotangents, a batch or checks) instead of its own;
+- `for_operands`, if a parameter has an entry for each operand: its value for other operands.
 
-All rules follow. A member that differs in one overrides it and says why; where a rule must follow
-from others instead, it takes the absence of that rule from `Primitive` (`linearize =
-Primitive.linearize`: `jvp` is split). A call that is lowered in its own way overrides `lower`, and
-so is complete::
+All rules follow from these. A subclass that differs in one overrides it and says why. To derive a
+rule from other rules instead, reset it to that of `Primitive` (`linearize = Primitive.linearize`:
+`jvp` is split). A call with a lowering of its own overrides `lower`, and is complete::
 
     class Traced(CallPrimitive):
         name = "traced_call"
@@ -49,10 +47,10 @@ if TYPE_CHECKING:
 
 
 class ProgramPrimitive(Primitive):
-    """A primitive whose results are those of a program in its parameters.
+    """A primitive that returns the results of a program in its parameters.
 
-    Here is what follows whatever its derivatives and batches are. Dead code elimination leaves all
-    results where they are, since rules of members return something for each.
+    This class holds the rules that do not depend on derivatives and batches. Dead code elimination
+    keeps all results, since rules of subclasses return a value for each.
 
     Attributes:
         program: the name of the parameter that holds the program.
@@ -73,8 +71,8 @@ class ProgramPrimitive(Primitive):
         Args:
             closed: the program; its constants become leading operands.
             args: its arguments.
-            params: the parameters of the equation that it is derived from.
-            kept: which operands of that equation the leading arguments are; the others are new.
+            params: the parameters of the original equation.
+            kept: the operands of that equation that the leading arguments are; the others are new.
         """
         jaxpr, constants = hoist_consts(closed)
         params = self.for_operands(params, len(constants), kept, len(args) - len(kept))
@@ -84,11 +82,11 @@ class ProgramPrimitive(Primitive):
     def for_operands(
         self, params: dict[str, Any], constants: int, kept: Sequence[int], new: int
     ) -> dict[str, Any]:
-        """Parameters for other operands.
+        """The parameters for other operands.
 
         Args:
-            params: for the present ones.
-            constants: how many new operands come first, constants of a program.
+            params: those for the present operands.
+            constants: how many new operands come first, the constants of a program.
             kept: which of the present operands follow.
             new: how many new operands come last.
         """
@@ -102,7 +100,7 @@ class ProgramPrimitive(Primitive):
     def abstract(self, *avals: Any, **params: Any) -> Any:
         closed: ClosedJaxpr = params[self.program]
         expected = closed.in_avals
-        # Equal lists are found fast: their avals are the same objects, nearly always.
+        # Comparing equal lists is fast: their avals are nearly always the same objects.
         if list(avals) != expected and (
             len(avals) != len(expected)
             or any(
@@ -132,14 +130,14 @@ class ProgramPrimitive(Primitive):
 
 
 class CallPrimitive(ProgramPrimitive):
-    """A primitive that, transformed, is the same call of the transformed program."""
+    """A primitive whose transformation is the same call of the transformed program."""
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        nonzero, given = without_zeros(tangents)
+        nonzero, nonzero_tangents = without_zeros(tangents)
         derived, nonzero_out = jvp_of(params[self.program], nonzero)
-        results = self.rebind(derived, [*primals, *given], params, range(len(primals)))
+        results = self.rebind(derived, [*primals, *nonzero_tangents], params, range(len(primals)))
         outs = results[: len(nonzero_out)]
         return outs, with_zeros(nonzero_out, results[len(outs) :], outs)
 
@@ -152,9 +150,9 @@ class CallPrimitive(ProgramPrimitive):
         residuals = split.residuals(primals, results)
 
         def tangent(*tangents: Any) -> list[Any]:
-            given, _ = partition(nonzero, tangents)
-            found = self.rebind(split.linear, [*residuals, *given], params, ())
-            return with_zeros(split.nonzero_out, found, outs)
+            nonzero_tangents, _ = partition(nonzero, tangents)
+            out_tangents = self.rebind(split.linear, [*residuals, *nonzero_tangents], params, ())
+            return with_zeros(split.nonzero_out, out_tangents, outs)
 
         return outs, tangent
 
@@ -164,9 +162,9 @@ class CallPrimitive(ProgramPrimitive):
         derived = transposition_of(
             params[self.program], linear, nonzero_cts, None, wanted_among(args)
         )
-        known = [i for i, is_lin in enumerate(linear) if not is_lin]
-        operands = [args[i] for i in known]
-        results = self.rebind(derived.jaxpr, [*operands, *cts], params, known)
+        nonlinear = [i for i, is_lin in enumerate(linear) if not is_lin]
+        operands = [args[i] for i in nonlinear]
+        results = self.rebind(derived.jaxpr, [*operands, *cts], params, nonlinear)
         return derived.cotangents(linear, results)
 
     def batch(

@@ -1,4 +1,4 @@
-"""Tokens: values without data, which say in what order things happen."""
+"""Tokens: values without data that impose an order of execution."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ class AfterAll(Primitive):
 after_all_p: Final = AfterAll()
 
 
-# Functions for users.
+# Public functions.
 
 
 def create_token(_: object | None = None) -> Token:
-    """A token: a value without data that other things can wait for.
+    """A token: a value without data that other operations can wait for.
 
     Tokens are arguments and results of programs like arrays. `optimization_barrier` of a token and
-    an array makes what uses the one wait for the other, too.
+    an array makes users of either wait for both.
 
     Args:
-        _: not used.
+        _: ignored.
 
     Returns:
         A token that waits for nothing. It has a method ``block_until_ready``, and neither shape nor
@@ -86,7 +86,7 @@ def create_token(_: object | None = None) -> Token:
 
 
 def after_all(*operands: Token) -> Token:
-    """A token that is there when all given tokens are.
+    """A token that waits for all given tokens.
 
     Args:
         *operands: tokens.
@@ -95,7 +95,7 @@ def after_all(*operands: Token) -> Token:
         A token.
 
     Raises:
-        TypeError: an operand is no token.
+        TypeError: an operand is not a token.
 
     Example:
         >>> from dovetail import lax

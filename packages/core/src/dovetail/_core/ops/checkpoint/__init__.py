@@ -1,4 +1,4 @@
-"""Rematerialization: which values a checkpointed function keeps, and which it computes again.
+"""Rematerialization: which values a checkpointed function saves, and which it recomputes.
 
 Imports `calls`, `contraction`, `windows` and `control`.
 """

@@ -1,4 +1,4 @@
-"""Names of values, and values in other memories: what policies of `checkpoint` speak about."""
+"""Named values and values in other memories, which policies of `checkpoint` refer to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Same(Primitive):
-    """The operand; its tangent stays as it is."""
+    """Returns its operand; the tangent passes through."""
 
     accepts_zeros = True
 
@@ -44,12 +44,12 @@ class _Same(Primitive):
 
 
 class Name(_Same):
-    """The operand, with a name."""
+    """Returns its operand, with a name."""
 
     name = "name"
 
     def evaluate(self, x: Any, *, name: str) -> Any:
-        """The array itself."""
+        """Return the array itself."""
         return as_device_array(x)
 
     def lower(self, context: Builder, x: Any, *, name: str) -> Any:
@@ -60,7 +60,7 @@ name_p: Final = Name()
 
 
 class Offload(_Same):
-    """The operand in another memory of the device; a backend says how it is brought there."""
+    """Returns its operand in another memory of the device; the lowering is up to backends."""
 
     name = "offload"
 
@@ -77,14 +77,14 @@ offload_p: Final = Offload()
 
 
 def as_device_array(x: Any) -> Any:
-    """A value as an array: scalars and arrays of the host become arrays of a device."""
+    """A value as an array: host scalars and arrays become device arrays."""
     return x if isinstance(x, ArrayClass) else stage_p.bind(x)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """The same value, with a name that policies of `checkpoint` know.
+    """Give a value a name for policies of `checkpoint`.
 
-    Tangents have no name: only what a function computes, and what is kept of it, is named.
+    Tangents get no name, only the values of a function and its residuals.
 
     Args:
         x: an array, or a tree of arrays.
@@ -94,7 +94,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
         A tree of arrays like `x`.
 
     Raises:
-        TypeError: `name` is no string, or a leaf is no array.
+        TypeError: `name` is not a string, or a leaf is not an array.
 
     Example:
         >>> import dovetail as dt

@@ -1,4 +1,4 @@
-"""What a checkpointed function keeps when it is differentiated: policies, and what they answer."""
+"""Policies of checkpointed functions: which values to save for the derivative."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from dovetail._core.trace.primitive import Primitive
 
 
 class SaveableType:
-    """The answer that the results of an operation are kept, as True."""
+    """The answer that the results of an operation are saved, like True."""
 
     def __repr__(self) -> str:
         return "Saveable"
 
 
 class RecomputeType:
-    """The answer that the results of an operation are computed again, as False."""
+    """The answer that the results of an operation are recomputed, like False."""
 
     def __repr__(self) -> str:
         return "Recompute"
 
 
-#: The answer that the results of an operation are kept, as True.
+#: The answer that the results of an operation are saved, like True.
 Saveable: Final = SaveableType()
-#: The answer that the results of an operation are computed again, as False.
+#: The answer that the results of an operation are recomputed, like False.
 Recompute: Final = RecomputeType()
 
 
 @dataclass(frozen=True, slots=True)
 class Offloadable:
-    """The answer that the results of an operation are kept in another memory.
+    """The answer that the results of an operation are saved in another memory.
 
     Attributes:
         src: the kind of memory that the results are in, such as ``"device"``.
-        dst: the kind of memory that they are kept in, such as ``"pinned_host"``.
+        dst: the kind of memory that they are saved in, such as ``"pinned_host"``.
     """
 
     src: str
@@ -47,15 +47,15 @@ class Offloadable:
 
 
 Answer = bool | SaveableType | RecomputeType | Offloadable
-#: From a primitive, the avals of its operands and its parameters to what becomes of its results.
+#: (primitive, *operand avals, **parameters) -> what becomes of the results.
 Policy = Callable[..., Any]
 
 
 def answer_of(policy: Policy | None, primitive: Primitive, avals: Any, params: Any) -> Answer:
-    """What a policy says about an operation: True, False or an `Offloadable`.
+    """The answer of a policy about an operation: True, False or an `Offloadable`.
 
     Raises:
-        TypeError: it says something else.
+        TypeError: the answer is none of these.
     """
     if policy is None:
         return False
@@ -72,48 +72,48 @@ def answer_of(policy: Policy | None, primitive: Primitive, avals: Any, params: A
 
 
 def policy_name(policy: Any) -> str:
-    """The name of a policy for messages."""
+    """The name of a policy, for messages."""
     return getattr(policy, "__qualname__", None) or repr(policy)
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keep everything, as if the function were not checkpointed."""
+    """Save everything, as if the function were not checkpointed."""
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Compute everything again, as if no policy were given."""
+    """Recompute everything, as if there were no policy."""
     return False
 
 
 def dots_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
-    """Keep the results of contractions and convolutions, compute everything else again."""
+    """Save the results of contractions and convolutions, recompute everything else."""
     return prim is dot_general_p or prim is conv_general_dilated_p
 
 
 def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
-    """Keep the results of contractions without batch dimensions: those with weights, mostly."""
+    """Save the results of contractions without batch dimensions: mostly those with weights."""
     return prim is dot_general_p and not any(params["dimension_numbers"][1])
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keep the results of contractions without batch dimensions in another memory.
+    """Save the results of contractions without batch dimensions in another memory.
 
     Args:
         offload_src: the kind of memory that they are in, such as ``"device"``.
-        offload_dst: the kind of memory that they are kept in, such as ``"pinned_host"``.
+        offload_dst: the kind of memory that they are saved in, such as ``"pinned_host"``.
     """
-    kept = Offloadable(_memory(offload_src), _memory(offload_dst))
+    answer = Offloadable(_memory(offload_src), _memory(offload_dst))
 
     def policy(prim: Primitive, *avals: Any, **params: Any) -> Answer:
-        return kept if dots_with_no_batch_dims_saveable(prim, *avals, **params) else False
+        return answer if dots_with_no_batch_dims_saveable(prim, *avals, **params) else False
 
     return policy
 
 
 @dataclass(frozen=True, slots=True)
 class AnythingExcept:
-    """Keeps all values but the named ones."""
+    """Saves all values except those with some names."""
 
     names: frozenset[str]
 
@@ -122,17 +122,17 @@ class AnythingExcept:
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keep all values, with names or without, but those with these names.
+    """Save all values, named or not, except those with these names.
 
     Args:
-        *names_not_to_save: names given by `checkpoint_name`. What is given such a name is not
-            kept under another guise either.
+        *names_not_to_save: names given by `checkpoint_name`. The value before naming is not saved
+            either.
     """
     return AnythingExcept(_names(names_not_to_save, "save_anything_except_these_names"))
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep the values that have a name, but those with these names.
+    """Save all named values except those with these names.
 
     Args:
         *names_not_to_save: names given by `checkpoint_name`.
@@ -146,15 +146,15 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keep the values with these names, and nothing else.
+    """Save only the values with these names.
 
     Args:
         *names_which_can_be_saved: names given by `checkpoint_name`.
     """
-    kept = _names(names_which_can_be_saved, "save_only_these_names")
+    names = _names(names_which_can_be_saved, "save_only_these_names")
 
     def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
-        return prim is name_p and params["name"] in kept
+        return prim is name_p and params["name"] in names
 
     return policy
 
@@ -166,42 +166,42 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keep the values with these names, some of them in another memory, and nothing else.
+    """Save only the values with these names, some of them in another memory.
 
     Args:
-        names_which_can_be_saved: names given by `checkpoint_name` to values that stay where they
-            are.
-        names_which_can_be_offloaded: names of values that are kept in another memory.
+        names_which_can_be_saved: names given by `checkpoint_name` to values that are saved where
+            they are.
+        names_which_can_be_offloaded: names of values that are saved in another memory.
         offload_src: the kind of memory that they are in, such as ``"device"``.
-        offload_dst: the kind of memory that they are kept in, such as ``"pinned_host"``.
+        offload_dst: the kind of memory that they are saved in, such as ``"pinned_host"``.
 
     Raises:
         ValueError: a name is in both lists.
     """
     caller = "save_and_offload_only_these_names"
-    kept = _names(names_which_can_be_saved, caller)
+    saved = _names(names_which_can_be_saved, caller)
     offloaded = _names(names_which_can_be_offloaded, caller)
-    if kept & offloaded:
+    if saved & offloaded:
         raise ValueError(
             f"{caller}: a value is either kept where it is or offloaded, but "
-            f"{sorted(kept & offloaded)} are in both lists; leave them out of one"
+            f"{sorted(saved & offloaded)} are in both lists; leave them out of one"
         )
     answer = Offloadable(_memory(offload_src), _memory(offload_dst))
 
     def policy(prim: Primitive, *_: Any, **params: Any) -> Answer:
         if prim is not name_p:
             return False
-        return answer if params["name"] in offloaded else params["name"] in kept
+        return answer if params["name"] in offloaded else params["name"] in saved
 
     return policy
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what one policy or the other keeps.
+    """Save the values that at least one of two policies saves.
 
     Args:
-        policy_1: the first policy. Where both keep a value, one of them in another memory, it
-            stays where it is.
+        policy_1: the first policy. If both save a value, one of them in another memory, it stays
+            where it is.
         policy_2: the second policy.
     """
     for policy in (policy_1, policy_2):
@@ -217,7 +217,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def check_policy(policy: Any, caller: str) -> None:
-    """Raise unless something is a policy that programs can be kept for."""
+    """Raise unless an object is a policy by which programs can be cached."""
     if not callable(policy):
         raise TypeError(
             f"{caller} takes a policy, a function of a primitive, the types of its operands and "

@@ -1,8 +1,8 @@
 """Rematerialization: the primitive of checkpointed functions.
 
-Differentiated, such a function keeps its arguments and what its policy says. The linear program of
-its tangents computes the other residuals again, in one equation, so that its transposition computes
-them first and runs backwards afterwards.
+For its derivative, such a function saves its arguments and the values that its policy chooses. The
+linear program of its tangents recomputes the other residuals in one equation, so its transpose
+recomputes them first and then runs backwards.
 """
 
 from __future__ import annotations
@@ -45,42 +45,44 @@ logger: Final = logging.getLogger("dovetail")
 
 
 class Remat(CallPrimitive):
-    """A call of `jaxpr`, whose residuals are computed again where they are needed.
+    """A call of `jaxpr` whose residuals are recomputed when needed.
 
-    `prevent_cse` says whether the compiler must not merge the second computation with the first:
-    one bool for all operands, or one for each. `differentiated` says that this is the second.
+    `prevent_cse` tells whether to keep the compiler from merging the second computation with the
+    first: one bool for all operands, or one for each. `differentiated` marks the second one.
     """
 
     name = "remat2"
 
     def evaluate(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        """What is done outside of compiled programs: one operation after the other."""
+        """Outside compiled programs: run one operation after the other."""
         return [as_device_array(out) for out in function_of(jaxpr)(*args)]
 
     def for_operands(
         self, params: dict[str, Any], constants: int, kept: Sequence[int], new: int
     ) -> dict[str, Any]:
-        held = params["prevent_cse"]
-        if isinstance(held, bool):
+        barriers = params["prevent_cse"]
+        if isinstance(barriers, bool):
             return params
-        held = (*[True] * constants, *(held[i] for i in kept), *[True] * new)
-        return params | {"prevent_cse": held}
+        barriers = (*[True] * constants, *(barriers[i] for i in kept), *[True] * new)
+        return params | {"prevent_cse": barriers}
 
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        # The policy decides what is kept; the linear program computes the rest again.
+        # The policy decides what is saved; the linear program recomputes the rest.
         plan = _plan(params["jaxpr"], tuple(nonzero), params["policy"])
         if config.log_checkpoint_residuals.value:
             _log(plan)
-        found = self.rebind(plan.primal, primals, params, range(len(primals)))
-        outs = found[: len(plan.nonzero_out)]
-        operands = [primals[i] for i in plan.arguments] + [found[i] for i in plan.saved]
+        primal_outs = self.rebind(plan.primal, primals, params, range(len(primals)))
+        outs = primal_outs[: len(plan.nonzero_out)]
+        operands = [primals[i] for i in plan.arguments] + [primal_outs[i] for i in plan.saved]
 
         def tangent(*tangents: Any) -> list[Any]:
-            given, _ = partition(nonzero, tangents)
+            nonzero_tangents, _ = partition(nonzero, tangents)
             again = params | {"differentiated": True}
-            results = self.rebind(plan.linear, [*operands, *given], again, plan.arguments)
+            results = self.rebind(
+                plan.linear, [*operands, *nonzero_tangents], again, plan.arguments
+            )
             return with_zeros(plan.nonzero_out, results, outs)
 
         return outs, tangent
@@ -100,8 +102,8 @@ class Remat(CallPrimitive):
             chosen = [i for i, prevent in enumerate(every) if prevent]
             if chosen:
                 avals = [context.avals_in[i] for i in chosen]
-                held = context.optimization_barrier([operands[i] for i in chosen], avals)
-                for i, value in zip(chosen, held, strict=True):
+                guarded = context.optimization_barrier([operands[i] for i in chosen], avals)
+                for i, value in zip(chosen, guarded, strict=True):
                     operands[i] = value
         return context.inline_jaxpr(jaxpr, operands)
 
@@ -113,10 +115,10 @@ class _RematPlan(NamedTuple):
     """How a checkpointed function is linearized.
 
     Attributes:
-        primal: from its arguments to its results and what is saved besides.
-        linear: from some of its arguments, what is saved, and tangents to tangents.
-        arguments: numbers of these arguments.
-        saved: for each value that is saved, its number among the results of `primal`.
+        primal: from its arguments to its results and further saved values.
+        linear: from some of its arguments, saved values, and tangents to tangents.
+        arguments: indices of these arguments.
+        saved: for each saved value, its index among the results of `primal`.
         nonzero_out: the results that have a tangent.
     """
 
@@ -138,11 +140,11 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
     residuals = derived.residuals(jaxpr.invars, jaxpr.outvars)
     saved, again, eqns = split_residuals(jaxpr, residuals, policy)
 
-    # The linear program: the operations done again, then those on tangents.
+    # The linear program: first the repeated operations, then those on tangents.
     count = len(residuals)
     parameters, tangents = linear.jaxpr.invars[:count], linear.jaxpr.invars[count:]
-    known: dict[Any, Any] = dict(zip(parameters, residuals, strict=True))
-    kept: list[Var] = []
+    residual_of: dict[Any, Any] = dict(zip(parameters, residuals, strict=True))
+    saved_vars: list[Var] = []
     fetched: list[JaxprEqn] = []
     back: dict[Any, Any] = {}
     stored: list[Any] = []
@@ -156,24 +158,24 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
             fetched.append(JaxprEqn([here], [here_again], offload_p, home))
             back[var] = here_again
             stored.append(there)
-            kept.append(here)
+            saved_vars.append(here)
         else:
             stored.append(var)
-            kept.append(var)
+            saved_vars.append(var)
     arguments = list(jaxpr.invars)
     body = Jaxpr(
         jaxpr.constvars,
-        [*arguments, *kept, *tangents],
+        [*arguments, *saved_vars, *tangents],
         linear.jaxpr.outvars,
         [
             *fetched,
             *substitute(again, back),
-            *substitute(linear.jaxpr.eqns, {v: back.get(r, r) for v, r in known.items()}),
+            *substitute(linear.jaxpr.eqns, {v: back.get(r, r) for v, r in residual_of.items()}),
         ],
         linear.jaxpr.effects,
         linear.jaxpr.debug_info,
     )
-    always = [False] * len(arguments) + [True] * (len(kept) + len(tangents))
+    always = [False] * len(arguments) + [True] * (len(saved_vars) + len(tangents))
     reduced, used = dce(body, None, always)
     numbers = {v: i for i, v in reversed(list(enumerate(jaxpr.outvars[:many])))}
     outvars = [*jaxpr.outvars[:many]]
@@ -200,7 +202,7 @@ def _plan(closed: ClosedJaxpr, nonzero: Flags, policy: Policy | None) -> _RematP
 
 
 def origin(jaxpr: Jaxpr, var: Any) -> str:
-    """Where a value of a jaxpr comes from, as `saved_residuals` says it."""
+    """The origin of a value of a jaxpr, in the words of `saved_residuals`."""
     for eqn in jaxpr.eqns:
         for number, out in enumerate(eqn.outvars):
             if out is var:
@@ -212,10 +214,10 @@ def _made_by(eqn: JaxprEqn, number: int) -> str:
     while eqn.primitive is remat_p:
         inner = eqn.params["jaxpr"].jaxpr
         var = inner.outvars[number]
-        found = [(e, i) for e in inner.eqns for i, v in enumerate(e.outvars) if v is var]
-        if not found:
+        sources = [(e, i) for e in inner.eqns for i, v in enumerate(e.outvars) if v is var]
+        if not sources:
             break
-        ((eqn, number),) = found
+        ((eqn, number),) = sources
     if eqn.primitive is offload_p:
         what = f"kept in the memory {eqn.params['dst']!r}"
     elif eqn.primitive is name_p:

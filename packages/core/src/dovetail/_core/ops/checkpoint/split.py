@@ -1,4 +1,4 @@
-"""What a checkpointed function keeps, and what it computes again, as its policy decides."""
+"""Splits the work of a checkpointed function: what to save, what to recompute."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from dovetail._core.ops.control.scan import ScanParams, scan_p
 
 
 class ResidualSplit(NamedTuple):
-    """How residuals come about.
+    """How residuals are computed.
 
     Attributes:
-        saved: what is kept, with the answer of the policy.
-        again: the equations that compute the residuals from arguments and what is kept.
-        eqns: all equations, those of loops with further results, which are kept.
+        saved: the saved values, with the answers of the policy.
+        again: the equations that recompute the residuals from arguments and saved values.
+        eqns: all equations; loops among them return further results, which are saved.
     """
 
     saved: dict[Var, Any]
@@ -44,9 +44,9 @@ class ResidualSplit(NamedTuple):
 
 
 def with_calls_written_out(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A jaxpr whose calls, and first computations of checkpointed functions, stand in place.
+    """Inline calls, and first computations of checkpointed functions, in a jaxpr.
 
-    So a policy is asked about operations, wherever they stand.
+    So a policy is asked about all operations, wherever they are.
     """
     return inline_calls(closed, is_call=_is_first_call)
 
@@ -56,19 +56,19 @@ def _is_first_call(eqn: JaxprEqn) -> bool:
 
 
 def split_residuals(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | None) -> ResidualSplit:
-    """Divide the computation of residuals into what is kept and what is done again.
+    """Split the computation of residuals into values to save and equations to repeat.
 
-    Equations are asked about from the last to the first, so that what is needed is known when an
-    equation is met. One that makes nothing needed is done once, in the first computation, and the
-    policy is not asked. One whose results the policy keeps ends the search: its operands are not
-    needed for it. Any other is done again, and its operands become needed. So what is done again is
-    the least that leads from what is kept, and the arguments, to the residuals. Loops and branches
-    are divided inside by the same rule before they are done again as a whole.
+    Equations are visited from last to first, so the needed values are known when an equation is
+    reached. If none of its results is needed, it runs only once, in the first computation, and the
+    policy is not asked. If the policy saves its results, its operands are not needed. Otherwise it
+    is repeated, and its operands become needed. So the repeated equations are the fewest that lead
+    from saved values and arguments to the residuals. Loops and branches are split inside by the
+    same rule before they are repeated as a whole.
 
     Args:
-        jaxpr: from arguments to residuals, among others.
+        jaxpr: computes the residuals, among others, from arguments.
         residuals: some of its variables, and literals.
-        policy: says what becomes of the results of an operation.
+        policy: decides what becomes of the results of an operation.
     """
     excluded = _excluded(jaxpr, policy)
     needed: set[Any] = {v for v in residuals if type(v) is not Literal}
@@ -77,15 +77,15 @@ def split_residuals(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | Non
     eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
         eqns.append(eqn)
-        wanted = [v for v in eqn.outvars if v in needed]
-        if not wanted:
+        needed_outs = [v for v in eqn.outvars if v in needed]
+        if not needed_outs:
             continue
-        # What has effects is not done twice.
+        # Equations with effects do not run twice.
         answer = bool(eqn.effects) or _answer(policy, eqn)
-        if answer and (eqn.effects or excluded.isdisjoint(wanted)):
-            saved.update(dict.fromkeys(reversed(wanted), answer))
+        if answer and (eqn.effects or excluded.isdisjoint(needed_outs)):
+            saved.update(dict.fromkeys(reversed(needed_outs), answer))
             continue
-        inside = _split_inside(eqn, wanted, policy)
+        inside = _split_inside(eqn, needed_outs, policy)
         if inside is not None:
             saved.update(reversed(inside.saved.items()))
             eqns[-1:] = inside.eqns
@@ -96,7 +96,7 @@ def split_residuals(jaxpr: Jaxpr, residuals: Sequence[Any], policy: Policy | Non
 
 
 def _excluded(jaxpr: Jaxpr, policy: Policy | None) -> set[Any]:
-    """What a policy excludes by name, which it excludes before the name is given too."""
+    """Values that a policy excludes by name, including the same values before naming."""
     excluded: set[Any] = set()
     if isinstance(policy, AnythingExcept):
         for eqn in reversed(jaxpr.eqns):
@@ -120,10 +120,10 @@ def _answer(policy: Policy | None, eqn: JaxprEqn) -> Any:
 def _split_inside(
     eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy | None
 ) -> ResidualSplit | None:
-    """Divide an operation with bodies into one that keeps something of them and one that uses it.
+    """Split an operation with bodies into one that saves residuals and one that uses them.
 
     Returns:
-        None where nothing of it is to be kept, or where it has no bodies that a policy sees.
+        None if nothing inside is saved, or if it has no bodies that a policy sees.
     """
     if policy is None:
         return None
@@ -133,7 +133,7 @@ def _split_inside(
 
 
 def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> ResidualSplit | None:
-    """Divide branches, of which one keeps something, in results that they share."""
+    """Split branches if any of them saves values, with shared results for these."""
     branches = [with_calls_written_out(b).jaxpr for b in eqn.params["branches"]]
     returned: list[list[Any]] = [b.outvars for b in branches]
     results = [i for i, v in enumerate(eqn.outvars) if v in wanted]
@@ -145,21 +145,21 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
         return None
     every = list(zip(branches, returned, parts, strict=True))
 
-    # Results that all branches keep are kept as they are.
+    # Results that all branches save are saved directly.
     whole = [i for i in results if all(outs[i] in part.saved for _, outs, part in every)]
-    known = [{outs[i] for i in whole} for outs in returned]
+    whole_vars = [{outs[i] for i in whole} for outs in returned]
     saved = {eqn.outvars[i]: parts[0].saved[returned[0][i]] for i in whole}
     slots: list[Var] = []
     placed: list[list[tuple[int, Var]]] = [[] for _ in branches]
     answers = dict.fromkeys(answer for part in parts for answer in part.saved.values())
     for answer in answers:
-        kept = [
+        branch_saved = [
             [v for v, a in part.saved.items() if a == answer and v not in own]
-            for part, own in zip(parts, known, strict=True)
+            for part, own in zip(parts, whole_vars, strict=True)
         ]
-        further, places = shared_slots([[v.aval for v in found] for found in kept])
-        for own_places, own_slots, found in zip(places, placed, kept, strict=True):
-            own_slots += [(len(slots) + i, v) for i, v in zip(own_places, found, strict=True)]
+        further, places = shared_slots([[v.aval for v in own_saved] for own_saved in branch_saved])
+        for own_places, own_slots, own_saved in zip(places, placed, branch_saved, strict=True):
+            own_slots += [(len(slots) + i, v) for i, v in zip(own_places, own_saved, strict=True)]
         added = [Var(aval) for aval in further]
         slots += added
         saved.update(dict.fromkeys(added, answer))
@@ -181,9 +181,9 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
 
     again = []
     for (b, outs, part), own in zip(every, placed, strict=True):
-        given = {outs[i]: place for place, i in reversed(list(enumerate(whole)))}
-        given |= {v: len(whole) + i for i, v in own}
-        names = {place: v for v, place in given.items()}
+        place_of = {outs[i]: place for place, i in reversed(list(enumerate(whole)))}
+        place_of |= {v: len(whole) + i for i, v in own}
+        names = {place: v for v, place in place_of.items()}
         stored: list[Var] = [
             names.get(place, Var(v.aval))
             for place, v in enumerate([*(eqn.outvars[i] for i in whole), *slots])
@@ -203,7 +203,7 @@ def _split_cond(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
 
 
 def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> ResidualSplit | None:
-    """Divide a loop into one that keeps something of each turn and one that uses it."""
+    """Split a loop into one that saves residuals of each iteration and one that uses them."""
     loop = ScanParams.of(dict(eqn.params))
     body = with_calls_written_out(loop.jaxpr).jaxpr
     invars, outvars = body.invars, body.outvars
@@ -214,7 +214,7 @@ def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
         inside = split_residuals(body, residuals, policy)
         used: set[Any] = {v for e in inside.again for v in e.invars if type(v) is not Literal}
         used.update(v for v in residuals if type(v) is not Literal)
-        # What is carried into a turn is computed by the turn before.
+        # The carry into an iteration is computed by the previous one.
         more = {i for i in range(carried) if invars[first + i] in used} - numbers
         if not more:
             break
@@ -222,19 +222,19 @@ def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
     if not inside.saved:
         return None
 
-    # The first loop stacks what is kept.
+    # The first loop stacks the saved values.
     stacks: dict[Var, Var] = {}
-    results, kept = list(eqn.outvars), list(outvars)
+    results, body_outs = list(eqn.outvars), list(outvars)
     places = {v: i for i, v in reversed(list(enumerate(outvars))) if i >= carried}
     for v in inside.saved:
         place = places.get(v)
         if place is None or type(results[place]) is DropVar:
             stacks[v] = Var(v.aval.update(shape=(loop.length, *v.aval.shape)))
             results.append(stacks[v])
-            kept.append(v)
+            body_outs.append(v)
         else:
             stacks[v] = results[place]
-    stacking = body.replace(outvars=kept, eqns=inside.eqns)
+    stacking = body.replace(outvars=body_outs, eqns=inside.eqns)
     saved = {stacks[v]: answer for v, answer in inside.saved.items()}
     params = {**eqn.params, "jaxpr": ClosedJaxpr(stacking, [])}
     stacked = eqn.replace(outvars=results, params=params)
@@ -260,7 +260,9 @@ def _split_scan(eqn: JaxprEqn, wanted: Sequence[Var], policy: Policy) -> Residua
     again = loop._replace(
         jaxpr=ClosedJaxpr(rename(rest), []), num_consts=len(consts), num_carry=len(carry)
     )
-    given = [*(eqn.invars[i] for i in operands), *(stacks[v] for v in taken)]
-    made = [eqn.outvars[i] for i in (*carry, *ys)]
-    repeated = JaxprEqn(given, made, scan_p, again.params(len(given)), no_effects, eqn.traceback)
+    inputs = [*(eqn.invars[i] for i in operands), *(stacks[v] for v in taken)]
+    outputs = [eqn.outvars[i] for i in (*carry, *ys)]
+    repeated = JaxprEqn(
+        inputs, outputs, scan_p, again.params(len(inputs)), no_effects, eqn.traceback
+    )
     return ResidualSplit(saved, [repeated], [stacked])

@@ -1,4 +1,4 @@
-"""`checkify`: a trace that carries one error beside the values, and the errors it carries.
+"""`checkify`: a trace that carries an error along with the values, and these errors.
 
 Imports `elementwise`, `indexing` and `reduction`.
 """

@@ -1,4 +1,4 @@
-"""Running a program with checks: whether one failed becomes a value of the program."""
+"""Runs a program with checks: whether one failed becomes a value of the program."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ Categories = frozenset[type[JaxException]]
 
 _INT32: Final = np.dtype(np.int32)
 _INT64: Final = np.dtype(np.int64)
-#: What is looked for in results.
+#: The categories that results are checked for.
 _SPECIAL: Final[Categories] = frozenset({NaNError, InfError})
 
 
 class CheckTrace(Trace):
-    """Computes everything in the parent, and what the checks found beside it.
+    """Computes everything in the parent trace, along with an error from the checks.
 
-    Its values are the parent's: it has no tracers of its own.
+    Its values are those of the parent: it has no tracers of its own.
 
     Attributes:
-        categories: what is looked for.
-        error: what the checks of the operations so far found.
+        categories: the categories of errors to look for.
+        error: the result of all checks so far.
     """
 
     __slots__ = ("categories", "error")
@@ -84,7 +84,7 @@ class CheckTrace(Trace):
             set_trace(previous)
 
     def apply(self, primitive: Primitive, args: Sequence[Any], params: Any) -> Any:
-        """`process`, in the trace in which this one computes."""
+        """`process`, while the parent trace is current."""
         if primitive.checks:
             out = primitive.check(self, *args, **params)
         else:
@@ -95,19 +95,19 @@ class CheckTrace(Trace):
         return out
 
     def process_custom_rule(self, call: CustomRuleCall, args: Sequence[Any]) -> list[Any]:
-        # The rules of the function are for who differentiates or batches around this trace.
+        # Custom rules are for transformations around this trace.
         return call.evaluate(args) if self.parent is evaluation_trace else call.record(args)
 
     def evaluate(
         self, closed: ClosedJaxpr, args: Sequence[Any], has_lines: bool = True
     ) -> list[Any]:
-        """Apply the equations of a jaxpr, in the trace in which this one computes.
+        """Apply the equations of a jaxpr, while the parent trace is current.
 
         Args:
             closed: the jaxpr.
             args: its arguments.
-            has_lines: whether what is found is told of the lines at which the equations were
-                traced; otherwise of the present line.
+            has_lines: whether failures report the lines at which the equations were traced, or else
+                the current line.
         """
         jaxpr = closed.jaxpr
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -126,43 +126,43 @@ class CheckTrace(Trace):
         return [read(v) for v in jaxpr.outvars]
 
     def checked(self, closed: ClosedJaxpr, tree: Any = None) -> tuple[ClosedJaxpr, Any]:
-        """A jaxpr with the leaves of an error as leading results, and the error's structure.
+        """A jaxpr with the leaves of an error as leading results, and the structure of the error.
 
         Args:
             closed: the jaxpr.
-            tree: the structure that the error is to have; as small as possible by default. A jaxpr
-                without checks in which nothing can fail is returned itself.
+            tree: the structure of the error; by default, as small as possible. A jaxpr without
+                checks in which nothing can fail is returned unchanged.
         """
-        found: tuple[ClosedJaxpr, Any] = checked_of(closed, self.categories, tree)
-        return found
+        checked: tuple[ClosedJaxpr, Any] = checked_of(closed, self.categories, tree)
+        return checked
 
     def found(self, tree: Any, leaves: Sequence[Any]) -> None:
-        """Take over the error that a checked jaxpr returned."""
+        """Record the error that a checked jaxpr returned."""
         self.error = merged(self.error, tree.unflatten(leaves))
 
     def with_leaves(
         self, tree: Any, function: Callable[..., Any], *args: Any
     ) -> tuple[list[Any], Any]:
-        """The leaves of what the checks of a call find, and its result.
+        """The leaves of the error of a call, and its result.
 
-        Failures for which the error has no room, since only a rule can fail so, are let go.
+        Failures that only a custom rule can have are dropped: the error has no room for them.
 
         Args:
             tree: the structure of the error.
-            function: what is called, in the trace that is current then.
+            function: the function to call, in the trace that is then current.
             *args: its arguments.
         """
         error, out = run_checked(function, self.categories, args, {})
         return settled(within(error, tree), tree), out
 
     def raised(self, error: Error) -> None:
-        """Take over an error that the user's code raises, if that is looked for."""
+        """Record an error that the user's code raises, if its category is enabled."""
         of_error = {failure.category for failure in error._metadata.values()}
         if FailedCheckError in self.categories or of_error & self.categories:
             self.error = merged(self.error, error)
 
     def nonzero(self, divisor: Any) -> None:
-        """Look for zeros in a divisor."""
+        """Check a divisor for zeros."""
         if DivisionByZeroError not in self.categories:
             return
         if type(divisor) is not Literal or not divisor.val:
@@ -172,13 +172,13 @@ class CheckTrace(Trace):
     def in_bounds(
         self, shape: Sequence[int], indices: Any, axes: Sequence[int], windows: Sequence[int]
     ) -> None:
-        """Look for indices that are out of bounds.
+        """Check for indices out of bounds.
 
         Args:
-            shape: of the array.
+            shape: the shape of the array.
             indices: vectors of indices, along the last dimension.
-            axes: for each component of a vector the dimension of the array that it is for.
-            windows: for each component how many elements are used from there.
+            axes: for each component of a vector, the dimension of the array that it indexes.
+            windows: for each component, the number of elements used from there.
         """
         if OOBError not in self.categories:
             return
@@ -213,12 +213,12 @@ class CheckTrace(Trace):
             return
         name = primitive.name
         if NaNError in self.categories:
-            found = _any(ne_p.bind(result, result))
-            self._report(found, NaNError, f"nan generated by primitive: {name}", (), name)
+            failed = _any(ne_p.bind(result, result))
+            self._report(failed, NaNError, f"nan generated by primitive: {name}", (), name)
         if InfError in self.categories:
             size = abs_p.bind(result)
-            found = _any(eq_p.bind(size, literal_like(np.inf, size)))
-            self._report(found, InfError, f"inf generated by primitive: {name}", (), name)
+            failed = _any(eq_p.bind(size, literal_like(np.inf, size)))
+            self._report(failed, InfError, f"inf generated by primitive: {name}", (), name)
 
     def _report(
         self,
@@ -244,19 +244,20 @@ def error_of_user(
     kwargs: Mapping[str, Any],
     raises: type[Exception] | None = None,
 ) -> Error:
-    """The error that a user's check is.
+    """The error of a user's check.
 
     Args:
-        caller: the function of the API.
-        pred: what must hold.
+        caller: the API function.
+        pred: the condition that must hold.
         message: a format string.
         args: values for it.
         kwargs: values for it, by name.
-        raises: the type of what it raises, if that is its own.
+        raises: the type of its exception, if it has its own.
 
     Raises:
-        TypeError: `pred` is no scalar bool, `message` no string, or a value no array of numbers.
-        ValueError: the message is no format string, or has a field without a value.
+        TypeError: `pred` is not a scalar bool, `message` not a string, or a value not an array of
+            numbers.
+        ValueError: the message is not a format string, or has a field without a value.
     """
     pred = as_operand(pred, caller, "pred")
     aval = aval_of(pred)
@@ -281,7 +282,7 @@ def error_of_user(
 
 
 def strong_avals(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Avals of values, which are not weakly typed."""
+    """Strongly typed avals of values."""
     return tuple([make_aval(aval.shape, aval.dtype) for aval in map(aval_of, values)])
 
 
@@ -291,7 +292,7 @@ def _any(flags: Any) -> Any:
 
 
 def _signed(indices: Any) -> Any:
-    """Indices in a signed dtype; unsigned ones too large for it become its largest number."""
+    """Indices in a signed dtype; unsigned ones too large for it become its maximum."""
     dtype = aval_of(indices).dtype
     target = _INT64 if dtype.itemsize == 8 else _INT32
     if dtype == target:
@@ -318,13 +319,13 @@ def checked_of(
 
     jaxpr = stage(function, closed.in_avals, derived_info(closed, "checkify"))
     (tree,) = trees
-    # Also without an error there may be checks that nobody looks for, and that are now gone.
+    # Even without an error, there may have been checks of disabled categories, now gone.
     changed = tree.num_leaves or has_checks(closed.jaxpr.effects)
     return (jaxpr if changed else closed), tree
 
 
 def without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A jaxpr in which nothing checks: for a function whose failures nobody is told of."""
+    """A jaxpr without its checks, for a function whose failures are not reported."""
     if not has_checks(closed.jaxpr.effects):
         return closed
     checked, tree = checked_of(closed, frozenset({FailedCheckError}))
@@ -335,7 +336,7 @@ def without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
 def run_checked(
     function: Callable[..., Any], categories: Categories, args: Any, kwargs: Any
 ) -> tuple[Error, Any]:
-    """What the checks of a call found, and its result."""
+    """The error of a call, and its result."""
     checks = CheckTrace(state.trace, categories)
     previous = state.trace
     set_trace(checks)
@@ -348,18 +349,17 @@ def run_checked(
 
 
 def has_checks(effects: Effects) -> bool:
-    """Whether operations with these effects hold checks of the user."""
+    """Whether operations with these effects contain user checks."""
     return any(type(effect) is CheckEffect for effect in effects)
 
 
 def batch_with_checks(
     primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """Batch a branch or loop that holds checks, where its elements do different things.
+    """Batch a branch or loop with checks whose elements take different paths.
 
-    Operations then run for all elements; the checks are to speak only of the elements whose turn it
-    is. So what they find becomes a result, of which each element has its own, and the first one
-    that failed is raised afterwards.
+    Operations then run for all elements, but checks must apply only to the active ones. So the
+    error becomes a result for each element, and the first failure is raised afterwards.
     """
     effects = primitive.effects(*map(aval_of, args), **params)
     debug = all(e.debug for e in effects if type(e) is CheckEffect)

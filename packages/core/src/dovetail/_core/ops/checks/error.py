@@ -1,4 +1,4 @@
-"""The value by which a program reports whether a check failed, and the primitive that raises it."""
+"""The error value by which programs report failed checks, and the primitive that raises it."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _INT32: Final = np.dtype(np.int32)
 
 @register_pytree_node_class
 class Error:
-    """Whether a check of a program failed, and which one: a tree of arrays.
+    """Whether a check of a program failed, and which one, as a tree of arrays.
 
-    `checkify` makes it. It can be returned from compiled functions, batched, and carried through
-    loops; a program that makes errors of the same kinds again makes trees of equal structure.
+    Functions under `checkify` return it. It can be returned from compiled functions, batched, and
+    carried through loops. Programs with the same kinds of errors return trees of equal structure.
 
     Args:
         _pred: a bool array: whether a check failed.
-        _code: an int32 array: which one.
-        _metadata: what can fail, by code.
-        _payload: the values recorded with the failure, by their shapes and dtypes.
+        _code: an int32 array: the code of the failed check.
+        _metadata: the possible failures, by code.
+        _payload: the values recorded with a failure, by their shapes and dtypes.
     """
 
     __slots__ = ("_code", "_metadata", "_payload", "_pred")
@@ -65,7 +65,7 @@ class Error:
         self._payload = _payload
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """The arrays, and what can fail."""
+        """The arrays as children, the possible failures as static data."""
         if not self._metadata:
             return (), ((), ())
         values = [value for values in self._payload.values() for value in values]
@@ -76,7 +76,7 @@ class Error:
 
     @classmethod
     def tree_unflatten(cls, static_data: Any, children: Iterable[Any]) -> Error:
-        """The error made of such arrays."""
+        """The inverse of `tree_flatten`."""
         metadata, slots = static_data
         if not metadata:
             return cls(False, -1, {}, {})
@@ -86,15 +86,15 @@ class Error:
         return cls(pred, code, dict(metadata), payload)
 
     def get_exception(self) -> JaxException | None:
-        """The exception that describes the failure, or None where no check failed.
+        """The exception that describes the failure, or None if no check failed.
 
         Returns:
-            An exception, whose type is the category of the error. For a batch of errors one that
-            has the exceptions of all elements that failed.
+            An exception whose type is the category of the error. For a batch of errors, it holds
+            the exceptions of all elements that failed.
 
         Raises:
-            TracerArrayConversionError: the error is being traced; return it from the compiled
-                function and ask it there.
+            TracerArrayConversionError: the error is a tracer; return it from the compiled function
+                and call this outside.
         """
         if not self._metadata:
             return None
@@ -113,7 +113,7 @@ class Error:
         return errors[()] if () in errors else BatchedError(errors)
 
     def get(self) -> str | None:
-        """The message of the failure, or None where no check failed.
+        """The message of the failure, or None if no check failed.
 
         Example:
             >>> from dovetail.experimental import checkify
@@ -125,11 +125,10 @@ class Error:
         return None if exception is None else str(exception)
 
     def throw(self) -> None:
-        """Raise if a check failed; while being traced, a check that fails where this one did.
+        """Raise if a check failed; in a traced function, record a check that fails like this one.
 
         Raises:
-            JaxRuntimeError: with the message of the failure; for a failed `dovetail.debug.check`
-                what that raises.
+            JaxRuntimeError: a check failed; for `dovetail.debug.check`, its own exception type.
         """
         if isinstance(self._pred, Tracer):
             raise_error(self)
@@ -148,7 +147,7 @@ init_error: Final = Error(False, -1, {}, {})
 
 
 def slot_of(failure: Failure) -> Slot:
-    """Where the values of a failure stand in the payload."""
+    """The slot of the payload for the values of a failure."""
     return tuple([(aval.shape, aval.dtype) for aval in failure.avals])
 
 
@@ -157,7 +156,7 @@ def single(failed: Any, failure: Failure, values: Sequence[Any]) -> Error:
 
     Args:
         failed: a scalar bool: whether it fails.
-        failure: what fails.
+        failure: the kind of failure.
         values: the values to record.
     """
     code = failure.code
@@ -171,7 +170,7 @@ def _array(value: Any) -> Any:
 
 
 def merged(first: Error, second: Error) -> Error:
-    """The error that came first, if any did."""
+    """The first of two errors that failed, if any."""
     if not second._metadata:
         return first
     if not first._metadata:
@@ -183,8 +182,8 @@ def merged(first: Error, second: Error) -> Error:
 
     payload = dict(first._payload)
     for slot, values in second._payload.items():
-        known = payload.get(slot)
-        payload[slot] = values if known is None else tuple(map(chosen, known, values))
+        present = payload.get(slot)
+        payload[slot] = values if present is None else tuple(map(chosen, present, values))
     return Error(
         or_p.bind(failed, second._pred),
         chosen(first._code, second._code),
@@ -194,7 +193,7 @@ def merged(first: Error, second: Error) -> Error:
 
 
 def union(trees: Iterable[Any]) -> Any:
-    """The structure of errors that can hold any of those whose structures are given."""
+    """The structure of errors that can hold errors of any of these structures."""
     metadata: dict[int, Failure] = {}
     payload: dict[Slot, tuple[Any, ...]] = {}
     for tree in trees:
@@ -210,7 +209,7 @@ def _template(tree: Any) -> Error:
 
 
 def avals_of(tree: Any) -> list[Any]:
-    """Avals of the leaves of an error with that structure."""
+    """The avals of the leaves of an error with that structure."""
     template = _template(tree)
     if not template._metadata:
         return []
@@ -219,9 +218,9 @@ def avals_of(tree: Any) -> list[Any]:
 
 
 def within(error: Error, tree: Any) -> Error:
-    """An error without the failures that one with another structure cannot be."""
-    known = _template(tree)._metadata
-    codes = error._metadata.keys() & known.keys()
+    """An error without the failures that another structure has no room for."""
+    room = _template(tree)._metadata
+    codes = error._metadata.keys() & room.keys()
     if len(codes) == len(error._metadata):
         return error
     if not codes:
@@ -238,7 +237,7 @@ def _is_one_of(code: Any, codes: Iterable[int]) -> Any:
 
 
 def settled(error: Error, tree: Any) -> list[Any]:
-    """The leaves of an error with another structure, which has room for all of its failures."""
+    """The leaves of an error in another structure, which has room for all its failures."""
     template = _template(tree)
     if not template._metadata:
         return []
@@ -248,17 +247,17 @@ def settled(error: Error, tree: Any) -> list[Any]:
         np.asarray(-1, _INT32)[()] if absent else error._code,
     ]
     for slot in template._payload:
-        known = error._payload.get(slot)
-        leaves += [full(shape, 0, dtype) for shape, dtype in slot] if known is None else known
+        recorded = error._payload.get(slot)
+        leaves += [full(shape, 0, dtype) for shape, dtype in slot] if recorded is None else recorded
     return leaves
 
 
 @dataclass(frozen=True, slots=True)
 class CheckEffect:
-    """The effect of a check that `checkify` has not made part of the results.
+    """The effect of a check that `checkify` has not turned into a result.
 
     Attributes:
-        debug: whether the program may be run without it.
+        debug: whether the program may run without the check.
     """
 
     debug: bool
@@ -268,14 +267,14 @@ class CheckEffect:
 
 
 class Check(Primitive):
-    """Raises an error, if it is one."""
+    """Raises an error if a check failed."""
 
     name = "check"
     multiple_results = True
     has_effects = True
     no_derivative = "it has no results"
     generates_nan = False
-    # What can fail would fill a page.
+    # The list of possible failures would fill a page.
     shown_params: ClassVar[ShownParams] = {"err_tree": never}
 
     def abstract(self, *avals: Any, err_tree: Any, debug: bool) -> Any:
@@ -286,7 +285,7 @@ class Check(Primitive):
         return []
 
     def evaluate(self, *args: Any, err_tree: Any, debug: bool) -> Any:
-        """What eager evaluation does."""
+        """Raise at once, outside compiled programs."""
         if not debug:
             err_tree.unflatten(map(_array, args)).throw()
         return []
@@ -339,11 +338,11 @@ def _not_functionalized(tree: Any) -> NoReturn:
 
 
 def raise_error(error: Error, debug: bool = False) -> None:
-    """Raise an error where it is one, or record that it be raised.
+    """Raise an error if a check failed, or record an operation that does so.
 
     Args:
-        error: the error; one of a batch is raised for its first element that failed.
-        debug: whether nothing is to happen outside of `checkify`.
+        error: the error; of a batch, that of the first failed element is raised.
+        debug: whether to do nothing outside `checkify`.
     """
     leaves, tree = pytree.flatten(error)
     if not leaves:
@@ -358,11 +357,11 @@ def raise_error(error: Error, debug: bool = False) -> None:
 
 
 def raise_again(error: Error, debug: bool) -> None:
-    """Raise what checks have found, each failure as the function does that found it.
+    """Raise failures that checks found, each like the function that found it.
 
     Args:
         error: the error.
-        debug: whether the failures of `checkify.check` are to be seen under `checkify` alone.
+        debug: whether failures of `checkify.check` are reported only under `checkify`.
     """
     leaves, tree = pytree.flatten(error)
     failures = error._metadata.values()

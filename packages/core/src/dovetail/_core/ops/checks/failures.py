@@ -1,4 +1,4 @@
-"""What a check can report: kinds of failures, and the exceptions that describe them."""
+"""Kinds of failures that checks report, and the exceptions that describe them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dovetail._core.base import caches, pytree
 
 
 class JaxRuntimeError(ValueError):
-    """A check failed: `Error.throw` and a check that is run without `checkify` raise this."""
+    """A check failed: raised by `Error.throw`, and by a check outside `checkify`."""
 
 
 class JaxException(Exception):
     """A failed check. The subclasses are the categories of errors that `checkify` looks for.
 
     Attributes:
-        place: the line of the user's code, like ``train.py:12 (loss)``.
-        raises: the type of what is raised for it.
+        place: the line of the user's code, such as ``train.py:12 (loss)``.
+        raises: the type of the exception that is raised for it.
     """
 
     raises: type[Exception] = JaxRuntimeError
@@ -33,7 +33,7 @@ class JaxException(Exception):
 
     @classmethod
     def of(cls, failure: Failure, values: Sequence[Any]) -> JaxException:
-        """The exception for a failure, from the values that were recorded with it."""
+        """The exception for a failure, from the values recorded with it."""
         exception = cls(cls.describe(failure, values), failure.place)
         if failure.raises is not None:
             exception.raises = failure.raises
@@ -56,11 +56,11 @@ class FailedCheckError(JaxException):
 
 
 class NaNError(JaxException):
-    """An operation whose result has a nan."""
+    """An operation whose result contains a nan."""
 
 
 class InfError(JaxException):
-    """An operation whose result has an infinity: looked for by the option ``debug_infs`` alone."""
+    """An operation whose result contains an infinity; only for the option ``debug_infs``."""
 
 
 class DivisionByZeroError(JaxException):
@@ -132,12 +132,12 @@ class Failure:
 
     Attributes:
         category: the exception that describes it.
-        message: its text, with fields for values where the category is `FailedCheckError`.
+        message: its text, with fields for values if the category is `FailedCheckError`.
         place: the line of the user's code.
         tree: the structure of the values that are recorded when it happens.
-        avals: of these values.
-        details: what else the text needs.
-        raises: the type of what is raised; a check with a type is `debug.check`.
+        avals: avals of these values.
+        details: further data for the text.
+        raises: the type of the exception to raise; only `debug.check` has one.
     """
 
     category: type[JaxException]
@@ -150,11 +150,11 @@ class Failure:
 
     @property
     def code(self) -> int:
-        """The number that stands for this kind in programs; the same for equal ones."""
-        found = _codes.get(self)
-        if found is None:
-            found = _codes[self] = next(_numbers)
-        return found
+        """The number of this kind in programs; equal kinds have the same."""
+        number = _codes.get(self)
+        if number is None:
+            number = _codes[self] = next(_numbers)
+        return number
 
     def exception(self, values: Sequence[Any]) -> JaxException:
         """The exception, from the recorded values."""
@@ -170,8 +170,8 @@ def check_fields(caller: str, message: str, args: Sequence[Any], kwargs: Mapping
     """Raise unless a message has a value for each of its fields.
 
     Raises:
-        TypeError: the message is no string.
-        ValueError: there is none for one of them, or the message is no format string.
+        TypeError: the message is not a string.
+        ValueError: a field has no value, or the message is not a format string.
     """
     if not isinstance(message, str):
         raise TypeError(f"{caller}: the message must be a string, got {type(message).__name__}")

@@ -1,4 +1,4 @@
-"""Branches, loops, and functions that are solved for their argument.
+"""Branches, loops, and solvers of equations.
 
 Imports `elementwise`, `shape`, `reduction` and `checks`.
 """

@@ -1,4 +1,4 @@
-"""Users' functions as bodies of branches and loops: staging them, and checking what they return."""
+"""Bodies of branches and loops: stages user functions and checks their results."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Body(NamedTuple):
     """A staged function.
 
     Attributes:
-        closed: its jaxpr, which has no constants. Its arguments are the values of what it has
-            captured, those of the mutable references that it changes, and its own; its results are
-            the last values of these references, and its own.
-        captured: values; those of references that it only reads are the last ones.
+        closed: its jaxpr, without constants. It takes the captured values, the values of the
+            mutable references that it changes, and its own arguments. It returns the final values
+            of these references and its own results.
+        captured: captured values, the last of them those of references that it only reads.
         out_tree: the structure of its result.
         read: the references that it only reads.
         changed: the references that it changes.
@@ -51,7 +51,7 @@ class Body(NamedTuple):
         return self.closed.out_avals[len(self.changed) :]
 
     def made_at(self, number: int) -> str:
-        """How one of its own results comes about, as a phrase with a leading space."""
+        """The origin of one of its own results, as a phrase with a leading space."""
         jaxpr = self.closed.jaxpr
         var = jaxpr.outvars[len(self.changed) + number]
         if type(var) is Literal:
@@ -69,20 +69,20 @@ class Body(NamedTuple):
         return current_values(self.changed)
 
     def finish(self, outs: Sequence[Any]) -> list[Any]:
-        """Write the last values of references, and return its own results."""
+        """Write the final values of references, and return its own results."""
         count = len(self.changed)
         for ref, value in zip(self.changed, outs[:count], strict=True):
             ref.write(value)
         return list(outs[count:])
 
 
-#: Derives the body of a loop: from the arguments that have terms, and the results that are to have
-#: them even if they vanish.
+#: Derives the body of a loop, given which arguments have terms, and which results must have them
+#: even if they vanish.
 Derive = Callable[[Flags, Flags], Taylor]
 
 
 def tangents_of_body(closed: ClosedJaxpr) -> Derive:
-    """Derives a body with tangents, each the one term of its primal."""
+    """Derives a body with tangents, each the single term of its primal."""
 
     def derive(nonzero: Flags, instantiate: Flags) -> Taylor:
         derived, nonzero_out = jvp_of(closed, nonzero, instantiate)
@@ -92,7 +92,7 @@ def tangents_of_body(closed: ClosedJaxpr) -> Derive:
 
 
 def terms_of_body(closed: ClosedJaxpr, order: int) -> Derive:
-    """Derives a body with Taylor coefficients up to an order, all of them where there is one."""
+    """Derives a body with Taylor coefficients up to an order: all or none for each value."""
 
     def derive(nonzero: Flags, instantiate: Flags) -> Taylor:
         every = (tuple([(n,) * order for n in flags]) for flags in (nonzero, instantiate))
@@ -102,25 +102,25 @@ def terms_of_body(closed: ClosedJaxpr, order: int) -> Derive:
 
 
 def instantiated_terms(nonzero: Sequence[bool], terms: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The terms of operands as values, none for those without a flag."""
+    """The terms of operands as arrays; none for operands without a flag."""
     return [
-        list(map(instantiate_zeros, found)) if n else []
-        for n, found in zip(nonzero, terms, strict=True)
+        list(map(instantiate_zeros, operand_terms)) if n else []
+        for n, operand_terms in zip(nonzero, terms, strict=True)
     ]
 
 
 def current_values(refs: Sequence[Ref]) -> list[Any]:
-    """The values of mutable references that are about to be changed."""
+    """The values of mutable references that are about to change."""
     return [ref.here(writing=True).value for ref in refs]
 
 
 class Operands(NamedTuple):
-    """A pytree of operands, taken apart.
+    """A flattened pytree of operands.
 
     Attributes:
         leaves: the operands.
         tree: their structure.
-        names: of the leaves, such as ``init['w']``.
+        names: names of the leaves, such as ``init['w']``.
     """
 
     leaves: list[Any]
@@ -140,14 +140,14 @@ def stage_body(
     names: Sequence[str],
     turn: Callable[..., list[Any]] | None = None,
 ) -> Body:
-    """Record a user's function.
+    """Stage a user's function.
 
     Args:
-        caller: the function of the API that it was given to.
+        caller: the API function that it was passed to.
         flat: the user's function.
-        avals: of its arguments.
-        names: of these.
-        turn: a function of flat arguments around `flat`, which is recorded instead.
+        avals: avals of its arguments.
+        names: names of its arguments.
+        turn: a wrapper of `flat`, of flat arguments, which is staged instead.
     """
     user = flat.function
     info = DebugInfo(caller, name_of(user), location_of(user), tuple(names))
@@ -184,24 +184,24 @@ def stage_loop(
     turn: Callable[..., list[Any]] | None = None,
     carried: Callable[[Any], Any] = lambda out_tree: out_tree,
 ) -> tuple[Operands, Body]:
-    """Record the body of a loop so that it returns what it carries in the types it was given.
+    """Stage the body of a loop so that it returns the carry in the types that it takes.
 
     Args:
-        caller: the function of the API.
+        caller: the API function.
         flat: the user's function.
-        names: of all arguments that are recorded.
-        carry: what the user's function carries on.
-        own: operands that the loop itself carries on before these.
-        elements: avals of the arguments that follow.
-        turn: from flat arguments, those in `own` included, to flat results, around `flat`; `flat`
+        names: names of all staged arguments.
+        carry: the carry of the user's function.
+        own: carried operands of the loop itself, which come before these.
+        elements: avals of the arguments after the carry.
+        turn: a wrapper of `flat` from flat arguments, including `own`, to flat results; `flat`
             itself if None.
-        carried: from the structure of what the user's function returns to that of what is carried.
+        carried: maps the structure of the result of the user's function to that of the carry.
 
     Returns:
-        What is carried at first, its weakly typed numbers converted, and the body.
+        The initial carry, with its weakly typed numbers converted, and the body.
 
     Raises:
-        TypeError: the function returns something else than it was given.
+        TypeError: the function returns a carry of another type than it takes.
     """
     count = len(own)
     for _ in range(2):
@@ -218,7 +218,7 @@ def stage_loop(
 
 
 def operands_of(tree: Any, caller: str, argument: str) -> Operands:
-    """The leaves of an argument of the API as operands."""
+    """The leaves of an argument of an API function as operands."""
     pairs, definition = pytree.flatten_with_path(tree)
     names = [argument + pytree.keystr(path) for path, _ in pairs]
     leaves = [as_operand(x, caller, name) for (_, x), name in zip(pairs, names, strict=True)]
@@ -226,15 +226,15 @@ def operands_of(tree: Any, caller: str, argument: str) -> Operands:
 
 
 def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) -> list[Any] | None:
-    """Weakly typed first values of a loop with the dtypes that its body returns.
+    """The initial values of a loop, with weakly typed ones in the dtypes that the body returns.
 
-    A Python number as the first value does not decide about the dtype: ``0.0`` yields to the
-    float16 that the body makes of it.
+    A Python number as initial value does not decide the dtype: ``0.0`` gives way to the float16
+    that the body returns.
 
     Returns:
-        The values, or None where nothing changes.
+        The values, or None if nothing changes.
     """
-    found = list(leaves)
+    converted = list(leaves)
     changed = False
     for i, (leaf, before, after) in enumerate(zip(leaves, avals, outs, strict=True)):
         if not before.weak_type or (same_type(before, after) and after.weak_type):
@@ -242,11 +242,11 @@ def _promoted(leaves: Sequence[Any], avals: Sequence[Any], outs: Sequence[Any]) 
         if dtypes.is_extended(after.dtype) or before.shape != after.shape:
             continue
         weak = after.weak_type and before.dtype != after.dtype
-        wanted = dtypes.result_type(before, after)
-        if wanted == after.dtype:
-            found[i] = _converted(leaf, after.dtype, weak)
+        promoted = dtypes.result_type(before, after)
+        if promoted == after.dtype:
+            converted[i] = _converted(leaf, after.dtype, weak)
             changed = True
-    return found if changed else None
+    return converted if changed else None
 
 
 def _converted(leaf: Any, dtype: Any, weak: bool) -> Any:
@@ -256,7 +256,7 @@ def _converted(leaf: Any, dtype: Any, weak: bool) -> Any:
 
 
 def same_type(first: Any, second: Any) -> bool:
-    """Whether two avals have one shape and dtype."""
+    """Whether two avals have the same shape and dtype."""
     return bool(first.shape == second.shape and first.dtype == second.dtype)
 
 

@@ -81,12 +81,12 @@ _INDEX: Final = np.dtype(np.int32)
 R = TypeVar("R")
 S = TypeVar("S")
 Branches = tuple[ClosedJaxpr, ...]
-#: For each branch the platforms that it is for, or None for all others.
+#: For each branch, its platforms, or None for all others.
 Platforms = tuple[tuple[str, ...] | None, ...] | None
 
 
 class Cond(Primitive):
-    """Runs one of several jaxprs, chosen by a number, or by the platform where it runs."""
+    """Runs one of several jaxprs, chosen by an index or by the platform."""
 
     name = "cond"
     multiple_results = True
@@ -114,7 +114,7 @@ class Cond(Primitive):
     def rebind(
         self, branches: Sequence[ClosedJaxpr], args: Sequence[Any], params: Mapping[str, Any]
     ) -> list[Any]:
-        """Choose between other jaxprs, whose constants become leading operands of all of them."""
+        """Bind with other jaxprs, whose constants become leading operands of all of them."""
         index, *operands = args
         parts = [hoist_consts(branch) for branch in branches]
         captured = list({id(value): value for _, values in parts for value in values}.values())
@@ -139,9 +139,9 @@ class Cond(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        nonzero, given = without_zeros(tangents[1:])
+        nonzero, nonzero_tangents = without_zeros(tangents[1:])
         derived, nonzero_out = _jointly(params, lambda b, i: jvp_of(b, nonzero, i))
-        outs = self.rebind([d.jaxpr for d in derived], [*primals, *given], params)
+        outs = self.rebind([d.jaxpr for d in derived], [*primals, *nonzero_tangents], params)
         results = outs[: len(nonzero_out)]
         return results, with_zeros(nonzero_out, outs[len(results) :], results)
 
@@ -159,10 +159,10 @@ class Cond(Primitive):
             for part, place in zip(parts, places, strict=True)
         ]
         outs = self.rebind(primal, primals, params)
-        results, kept = outs[:count], outs[count:]
-        # Operands that a branch needs again are residuals of it too; none is given twice.
+        results, branch_residuals = outs[:count], outs[count:]
+        # Operands that a branch needs again are residuals, too; none is passed twice.
         needed = sorted({f for part in parts for f in part.forwarded if f is not None})
-        residuals = [*(operands[i] for i in needed), *kept]
+        residuals = [*(operands[i] for i in needed), *branch_residuals]
         linear = []
         for part, place in zip(parts, places, strict=True):
             slot = iter(place)
@@ -174,9 +174,9 @@ class Cond(Primitive):
             linear.append(_with_leading(part.linear, tuple(numbers), avals))
 
         def tangent(*tangents: Any) -> list[Any]:
-            given, _ = partition(of_operands, tangents[1:])
-            found = self.rebind(linear, [index, *residuals, *given], params)
-            return with_zeros(nonzero_out, found, results)
+            nonzero_tangents, _ = partition(of_operands, tangents[1:])
+            out_tangents = self.rebind(linear, [index, *residuals, *nonzero_tangents], params)
+            return with_zeros(nonzero_out, out_tangents, results)
 
         return results, tangent
 
@@ -217,7 +217,7 @@ class Cond(Primitive):
         size: int,
         branches: Branches,
     ) -> tuple[Any, Any]:
-        """Where elements choose differently, all branches run, and each takes what it chose."""
+        """Run all branches and select for each element, since elements choose differently."""
         effects = self.effects(branches=branches)
         if has_checks(effects):
             return batch_with_checks(
@@ -233,9 +233,9 @@ class Cond(Primitive):
             index = clamp(make_literal(0, _INDEX), index, make_literal(len(branches) - 1, _INDEX))
         results = []
         for i, branch in enumerate(branches):
-            given = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)
-            outs, found = batch_flat(function_of(branch), *given, size)
-            results.append([to_front(o, d, size) for o, d in zip(outs, found, strict=True)])
+            guarded = _guarded(branch, ne(index, make_literal(i, _INDEX)), operands, dims, size)
+            outs, out_dims = batch_flat(function_of(branch), *guarded, size)
+            results.append([to_front(o, d, size) for o, d in zip(outs, out_dims, strict=True)])
         if len(branches) == 2:
             index = ne(index, make_literal(0, _INDEX))
         outs = [chosen(index, *cases) for cases in zip(*results, strict=True)]
@@ -251,7 +251,7 @@ class Cond(Primitive):
     ) -> Any:
         effects = ordered_effects(self.effects(branches=branches))
         if branches_platforms is not None:
-            # A branch may be beyond what another platform can do: it is lowered for its own alone.
+            # Other platforms may not support a branch, so it is lowered for its own only.
             def of_platform(platform: str) -> list[Any]:
                 number = branch_of(platform, branches_platforms)
                 if number is None:
@@ -277,11 +277,11 @@ class Cond(Primitive):
         def truncated(order: int) -> list[list[Any]]:
             terms = terms_of(operands[1:], order)
             nonzero = nonzero_in(terms)
-            found = [taylor_of(branch, order, nonzero).nonzero_out for branch in branches]
-            nonzero_out = tuple(map(union_flags, zip(*found, strict=True)))
+            flags = [taylor_of(branch, order, nonzero).nonzero_out for branch in branches]
+            nonzero_out = tuple(map(union_flags, zip(*flags, strict=True)))
             jaxprs = [taylor_of(branch, order, nonzero, nonzero_out).jaxpr for branch in branches]
-            given = [t for same in terms for t in same if type(t) is not Zero]
-            outs = self.rebind(jaxprs, [*(x[0] for x in operands), *given], params)
+            nonzero_terms = [t for same in terms for t in same if type(t) is not Zero]
+            outs = self.rebind(jaxprs, [*(x[0] for x in operands), *nonzero_terms], params)
             return by_order(outs, nonzero_out)
 
         return up_to(truncated)
@@ -307,17 +307,17 @@ class Cond(Primitive):
         for branch in branches:
             _, of_branch = yield Wanted(branch, tuple(used))
             needed.append(of_branch)
-        kept = union_flags(needed)
+        live = union_flags(needed)
         reduced = []
         for branch in branches:
-            closed, _ = yield Wanted(branch, tuple(used), kept)
+            closed, _ = yield Wanted(branch, tuple(used), live)
             reduced.append(closed)
         if all(a is b for a, b in zip(reduced, branches, strict=True)):
             return eqn
         index, *operands = eqn.invars
         effects = no_effects.union(*[branch.jaxpr.effects for branch in reduced])
         return eqn.replace(
-            invars=[index, *partition(kept, operands)[0]],
+            invars=[index, *partition(live, operands)[0]],
             outvars=partition(used, eqn.outvars)[0],
             params={**eqn.params, "branches": tuple(reduced)},
             effects=effects if eqn.effects else no_effects,
@@ -345,15 +345,16 @@ def _jointly(
     derive: Callable[[ClosedJaxpr, Flags | None], Any],
     flags_of: Callable[[Any], Sequence[bool]] = attrgetter("nonzero_out"),
 ) -> tuple[list[Any], Flags]:
-    """Derive all branches so that what one of them returns, all of them do.
+    """Transform all branches so that all of them return the same results.
 
     Args:
-        params: of the equation.
-        derive: from a branch, and the results that it is to return in any case, to what is derived.
-        flags_of: which results that returns.
+        params: the parameters of the equation.
+        derive: maps a branch, and the results that it must return in any case, to the transformed
+            branch.
+        flags_of: which results a transformed branch returns.
 
     Returns:
-        What is derived, and which results all of it returns.
+        The transformed branches, and which results all of them return.
     """
     branches: Branches = params["branches"]
     alone = [derive(branch, None) for branch in branches]
@@ -367,12 +368,12 @@ def _jointly(
 def _with_leading(
     closed: ClosedJaxpr, numbers: tuple[int, ...], avals: tuple[Any, ...]
 ) -> ClosedJaxpr:
-    """A jaxpr whose leading arguments are some of more arguments.
+    """A jaxpr whose leading arguments are replaced by a larger list of arguments.
 
     Args:
         closed: the jaxpr.
-        numbers: for each of its leading arguments, which of the new ones it is.
-        avals: of the new ones.
+        numbers: for each of its leading arguments, the index among the new ones.
+        avals: avals of the new arguments.
     """
     place = {number: i for i, number in enumerate(numbers)}
     leading = [place.get(i, aval) for i, aval in enumerate(avals)]
@@ -380,20 +381,20 @@ def _with_leading(
 
 
 def shared_slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
-    """Results that hold the residuals of all branches, of which one runs.
+    """Allocate shared result slots for the residuals of all branches.
 
-    Branches return the same types, so that each has to return something for the residuals of the
-    others too. Results with types of their own for every branch would take the memory of all of
-    them; here a result serves every branch that has a residual of its type, and there are as many
-    of a type as the branch has that has most of them. (Reusing memory of another type would take
-    operations that neither a compiler nor a reader of the program sees through.) The linear program
-    chooses its branch by the same index, so that it finds its own residuals there.
+    Branches must return the same types, so each returns a value for the residuals of the others,
+    too. Separate slots for every branch would add up their memory. Instead, a slot serves all
+    branches with a residual of its type; of each type there are as many slots as the largest number
+    in one branch. (Reusing memory across types would take operations that neither a compiler nor a
+    reader of the program understands.) The linear program chooses its branch by the same index, so
+    it finds its own residuals.
 
     Args:
-        computed: for each branch the avals of its residuals.
+        computed: for each branch, the avals of its residuals.
 
     Returns:
-        The avals of these results, and for each branch where its residuals go.
+        The avals of the slots, and for each branch the slots of its residuals.
     """
     slots: list[Any] = []
     places = []
@@ -416,15 +417,15 @@ def shared_slots(computed: Sequence[Sequence[Any]]) -> tuple[list[Any], list[lis
 def pad_residuals(
     closed: ClosedJaxpr, count: int, slots: tuple[Any, ...], place: tuple[int, ...]
 ) -> ClosedJaxpr:
-    """A branch that returns its residuals at their places among `slots`, zeros at the others."""
+    """A branch that returns its residuals in their slots, and zeros in the others."""
 
     def function(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args)
-        kept = dict(zip(place, outs[count:], strict=True))
+        by_slot = dict(zip(place, outs[count:], strict=True))
         return [
             *outs[:count],
             *(
-                kept[i] if i in kept else full(aval.shape, 0, aval.dtype)
+                by_slot[i] if i in by_slot else full(aval.shape, 0, aval.dtype)
                 for i, aval in enumerate(slots)
             ),
         ]
@@ -439,35 +440,35 @@ def _guarded(
     dims: Sequence[int | None],
     size: int,
 ) -> tuple[list[Any], list[int | None]]:
-    """Operands of a branch with no derivative for the elements that do not choose it.
+    """The operands of a branch, with no derivative for elements that do not choose it.
 
-    Otherwise a derivative that is infinite where the branch does not apply, times the zero that
-    comes back from its result, would be NaN.
+    Where the branch does not apply, an infinite derivative times the zero cotangent of its result
+    would otherwise be NaN.
 
     Args:
         branch: the branch.
-        elsewhere: for each element of the batch, whether it chooses another one.
-        operands: of all branches.
+        elsewhere: for each element of the batch, whether it chooses another branch.
+        operands: the operands of all branches.
         dims: their batch dimensions.
-        size: of the batch.
+        size: the size of the batch.
 
     Returns:
         The operands and their batch dimensions.
     """
     used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    given: list[Any] = []
+    guarded: list[Any] = []
     places: list[int | None] = []
     for var, x, dim in zip(branch.jaxpr.invars, operands, dims, strict=True):
         if var in used and dtypes.kind_of(var.aval.dtype) in ("f", "c"):
             x, dim = to_front(x, dim, size), 0
             x = chosen(elsewhere, x, stop_gradient_p.bind(x))
-        given.append(x)
+        guarded.append(x)
         places.append(dim)
-    return given, places
+    return guarded, places
 
 
 def chosen(which: Any, *cases: Any) -> Any:
-    """Of batched cases, for each element of the batch the one whose number is given."""
+    """For each element of the batch, the case whose number `which` holds."""
     shape = shape_of(cases[0])
     if all(case is cases[0] for case in cases):
         return cases[0]
@@ -491,22 +492,22 @@ def cond(
 ) -> R | S:
     """Call one of two functions.
 
-    Both are traced, and both are part of the compiled program, of which one runs. Where `pred` is
-    mapped by `vmap`, both run, and each element takes the result of its own.
+    Both are traced and are part of the compiled program, but only one runs. If `vmap` maps over
+    `pred`, both run, and the result is selected for each element.
 
     Args:
-        pred: a scalar: true or false, or a number, which is true unless it is zero.
-        true_fun: called where it is true.
-        false_fun: called where it is not. Both return trees of arrays with the same structure,
+        pred: a scalar bool, or a number, which is true unless it is zero.
+        true_fun: called if it is true.
+        false_fun: called if it is false. Both return trees of arrays with the same structure,
             shapes and dtypes; a Python number takes the dtype that the other function returns.
         operands: arguments for both, trees of arrays.
-        operand: one argument, given by its name, instead.
+        operand: a single argument, by keyword, instead of `operands`.
 
     Returns:
-        What the function returns.
+        The result of the function.
 
     Raises:
-        TypeError: `pred` is no scalar number, or the functions return different types.
+        TypeError: `pred` is not a scalar number, or the functions return different types.
 
     Differs:
         A number of Python that a branch returns takes the dtype of what the other branch
@@ -558,22 +559,22 @@ def switch(
 ) -> R:
     """Call one of several functions.
 
-    All are traced, and all are part of the compiled program, of which one runs. Where `index` is
-    mapped by `vmap`, all run, and each element takes the result of its own.
+    All are traced and are part of the compiled program, but only one runs. If `vmap` maps over
+    `index`, all run, and the result is selected for each element.
 
     Args:
-        index: a scalar integer. One that is too small or too large counts as the nearest.
+        index: a scalar integer, clamped to the valid range.
         branches: functions that return trees of arrays with the same structure, shapes and dtypes;
             a Python number takes the dtype that the others return.
         operands: arguments for all, trees of arrays.
-        operand: one argument, given by its name, instead.
+        operand: a single argument, by keyword, instead of `operands`.
 
     Returns:
-        What the function returns.
+        The result of the function.
 
     Raises:
-        TypeError: `index` is no scalar integer, or the functions return different types.
-        ValueError: there is no branch.
+        TypeError: `index` is not a scalar integer, or the functions return different types.
+        ValueError: there are no branches.
 
     Example:
         >>> from dovetail import lax
@@ -611,19 +612,22 @@ def choose(
     operands: tuple[Any, ...],
     **platforms: Any,
 ) -> Any:
-    """Run one of several functions of the user.
+    """Run one of several user functions.
 
     Args:
-        caller: the function of the API.
+        caller: the API function.
         index: the number of the function.
-        functions: by what messages call them.
+        functions: the functions, by their names for messages.
         operands: arguments for all.
-        **platforms: `branches_platforms`, where the platform chooses.
+        **platforms: `branches_platforms`, if the platform chooses.
     """
-    given = operands_of(without_references(operands), caller, "operands")
+    arguments = operands_of(without_references(operands), caller, "operands")
     bodies = {
         f"{argument} {named(function)}": stage_body(
-            caller, FlatFunction(function, given.tree), given.avals, leaf_names(function, operands)
+            caller,
+            FlatFunction(function, arguments.tree),
+            arguments.avals,
+            leaf_names(function, operands),
         )
         for argument, function in functions.items()
     }
@@ -638,13 +642,13 @@ def choose(
         for c, body in zip(closed, bodies.values(), strict=True)
     ]
     first = next(iter(bodies.values()))
-    operands = (index, *captured, *first.held(), *given.leaves)
+    operands = (index, *captured, *first.held(), *arguments.leaves)
     outs = cond_p.rebind(branches, operands, platforms)
     return pytree.unflatten(first.out_tree, first.finish(outs))
 
 
 def _changing(body: Body, refs: tuple[Ref, ...]) -> Body:
-    """A branch that takes and returns the values of all references that branches change."""
+    """A branch that takes and returns the values of all references changed by any branch."""
     if body.changed == refs:
         return body
     jaxpr = body.closed.jaxpr
@@ -667,10 +671,10 @@ def _changing(body: Body, refs: tuple[Ref, ...]) -> Body:
 
 
 def _alike(caller: str, bodies: Mapping[str, Body]) -> list[ClosedJaxpr]:
-    """The branches, with Python numbers among their results converted to what others return.
+    """The branches, with weakly typed results converted to the dtypes of other branches.
 
     Args:
-        caller: the function of the API.
+        caller: the API function.
         bodies: the branches by their names.
 
     Raises:
@@ -723,7 +727,7 @@ def _converted(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
 
 @remembered
 def _with_results(closed: ClosedJaxpr, wanted: tuple[Any, ...]) -> ClosedJaxpr:
-    """A branch with the dtypes of its results converted."""
+    """A branch with its results converted to other dtypes."""
 
     def function(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args)

@@ -1,4 +1,4 @@
-"""`custom_linear_solve` and its primitive: linear systems solved by a function of the user."""
+"""`custom_linear_solve` and its primitive: linear systems with a user-defined solver."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ _CALLER: Final = "lax.custom_linear_solve"
 
 
 class _LinearSolveTuple(NamedTuple):
-    """Something for each function of a linear system; the name is the one that jaxprs show.
+    """An entry for each function of a linear system; the class name is that shown in jaxprs.
 
     Attributes:
-        matvec: of the product with the matrix.
-        vecmat: of the product with its transpose; the jaxpr is None where it is not known.
-        solve: of the solution.
-        transpose_solve: of the solution of the transposed system; the jaxpr is None where it is
-            not known.
+        matvec: that of the product with the matrix.
+        vecmat: that of the product with its transpose; the jaxpr is None if unknown.
+        solve: that of the solver.
+        transpose_solve: that of the solver of the transposed system; the jaxpr is None if unknown.
     """
 
     matvec: Any
@@ -54,7 +53,7 @@ class _LinearSolveTuple(NamedTuple):
     transpose_solve: Any
 
     def transposed(self) -> _LinearSolveTuple:
-        """The same for the transposed system."""
+        """The entries for the transposed system."""
         return _LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
@@ -62,15 +61,15 @@ class _System(NamedTuple):
     """The parameters of `custom_linear_solve`.
 
     Attributes:
-        const_lengths: how many leading operands each function has for itself.
-        jaxprs: the functions, of these operands and a vector.
+        const_lengths: the number of leading operands that belong to each function.
+        jaxprs: the functions, which take these operands and a vector.
     """
 
     const_lengths: _LinearSolveTuple
     jaxprs: _LinearSolveTuple
 
     def split(self, values: Sequence[Any]) -> tuple[_LinearSolveTuple, list[Any]]:
-        """The operands that each function has for itself, and the right-hand side."""
+        """The operands of each function, and the right-hand side."""
         return split_operands(_LinearSolveTuple, self.const_lengths, values)
 
 
@@ -80,7 +79,7 @@ def _bind(consts: Sequence[Sequence[Any]], jaxprs: Sequence[Any], b: Sequence[An
 
 
 class CustomLinearSolve(EquationPrimitive):
-    """Solves ``matvec(x) = b`` by a jaxpr; derivatives solve the same system and the transposed."""
+    """Solves ``matvec(x) = b`` by a jaxpr; derivatives solve this or the transposed system."""
 
     name = "custom_linear_solve"
     kind = _LinearSolveTuple
@@ -99,7 +98,7 @@ class CustomLinearSolve(EquationPrimitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        # From A x = b follows A dx = db - dA x, whatever way the solution was found.
+        # A x = b implies A dx = db - dA x, however x was computed.
         system = _System(**params)
         outs = self.bind(*primals, **params)
         consts, b = system.split(primals)
@@ -115,9 +114,9 @@ class CustomLinearSolve(EquationPrimitive):
             changes = [_difference(t, p) for t, p in zip(of_b, products, strict=True)]
         if all(type(t) is Zero for t in changes):
             return outs, [Zero.of(o) for o in outs]
-        found = _bind(consts, system.jaxprs, list(map(_right_hand_side, changes, b)))
+        solutions = _bind(consts, system.jaxprs, list(map(_right_hand_side, changes, b)))
         return outs, [
-            Zero.of(o) if i >= len(b) or changes[i].dtype == dtypes.float0 else found[i]
+            Zero.of(o) if i >= len(b) or changes[i].dtype == dtypes.float0 else solutions[i]
             for i, o in enumerate(outs)
         ]
 
@@ -131,10 +130,10 @@ class CustomLinearSolve(EquationPrimitive):
                 "equals its transpose"
             )
         right = list(map(instantiate_zeros, cotangent[: len(b)]))
-        found = _bind(consts.transposed(), system.jaxprs.transposed(), right)
+        solutions = _bind(consts.transposed(), system.jaxprs.transposed(), right)
         return [
             *(None for own in consts for _ in own),
-            *(f if is_linear(x) else None for f, x in zip(found, b, strict=False)),
+            *(f if is_linear(x) else None for f, x in zip(solutions, b, strict=False)),
         ]
 
     def batch(
@@ -144,8 +143,8 @@ class CustomLinearSolve(EquationPrimitive):
         size = batch_size(args, dims)
         consts, b = system.split(args)
         of_consts, of_b = system.split(dims)
-        # Solutions and right-hand sides have one shape, so that the system can be solved again for
-        # derivatives; both are batched where one is.
+        # If the solution or the right-hand side is batched, both are: equal shapes let derivatives
+        # solve the system again.
         flags = [d is not None for d in of_b]
         while True:
             at = [0 if flag else None for flag in flags]
@@ -170,7 +169,7 @@ linear_solve_p: Final = CustomLinearSolve()
 
 
 def _right_hand_side(tangent: Any, b: Any) -> Any:
-    """A tangent as a right-hand side: zeros for integers, which have none."""
+    """A tangent as a right-hand side: zeros for integers, which have no tangent."""
     if tangent.dtype == dtypes.float0:
         return full(shape_of(b), 0, aval_of(b).dtype)
     return instantiate_zeros(tangent)
@@ -210,30 +209,30 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> R:
-    """Solve a linear system by a function, with derivatives that do not look into that function.
+    """Solve a linear system by a function, without differentiating through that function.
 
-    The derivative of the solution solves the same system with another right-hand side, and a
-    gradient solves the transposed system, so that `solve` may be a loop whose length is not known,
-    or anything else. Derivatives are as exact as the solutions.
+    The derivative of the solution solves the same system with another right-hand side, a gradient
+    the transposed system. So `solve` may be anything, such as a loop of unknown length. Derivatives
+    are as accurate as the solutions.
 
     Args:
-        matvec: the product with the matrix: a linear function from trees of arrays like `b` to such
-            trees. What it captures from outside is differentiated, too.
+        matvec: the product with the matrix: a linear function from trees like `b` to trees like
+            `b`. Values that it captures are differentiated, too.
         b: the right-hand side, a tree of arrays.
         solve: ``solve(matvec, b)`` returns the solution, a tree like `b`.
         transpose_solve: ``transpose_solve(vecmat, b)`` returns the solution of the transposed
-            system. Gradients in reverse mode need it.
-        symmetric: whether the matrix equals its transpose; `solve` and `matvec` then serve for the
-            transposed system, too.
+            system. Reverse mode needs it.
+        symmetric: whether the matrix equals its transpose; `solve` and `matvec` are then used for
+            the transposed system, too.
         has_aux: whether `solve` and `transpose_solve` return pairs of the solution and auxiliary
             data, which have no derivatives.
 
     Returns:
-        The solution, or with `has_aux` what `solve` returned.
+        The solution, or with `has_aux` the pair that `solve` returned.
 
     Raises:
-        TypeError: `matvec`, `solve` or `transpose_solve` does not return a tree like `b`, or a
-            gradient in reverse mode is taken without `transpose_solve`.
+        TypeError: `matvec`, `solve` or `transpose_solve` does not return a tree like `b`, or
+            reverse mode is used without `transpose_solve`.
 
     Example:
         >>> import dovetail as dt
@@ -246,8 +245,8 @@ def custom_linear_solve(
         >>> float(half(2.0)), float(dt.grad(half)(2.0))
         (0.5, -0.25)
     """
-    for given, name in ((matvec, "matvec"), (solve, "solve")):
-        check_callable(given, f"{_CALLER}, for {name},")
+    for argument, name in ((matvec, "matvec"), (solve, "solve")):
+        check_callable(argument, f"{_CALLER}, for {name},")
     if transpose_solve is None:
         transpose_solve = solve if symmetric else None
     else:

@@ -1,4 +1,4 @@
-"""Loops of a known length as users write them: `scan`, `fori_loop` and `map`."""
+"""Loops of known length: `scan`, `fori_loop` and `map`."""
 
 from __future__ import annotations
 
@@ -78,31 +78,32 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[PyTree, PyTree]:
-    """Call a function for each element along the leading axis of arrays, carrying a value along.
+    """Call a function for each slice along the leading axis of arrays, and carry a value along.
 
-    The function is traced once, and the loop is one operation of the compiled program: it takes no
-    more time to compile for more elements. It has derivatives of every order in both modes. For a
-    gradient, of what `f` computes the values that its derivative needs are kept for every element,
-    but for those that are the same for all. `dovetail.checkpoint` around `f` keeps less.
+    The function is traced once, and the loop is one operation of the compiled program: compile time
+    does not grow with the number of elements. It has derivatives of every order in both modes. For
+    a gradient, the residuals of `f` are saved for every element, except for those that are the same
+    for all. `dovetail.checkpoint` around `f` saves fewer.
 
     Args:
-        f: from what is carried and an element of `xs` to what is carried, a tree of arrays with the
-            same structure, shapes and dtypes, and a result for this element, a tree of arrays.
-        init: what is carried at first, a tree of arrays. A Python number in it takes the dtype that
-            `f` returns.
-        xs: a tree of arrays of the same size along axis 0; None where there are no elements.
-        length: the number of elements; needed only where `xs` has no arrays.
-        reverse: begin with the last element.
-        unroll: how many calls of `f` the compiled loop has in each turn; True for no loop at all.
+        f: maps the carry and an element of `xs` to the new carry, a tree of arrays with the same
+            structure, shapes and dtypes, and a result for this element, a tree of arrays.
+        init: the initial carry, a tree of arrays. A Python number in it takes the dtype that `f`
+            returns.
+        xs: a tree of arrays of the same size along axis 0; None if there are none.
+        length: the number of elements; needed only if `xs` has no arrays.
+        reverse: whether to start with the last element.
+        unroll: the number of calls of `f` per iteration of the compiled loop; True to unroll fully.
         _split_transpose: accepted for compatibility; gradients do not depend on it.
 
     Returns:
-        What is carried at the end, and the results for all elements, stacked along a new axis 0 in
-        the order of `xs`.
+        The final carry, and the results for all elements, stacked along a new axis 0 in the order
+        of `xs`.
 
     Raises:
-        TypeError: `f` returns no pair, or carries on something else than it was given.
-        ValueError: sizes along axis 0 differ from each other or from `length`, or there is none.
+        TypeError: `f` does not return a pair, or its carry has another type than `init`.
+        ValueError: sizes along axis 0 differ from each other or from `length`, or no length is
+            known.
 
     Differs:
         A weakly typed first value of what is carried is converted before the loop, so that what
@@ -177,7 +178,7 @@ def _scan(
 
 
 def _parts_of_pair(f: Callable[..., Any], out_tree: Any) -> list[Any]:
-    """The structures of what `f` returns: what is carried on, and the result for an element."""
+    """The structures of the two results of `f`: the carry, and the result for an element."""
     data = out_tree.node_data()
     kind = type(None) if data is None else data[0]
     parts: list[Any] = out_tree.children()
@@ -244,7 +245,7 @@ def _step_by_step(
     for i in reversed(range(length)) if reverse else range(length):
         parts = [reshape(slice_dimension(x, i, i + 1, 0), shape_of(x)[1:]) for x in elements.leaves]
         out = f(carry, pytree.unflatten(elements.tree, parts))
-        _parts_of_pair(f, pytree.structure(out))  # raises for what is no pair
+        _parts_of_pair(f, pytree.structure(out))  # raises unless it is a pair
         carry, y = out
         results.append(y)
     if reverse:
@@ -292,29 +293,29 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> PyTree:
-    """Call a function for each integer of a range, carrying a value along.
+    """Call a function for each integer of a range, and carry a value along.
 
-    The function is traced once. Where both bounds are Python integers (or the values of arrays that
-    are known) this is a `scan`, which has gradients; otherwise it is a `while_loop`, which has
-    derivatives in forward mode alone.
+    The function is traced once. If both bounds are concrete (Python integers or arrays), this is a
+    `scan`, which has gradients; otherwise it is a `while_loop`, which has derivatives in forward
+    mode only.
 
     Args:
         lower: the first integer.
-        upper: the integer before which the loop ends.
-        body_fun: from an integer and what is carried to what is carried, a tree of arrays with the
-            same structure, shapes and dtypes.
-        init_val: what is carried at first, a tree of arrays. A Python number in it takes the dtype
-            that `body_fun` returns.
-        unroll: how many calls the compiled loop has in each turn; True for no loop at all. For
-            known bounds only.
+        upper: the end of the range, exclusive.
+        body_fun: maps an integer and the carry to the new carry, a tree of arrays with the same
+            structure, shapes and dtypes.
+        init_val: the initial carry, a tree of arrays. A Python number in it takes the dtype that
+            `body_fun` returns.
+        unroll: the number of calls per iteration of the compiled loop; True to unroll fully. For
+            concrete bounds only.
 
     Returns:
-        What is carried at the end; `init_val` where the range is empty.
+        The final carry; `init_val` if the range is empty.
 
     Raises:
-        TypeError: a bound is no scalar integer, both have different dtypes, or `body_fun` returns
-            something else than it was given.
-        ValueError: `unroll` is given for bounds that are not known.
+        TypeError: a bound is not a scalar integer, the bounds have different dtypes, or `body_fun`
+            returns another type than that of `init_val`.
+        ValueError: `unroll` is given, but the bounds are not concrete.
 
     Differs:
         A loop that is called eagerly traces its body at every call, and finds what was compiled
@@ -352,10 +353,10 @@ def fori_loop(
     try:
         start, stop = operator.index(lower), operator.index(upper)
     except TypeError:
-        known = False
+        concrete = False
     else:
-        known = True
-    if config.disable_jit.value and known:
+        concrete = True
+    if config.disable_jit.value and concrete:
         value: Any = init_val
         for i in range(start, stop):
             value = body_fun(np.asarray(i, dtype)[()], value)
@@ -363,14 +364,16 @@ def fori_loop(
 
     weak = first.weak_type and last.weak_type
     index = (
-        make_literal(start, dtype, weak) if known else convert_element_type(bounds[0], dtype, weak)
+        make_literal(start, dtype, weak)
+        if concrete
+        else convert_element_type(bounds[0], dtype, weak)
     )
 
     carry = operands_of(init_val, "lax.fori_loop", "init_val")
     flat = FlatFunction(body_fun, pytree.structure((0, init_val)))
     names = leaf_names(body_fun, (0, init_val))
 
-    if known:
+    if concrete:
 
         def step(i: Any, *value: Any) -> list[Any]:
             return [add(i, literal_like(1, i)), *flat(i, *value)]
@@ -405,14 +408,14 @@ def fori_loop(
 
 
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
-    """Call a function for each element along the leading axis of arrays, one after another.
+    """Call a function for each slice along the leading axis of arrays, one after another.
 
-    It gives what `vmap` gives, with the memory of one element at a time, and in more time.
+    The result is that of `vmap`, with less memory (one element at a time) and more time.
 
     Args:
-        f: from an element to a tree of arrays.
+        f: a function from an element to a tree of arrays.
         xs: a tree of arrays of the same size along axis 0.
-        batch_size: how many elements `vmap` takes at a time; one by default.
+        batch_size: the number of elements to vectorize with `vmap` at a time; by default, one.
 
     Returns:
         The results for all elements, stacked along a new axis 0.

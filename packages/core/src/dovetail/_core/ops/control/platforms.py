@@ -23,7 +23,7 @@ _INDEX: Final = make_aval((), np.dtype(np.int32))
 
 
 class PlatformIndex(Primitive):
-    """The number of the branch for the platform where the program runs."""
+    """The number of the branch for the platform that the program runs on."""
 
     name = "platform_index"
     no_derivative = "it is an integer, and depends on nothing"
@@ -37,7 +37,7 @@ class PlatformIndex(Primitive):
     def lower(self, context: Builder, *, platforms: Platforms) -> Any:
         return by_platform(
             context,
-            # Without a branch it is the choice itself that cannot be lowered.
+            # Without a branch, the choice itself cannot be lowered.
             lambda platform: context.constant(branch_of(platform, platforms) or 0, _INDEX),
             [_INDEX],
         )
@@ -49,26 +49,26 @@ platform_index_p: Final = PlatformIndex()
 def platform_dependent(
     *args: PyTree, default: Callable[..., T] | None = None, **per_platform: Callable[..., T]
 ) -> T:
-    """Call the function that is meant for the platform where the program runs.
+    """Call the function for the platform that the program runs on.
 
-    All functions are traced. A program for one platform holds the function for that one, and no
-    other is lowered, so that they may use what other platforms do not have. A program for several
-    platforms chooses when it runs.
+    All functions are traced. A program for one platform contains only the function for that; the
+    others are not lowered, so functions may use features of their platform alone. A program for
+    several platforms chooses when it runs.
 
     Args:
         args: arguments for all functions, trees of arrays.
         default: the function for platforms that are not named.
-        per_platform: functions by names of platforms, such as ``cpu``, ``cuda``, ``tpu``. All
-            return trees of arrays with the same structure, shapes and dtypes; a Python number takes
-            the dtype that the others return.
+        per_platform: functions by platform name, such as ``cpu``, ``cuda``, ``tpu``. All return
+            trees of arrays with the same structure, shapes and dtypes; a Python number takes the
+            dtype that the others return.
 
     Returns:
-        What the function returns.
+        The result of the function.
 
     Raises:
-        TypeError: something is no function, or the functions return different types.
-        ValueError: there is no function, or ``gpu`` is named.
-        MissingRuleError: when the program is lowered: there is no function for a platform, and no
+        TypeError: something is not a function, or the functions return different types.
+        ValueError: no function is given, or one is given for ``gpu``.
+        MissingRuleError: when the program is lowered: a platform has no function, and there is no
             default.
 
     Example:

@@ -1,4 +1,4 @@
-"""`custom_root` and its primitive: roots found by a function of the user."""
+"""`custom_root` and its primitive: roots found by a user-defined solver."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _CALLER: Final = "lax.custom_root"
 
 
 class RootTuple(NamedTuple):
-    """Something for each function of an equation.
+    """An entry for each function of an equation.
 
     Attributes:
-        f: of the function whose root is sought.
-        solve: of the one from a first guess to the root.
-        tangent_solve: of the one from a root and a right-hand side to the solution of the equation
-            linearized at this root; the jaxpr is None where unknowns are integers.
+        f: that of the function whose root is sought.
+        solve: that of the solver, from an initial guess to the root.
+        tangent_solve: that of the linear solver, from a root and a right-hand side to the solution
+            of the equation linearized at this root; the jaxpr is None for integer unknowns.
     """
 
     f: Any
@@ -50,7 +50,7 @@ class _Equation(NamedTuple):
     """The parameters of `custom_root`.
 
     Attributes:
-        const_lengths: how many leading operands each function has for itself.
+        const_lengths: the number of leading operands that belong to each function.
         jaxprs: the functions.
     """
 
@@ -58,7 +58,7 @@ class _Equation(NamedTuple):
     jaxprs: RootTuple
 
     def split(self, values: Sequence[Any]) -> tuple[RootTuple, list[Any]]:
-        """The operands that each function has for itself, and the first guess."""
+        """The operands of each function, and the initial guess."""
         return split_operands(RootTuple, self.const_lengths, values)
 
 
@@ -78,7 +78,7 @@ class CustomRoot(EquationPrimitive):
     def abstract(self, *avals: Any, **params: Any) -> Any:
         equation = _Equation(**params)
         consts, guess = equation.split(avals)
-        for what, closed, given in (
+        for what, closed, expected in (
             ("f", equation.jaxprs.f, [*consts.f, *guess]),
             ("solve", equation.jaxprs.solve, [*consts.solve, *guess]),
             ("tangent_solve", equation.jaxprs.tangent_solve, [*consts[2], *guess, *guess]),
@@ -86,14 +86,14 @@ class CustomRoot(EquationPrimitive):
             if closed is None:
                 continue
             have = closed.in_avals
-            if len(have) != len(given) or not all(map(same_type, have, given)):
-                raise TypeError(f"{self.name}: {what} takes {have}, got {given}")
+            if len(have) != len(expected) or not all(map(same_type, have, expected)):
+                raise TypeError(f"{self.name}: {what} takes {have}, got {expected}")
         return equation.jaxprs.solve.out_avals
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        # From f(a, x) = 0 follows f_x dx = -f_a da, whatever way the root was found.
+        # f(a, x) = 0 implies f_x dx = -f_a da, however the root was found.
         equation = _Equation(**params)
         outs = self.bind(*primals, **params)
         consts, guess = equation.split(primals)
@@ -112,13 +112,13 @@ class CustomRoot(EquationPrimitive):
                 "floating-point numbers"
             )
         solve = function_of(equation.jaxprs.tangent_solve)
-        found = solve(*consts.tangent_solve, *x, *map(instantiate_zeros, changes))
-        return outs, [*map(negative, found), *(Zero.of(o) for o in outs[len(x) :])]
+        solutions = solve(*consts.tangent_solve, *x, *map(instantiate_zeros, changes))
+        return outs, [*map(negative, solutions), *(Zero.of(o) for o in outs[len(x) :])]
 
     def batch(
         self, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
-        # All unknowns and all right-hand sides are batched, so that they have one shape.
+        # All unknowns and all right-hand sides are batched, to have equal shapes.
         equation = _Equation(**params)
         size = batch_size(args, dims)
         consts, guess = equation.split(args)
@@ -146,15 +146,15 @@ custom_root_p: Final = CustomRoot()
 def _linearized(
     function: Callable[..., list[Any]], vector: Vector, x: Any, what: str
 ) -> Callable[[Any], Any]:
-    """The linear function of trees that approximates a function of flat arguments at `x`."""
+    """The linearization at `x` of a function of flat arguments, as a function of trees."""
     primals = pytree.leaves(x)
     nonzero = [True] * len(primals)
     _, program = linearize_flat(function, primals, nonzero, DebugInfo(_CALLER, what), nonzero)
     closed: ClosedJaxpr = program.closed
 
     def linear(v: Any) -> Any:
-        given = vector.leaves_of(v, "the linearized function")
-        return pytree.unflatten(vector.tree, eval_jaxpr(closed.jaxpr, closed.consts, *given))
+        leaves = vector.leaves_of(v, "the linearized function")
+        return pytree.unflatten(vector.tree, eval_jaxpr(closed.jaxpr, closed.consts, *leaves))
 
     return linear
 
@@ -166,25 +166,25 @@ def custom_root(
     tangent_solve: Callable[[Callable[[T], T], T], T],
     has_aux: bool = False,
 ) -> R:
-    """Find a root of a function, with derivatives that do not look into the search.
+    """Find a root of a function, without differentiating through the search.
 
-    The derivatives are those of the root as a function of what `f` captures from outside, by the
-    implicit function theorem. So `solve` may be a loop whose length is not known, or anything else.
+    Derivatives of the root with respect to values that `f` captures follow from the implicit
+    function theorem. So `solve` may be anything, such as a loop of unknown length.
 
     Args:
-        f: a function from trees of arrays like `initial_guess` to such trees, whose root is sought.
-        initial_guess: where the search begins, a tree of arrays. Nothing is differentiated with
+        f: the function whose root is sought, from trees like `initial_guess` to such trees.
+        initial_guess: the start of the search, a tree of arrays. The root has no derivative with
             respect to it.
         solve: ``solve(f, initial_guess)`` returns the root, a tree like `initial_guess`.
         tangent_solve: ``tangent_solve(g, y)`` returns the solution of ``g(x) = y``, where `g` is
-            `f` linearized at the root. For numbers it is ``y / g(1.0)``; for vectors for example
+            `f` linearized at the root. For numbers, this is ``y / g(1.0)``; for vectors, use
             `dovetail.numpy.linalg.solve` with the matrix ``dovetail.jacobian(g)(y)``, or an
-            iteration wrapped in `custom_linear_solve`. Gradients in reverse mode transpose it.
+            iteration wrapped in `custom_linear_solve`. Reverse mode transposes it.
         has_aux: whether `solve` returns a pair of the root and auxiliary data, which has no
             derivatives.
 
     Returns:
-        The root, or with `has_aux` what `solve` returned.
+        The root, or with `has_aux` the pair that `solve` returned.
 
     Raises:
         TypeError: one of the functions does not return a tree like `initial_guess`.

@@ -1,4 +1,4 @@
-"""The primitive `scan`: a loop over the leading dimension of arrays, which can run backwards."""
+"""The primitive `scan`: a loop over the leading dimension of arrays, forwards or backwards."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class ScanParams(NamedTuple):
     """The parameters of a scan.
 
     Attributes:
-        jaxpr: from constants, what is carried, and elements, to what is carried and elements.
-        length: how often it runs.
-        reverse: whether it begins with the last elements.
-        num_consts: how many of its arguments are the same every time.
-        num_carry: how many are carried.
-        unroll: how many runs the compiled loop has in each turn.
+        jaxpr: the body, from constants, carry and elements to carry and elements.
+        length: the number of iterations.
+        reverse: whether it starts with the last elements.
+        num_consts: the number of leading arguments that are loop-invariant.
+        num_carry: the number of arguments that are carried.
+        unroll: the number of calls of the body per iteration of the compiled loop.
         linear: for each operand, whether the scan is known to be linear in it.
         _split_transpose: a hint for the gradient of the loop.
     """
@@ -87,18 +87,18 @@ class ScanParams(NamedTuple):
     @classmethod
     def of(cls, params: dict[str, Any]) -> ScanParams:
         """The parameters of an equation."""
-        given = dict(params)
-        return cls(split_transpose=given.pop("_split_transpose"), **given)
+        fields = dict(params)
+        return cls(split_transpose=fields.pop("_split_transpose"), **fields)
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Constants, what is carried, and the arrays whose elements are taken."""
+        """Constants, carry, and the arrays that are sliced."""
         first, second = self.num_consts, self.num_consts + self.num_carry
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
     def bind(
         self, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], body: ClosedJaxpr
     ) -> list[Any]:
-        """Scan with another body and other operands in the same way."""
+        """The same scan with another body and other operands."""
         jaxpr, captured = hoist_consts(body)
         operands = [*captured, *consts, *carry, *xs]
         loop = self._replace(
@@ -108,14 +108,14 @@ class ScanParams(NamedTuple):
         return results
 
     def params(self, count: int) -> dict[str, Any]:
-        """The parameters of an equation with so many operands."""
-        given = self._asdict()
-        given["_split_transpose"] = given.pop("split_transpose")
-        return given | {"linear": (False,) * count}
+        """The parameters of an equation with `count` operands."""
+        fields = self._asdict()
+        fields["_split_transpose"] = fields.pop("split_transpose")
+        return fields | {"linear": (False,) * count}
 
 
 class Scan(Primitive):
-    """Runs a jaxpr for each element, carrying some of its results to the next one."""
+    """Runs a jaxpr for each element, and carries some of its results to the next."""
 
     name = "scan"
     multiple_results = True
@@ -129,16 +129,16 @@ class Scan(Primitive):
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = ScanParams.of(params)
         consts, carry, xs = loop.split(avals)
-        wanted = [
+        expected = [
             *consts,
             *carry,
             *(x.update(shape=x.shape[1:]) for x in xs),
         ]
         have = loop.jaxpr.in_avals
-        if len(wanted) != len(have) or any(
-            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(wanted, have, strict=True)
+        if len(expected) != len(have) or any(
+            a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, have, strict=True)
         ):
-            raise TypeError(f"scan: the body takes {have}, got {wanted}")
+            raise TypeError(f"scan: the body takes {have}, got {expected}")
         if any(x.shape[0] != loop.length for x in xs):
             raise TypeError(f"scan: arrays {xs} do not have the length {loop.length}")
         outs = loop.jaxpr.out_avals
@@ -217,26 +217,26 @@ class Scan(Primitive):
         stacks, constants = partition(looped, residuals)
 
         def tangent(*tangents: Any) -> list[Any]:
-            given = list(map(instantiate_zeros, partition(flags, tangents)[0]))
+            in_tangents = list(map(instantiate_zeros, partition(flags, tangents)[0]))
             first, second = of_consts, of_consts + of_carry
-            found = loop.bind(
-                [*constants, *given[:first]],
-                given[first:second],
-                [*given[second:], *stacks],
+            out_tangents = loop.bind(
+                [*constants, *in_tangents[:first]],
+                in_tangents[first:second],
+                [*in_tangents[second:], *stacks],
                 body,
             )
-            return with_zeros(derived.nonzero_out, found, results)
+            return with_zeros(derived.nonzero_out, out_tangents, results)
 
         return results, tangent
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
-        # The transposed loop runs the other way, and each part changes sides. What is carried on is
-        # carried back: a turn takes the cotangent of what it returned and gives that of what it was
-        # given. Stacked results become elements (the cotangent of each belongs to the turn that
-        # made it), and the cotangents of elements become stacked results. A constant is used by all
-        # turns, so that its cotangent is a sum: it is carried too, from zeros on. Values that are
-        # not linear stay what they are, constants or elements; they are read at the turn for which
-        # they were made, since both loops count turns by the position in the arrays.
+        # The transposed loop runs in the other direction, and each part changes sides. The carry
+        # runs backwards: an iteration takes the cotangent of its outgoing carry and returns that of
+        # its incoming carry. Stacked results become elements (each cotangent belongs to the
+        # iteration that produced the result), and cotangents of elements become stacked results.
+        # A constant is used by all iterations, so its cotangent is a sum: it is carried, too,
+        # starting from zeros. Nonlinear values stay constants or elements. They are read in the
+        # iteration that they belong to, since both loops index iterations by array position.
         loop = ScanParams.of(params)
         flags = _carried_on(
             loop,
@@ -248,7 +248,7 @@ class Scan(Primitive):
             return _transpose_with_known_carry(loop, cotangent, args, flags)
         nonzero_cts, ct_ys = without_zeros(cotangent[loop.num_carry :])
         consts, carry, xs = loop.split(args)
-        # A turn passes on what it carries, whoever asks for it in the end.
+        # An iteration passes on the whole carry, whichever cotangents are wanted in the end.
         wanted = wanted_among([*consts, *[None] * loop.num_carry, *xs])
         body, nonzero_consts, nonzero_xs = _backward(
             loop.jaxpr,
@@ -264,15 +264,15 @@ class Scan(Primitive):
         sums = [full(c.shape, 0, c.dtype) for c in summed]
         cts = [instantiate_zeros(ct) for ct in cotangent[: loop.num_carry]]
         backward = loop._replace(reverse=not loop.reverse)
-        found = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
+        operand_cts = backward.bind(values, [*sums, *cts], [*ct_ys, *elements], body)
         first, second = len(sums), len(sums) + len(cts)
-        of_carry = zip(found[first:second], carry, strict=True)
+        of_carry = zip(operand_cts[first:second], carry, strict=True)
         none = repeat(None)
         return [
-            *merge(lin_consts, merge(nonzero_consts, found[:first], none), none),
-            # A first value may be known although what is carried on from it is linear.
+            *merge(lin_consts, merge(nonzero_consts, operand_cts[:first], none), none),
+            # An initial value may be nonlinear although its carry is linear.
             *(ct if is_linear(c) else None for ct, c in of_carry),
-            *merge(lin_xs, merge(nonzero_xs, found[second:], none), none),
+            *merge(lin_xs, merge(nonzero_xs, operand_cts[second:], none), none),
         ]
 
     def batch(
@@ -343,7 +343,7 @@ class Scan(Primitive):
         several = turns > 1
 
         def position(number: Any, offset: int) -> Any:
-            """The index of a step: the number counts turns."""
+            """The array position of a step of an iteration."""
             if isinstance(number, int):
                 at = number * unroll + offset
                 return context.constant(loop.length - 1 - at if loop.reverse else at, _INDEX)
@@ -393,9 +393,9 @@ class Scan(Primitive):
     def dependencies(self, flags: Sequence[bool], **params: Any) -> Sequence[bool]:
         loop = ScanParams.of(params)
         every = _carried_on(loop, flags, lambda given, _: dependence_of(loop.jaxpr, given))
-        found = dependence_of(loop.jaxpr, every)
-        # Without a turn what is carried is its first value.
-        return [*loop.split(every)[1], *found[loop.num_carry :]]
+        dependences = dependence_of(loop.jaxpr, every)
+        # With no iterations, the final carry is the initial one.
+        return [*loop.split(every)[1], *dependences[loop.num_carry :]]
 
     def dce(self, eqn: JaxprEqn, used: list[bool]) -> Reduction:
         loop = ScanParams.of(dict(eqn.params))
@@ -403,7 +403,7 @@ class Scan(Primitive):
         no_consts = [False] * loop.num_consts
         no_xs = [False] * (len(eqn.invars) - loop.num_consts - loop.num_carry)
         while True:
-            # What a turn needs of what is carried, the turn before has to compute.
+            # Whatever part of the carry an iteration needs, the previous one has to compute.
             wanted = Wanted(loop.jaxpr, (*carried, *ys), (*no_consts, *carried, *no_xs))
             body, kept = yield wanted
             _, after, _ = loop.split(kept)
@@ -433,8 +433,10 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
 
 
 def _of_carry(loop: ScanParams, flags: Sequence[bool]) -> Flags:
-    """Which results have a tangent or a batch dimension in any case: those that are carried on to
-    an argument that has, since it has one in all turns or in none."""
+    """Which results must have a tangent or batch dimension because the carry argument has one.
+
+    Each part of the carry has one in all iterations or in none.
+    """
     return (*loop.split(flags)[1], *[False] * (len(loop.jaxpr.out_avals) - loop.num_carry))
 
 
@@ -447,9 +449,9 @@ def _along(
     """Scan a jaxpr of primals and their tangents, or Taylor coefficients.
 
     Args:
-        loop: the loop.
+        loop: the parameters of the loop.
         primals: its operands.
-        terms: for each operand its tangent, or all its coefficients.
+        terms: for each operand, its tangent or all its coefficients.
         derive: derives the body.
 
     Returns:
@@ -462,21 +464,26 @@ def _along(
     )
     derived, nonzero_out = derive(nonzero, _of_carry(loop, nonzero))
     terms = instantiated_terms(nonzero, terms)
-    # Arguments and results of the derived jaxpr: first all primals, then all terms.
+    # Arguments and results of the derived jaxpr are first all primals, then all terms.
     count = len(primals)
     numbers = iter(range(count, count + sum(map(len, terms))))
-    term_numbers = loop.split([[next(numbers) for _ in found] for found in terms])
+    term_numbers = loop.split([[next(numbers) for _ in same] for same in terms])
     arguments = [
         number
         for ours, theirs in zip(loop.split(range(count)), term_numbers, strict=True)
-        for number in (*ours, *(n for found in theirs for n in found))
+        for number in (*ours, *(n for same in theirs for n in same))
     ]
-    many, kept = len(nonzero_out), loop.num_carry
-    carried = many + sum(map(sum, nonzero_out[:kept]))
+    many, carry_count = len(nonzero_out), loop.num_carry
+    carried = many + sum(map(sum, nonzero_out[:carry_count]))
     end = many + sum(map(sum, nonzero_out))
-    order = [*range(kept), *range(many, carried), *range(kept, many), *range(carried, end)]
+    order = [
+        *range(carry_count),
+        *range(many, carried),
+        *range(carry_count, many),
+        *range(carried, end),
+    ]
     consts, carry, xs = (
-        [*ours, *(t for found in theirs for t in found)]
+        [*ours, *(t for same in theirs for t in same)]
         for ours, theirs in zip(loop.split(primals), loop.split(terms), strict=True)
     )
     outs = loop.bind(consts, carry, xs, with_order(derived, arguments, order))
@@ -487,47 +494,49 @@ def _along(
 def _carried_on(
     loop: ScanParams, flags: Sequence[bool], outputs: Callable[[Flags, Flags], Iterable[bool]]
 ) -> Flags:
-    """Flags of the operands, with those of what is carried that get them in later turns.
+    """The flags of operands, including parts of the carry that get a flag in later iterations.
 
     Args:
-        loop: the loop.
-        flags: of the operands.
-        outputs: from flags of the body's arguments, and results that have them in any case, to
-            flags of its results.
+        loop: the parameters of the loop.
+        flags: flags of the operands.
+        outputs: maps flags of the arguments of the body, and of results that have one in any case,
+            to flags of its results.
     """
     consts, carry, xs = loop.split(flags)
     while True:
-        given = (*consts, *carry, *xs)
+        flags_in = (*consts, *carry, *xs)
         after = [
             before or out
-            for before, out in zip(carry, outputs(given, _of_carry(loop, given)), strict=False)
+            for before, out in zip(
+                carry, outputs(flags_in, _of_carry(loop, flags_in)), strict=False
+            )
         ]
         if after == carry:
-            return given
+            return flags_in
         carry = after
 
 
 def _dims(
     loop: ScanParams, fixed: tuple[tuple[int | None, ...], ...], flags: Sequence[bool]
 ) -> tuple[int | None, ...]:
-    """Batch dimensions of the body's arguments."""
+    """The batch dimensions of the arguments of the body."""
     consts, xs = fixed
     return (*consts, *(0 if batched else None for batched in loop.split(flags)[1]), *xs)
 
 
 @remembered
 def _checked_body(closed: ClosedJaxpr, error: Any, num_consts: int) -> ClosedJaxpr:
-    """A body that also carries an error, whose leaves are the leading results of the given one."""
+    """A body that also carries an error; `closed` returns its leaves as leading results."""
     after = num_consts + error.num_leaves
 
     def turn(*args: Any) -> list[Any]:
         outs = function_of(closed)(*args[:num_consts], *args[after:])
         before = error.unflatten(args[num_consts:after])
-        found = merged(before, error.unflatten(outs[: error.num_leaves]))
-        return [*settled(found, error), *outs[error.num_leaves :]]
+        error_so_far = merged(before, error.unflatten(outs[: error.num_leaves]))
+        return [*settled(error_so_far, error), *outs[error.num_leaves :]]
 
-    given = closed.in_avals
-    avals = [*given[:num_consts], *avals_of(error), *given[num_consts:]]
+    in_avals = closed.in_avals
+    avals = [*in_avals[:num_consts], *avals_of(error), *in_avals[num_consts:]]
     return stage(turn, avals, derived_info(closed, "checkify"))
 
 
@@ -536,14 +545,14 @@ def _is_element(loop: ScanParams, kind: str, number: int) -> bool:
 
 
 class _ResidualPlan(NamedTuple):
-    """How the residuals of a linearized body come to the linear loop.
+    """How the residuals of a linearized body get to the linear loop.
 
     Attributes:
-        body: from the body's arguments to its results and the residuals to be stacked.
-        invariant: from some operands to the residuals that are the same in all turns.
-        needed: numbers of these operands.
-        residuals: for each residual what it is, and its number among things of this kind: an
-            "operand" of the loop, a "result" of it, "invariant", or "stacked".
+        body: the body, which also returns the residuals to stack.
+        invariant: maps some operands to the loop-invariant residuals.
+        needed: the indices of these operands.
+        residuals: for each residual, its kind and its index within that kind: an "operand" of the
+            loop, a "result" of it, "invariant", or "stacked".
     """
 
     body: ClosedJaxpr
@@ -556,13 +565,13 @@ class _ResidualPlan(NamedTuple):
 def _residuals(
     primal: ClosedJaxpr, forwarded: tuple[int | None, ...], num_consts: int, num_carry: int
 ) -> _ResidualPlan:
-    """What to keep of the turns of a loop: nothing twice, and nothing that all turns share.
+    """Plan which residuals of a loop to save: none twice, and no loop-invariant ones.
 
-    A residual that is stacked takes memory for every turn, which is most of what a gradient needs.
-    So each is looked up where it already is: an operand is used again (a constant as it is, an
-    array element by element); a result that the loop stacks anyway serves as residual too; and
-    what follows from constants alone is computed once, outside of the loop. Only the rest, what a
-    turn computes from what it was handed by the turn before, is stacked, each variable once.
+    A stacked residual takes memory for every iteration, which is most of the memory of a gradient.
+    So values that exist anyway are reused: operands (a constant whole, an array element by element)
+    and results that the loop stacks. Values that depend on constants alone are computed once,
+    outside the loop. Only the rest, values that an iteration computes from its carry, are stacked,
+    each variable once.
     """
     jaxpr = primal.jaxpr
     many = len(jaxpr.outvars) - forwarded.count(None)
@@ -585,18 +594,18 @@ def _residuals(
     computed = iter(jaxpr.outvars[many:])
     invariants: list[Any] = []
     stacked: dict[Any, int] = {}
-    found: list[tuple[str, int]] = []
+    sources: list[tuple[str, int]] = []
     for number in forwarded:
         v = next(computed) if number is None else jaxpr.invars[number]
         if type(v) is not Literal and v in numbers and (v in constant or numbers[v] >= second):
-            found.append(("operand", numbers[v]))
+            sources.append(("operand", numbers[v]))
         elif type(v) is Literal or v in constant:
-            found.append(("invariant", len(invariants)))
+            sources.append(("invariant", len(invariants)))
             invariants.append(v)
         elif v in results:
-            found.append(("result", results[v]))
+            sources.append(("result", results[v]))
         else:
-            found.append(("stacked", stacked.setdefault(v, len(stacked))))
+            sources.append(("stacked", stacked.setdefault(v, len(stacked))))
     body = jaxpr.replace(outvars=[*jaxpr.outvars[:many], *stacked])
     invariant, kept = dce(
         Jaxpr(jaxpr.constvars, jaxpr.invars, invariants, shared, no_effects, jaxpr.debug_info)
@@ -605,7 +614,7 @@ def _residuals(
         ClosedJaxpr(body, primal.consts),
         ClosedJaxpr(invariant, primal.consts),
         [i for i, keep in enumerate(kept) if keep],
-        found,
+        sources,
     )
 
 
@@ -621,17 +630,17 @@ def _backward(
     """The body of the transposed loop.
 
     Args:
-        closed: the body, linear in all that it carries.
-        linear: the arguments in which it is.
-        nonzero_cts: the results that have a cotangent, all that it carries among them.
-        num_consts: how many arguments are the same in all turns.
-        num_carry: how many are carried.
+        closed: the body, linear in its whole carry.
+        linear: the arguments in which it is linear.
+        nonzero_cts: the results that have a cotangent, including the whole carry.
+        num_consts: the number of loop-invariant arguments.
+        num_carry: the number of arguments that are carried.
         wanted: the arguments whose cotangents are wanted.
 
     Returns:
-        The jaxpr from values of constants, sums and cotangents of what is carried, cotangents of
-        results and values of elements, to sums and cotangents of what is carried and cotangents of
-        elements; and which linear constants and elements have a cotangent.
+        The jaxpr from values of constants, sums, cotangents of the carry, cotangents of results and
+        values of elements, to sums, cotangents of the carry and cotangents of elements; and which
+        linear constants and elements have a cotangent.
     """
     second = num_consts + num_carry
     linear_consts = sum(linear[:num_consts])
@@ -641,7 +650,7 @@ def _backward(
     nonzero_consts, nonzero_xs = nonzero[:linear_consts], nonzero[linear_consts + num_carry :]
     values = num_consts - linear_consts
     elements = len(linear) - second - linear_xs
-    known = values + elements
+    nonlinear = values + elements
     in_avals, out_avals = derived.in_avals, derived.out_avals
     count = sum(nonzero_consts)
 
@@ -656,8 +665,8 @@ def _backward(
     avals = [
         *in_avals[:values],
         *out_avals[:count],
-        *in_avals[known:],
-        *in_avals[values:known],
+        *in_avals[nonlinear:],
+        *in_avals[values:nonlinear],
     ]
     return stage(turn, avals, derived_info(closed, "transpose")), nonzero_consts, nonzero_xs
 
@@ -665,9 +674,10 @@ def _backward(
 def _transpose_with_known_carry(
     loop: ScanParams, cotangent: Sequence[Any], args: Sequence[Any], linear: Sequence[bool]
 ) -> Sequence[Any]:
-    """Transpose a loop that also carries values which do not depend on linear operands.
+    """Transpose a loop that also carries values independent of its linear operands.
 
-    A first loop computes these values for all turns; they are elements of what is then transposed.
+    A first loop computes these values for all iterations; they are elements of the loop that is
+    then transposed.
     """
     jaxpr = loop.jaxpr.jaxpr
     first, second = loop.num_consts, loop.num_consts + loop.num_carry
@@ -688,8 +698,8 @@ def _transpose_with_known_carry(
     results = [*carried, *range(loop.num_carry, len(jaxpr.outvars))]
     rest = loop._replace(jaxpr=with_order(loop.jaxpr, order, results), num_carry=len(carried))
     operands_left = [*(args[i] for i in order[: len(args) - len(known)]), *stacked]
-    found = scan_p.transpose(
+    cotangents = scan_p.transpose(
         [cotangent[i] for i in results], *operands_left, **rest.params(len(operands_left))
     )
-    by_number = dict(zip(order, found, strict=True))
+    by_number = dict(zip(order, cotangents, strict=True))
     return [by_number[i] for i in range(len(args))]

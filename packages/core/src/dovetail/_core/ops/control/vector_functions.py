@@ -1,4 +1,4 @@
-"""Users' functions whose results must look like a given tree: those of equations to be solved."""
+"""User functions of equations to solve, whose results must match the unknown."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ P = TypeVar("P")
 
 
 class Vector(NamedTuple):
-    """What the unknown of an equation looks like.
+    """The unknown of an equation: its leaves, structure and names.
 
     Attributes:
-        caller: the function of the API that was given it.
-        name: the argument that it is.
+        caller: the API function that got it.
+        name: the name of the argument.
         leaves: its leaves.
         tree: its structure.
-        avals: of the leaves.
-        names: of the leaves.
+        avals: avals of the leaves.
+        names: names of the leaves.
     """
 
     caller: str
@@ -45,7 +45,7 @@ class Vector(NamedTuple):
 
     @classmethod
     def of(cls, tree: Any, caller: str, name: str) -> Vector:
-        """An argument of the API."""
+        """The vector of an argument of an API function."""
         leaves, structure, names = operands_of(tree, caller, name)
         return cls(caller, name, leaves, structure, [aval_of(x) for x in leaves], names)
 
@@ -58,17 +58,17 @@ class Vector(NamedTuple):
         arguments: int = 1,
         has_aux: bool = False,
     ) -> Body:
-        """Record a function of such vectors, which returns one.
+        """Stage a function of such vectors that returns one.
 
         Args:
             function: the function.
-            user: the user's function that it is around.
-            what: the argument of the API that it is.
-            arguments: how many vectors it takes.
+            user: the user's function that it wraps.
+            what: the name of the argument of the API function.
+            arguments: the number of vectors that it takes.
             has_aux: whether it returns a pair of a vector and auxiliary data.
 
         Raises:
-            TypeError: it returns something else.
+            TypeError: it does not return such a vector.
         """
         body = self._record(
             self._paired(function, user, what) if has_aux else function, user, arguments
@@ -77,8 +77,7 @@ class Vector(NamedTuple):
         return body
 
     def settled(self, function: Callable[..., Any]) -> Vector:
-        """This vector with the dtypes that a function returns for the Python numbers in it, which
-        do not decide about dtypes."""
+        """This vector, with its Python numbers in the dtypes that a function returns for them."""
         body = self._record(function, function, 1)
         if body.out_tree != self.tree:
             return self
@@ -94,7 +93,7 @@ class Vector(NamedTuple):
         return self._replace(leaves=leaves, avals=[aval_of(x) for x in leaves])
 
     def leaves_of(self, x: Any, function: str) -> list[Any]:
-        """The leaves of an argument that the user gives to a function of such vectors."""
+        """The leaves of an argument that the user passes to a function of such vectors."""
         leaves, tree, _ = operands_of(x, f"{self.caller}: {function}", "x")
         if tree != self.tree:
             difference = pytree.structure_difference(self.tree, tree, self.name, "the argument")
@@ -163,11 +162,11 @@ def _placed(function: Callable[..., Any]) -> str:
 def split_operands(
     kind: Callable[..., P], lengths: Sequence[int], values: Sequence[Any]
 ) -> tuple[P, list[Any]]:
-    """The operands that each function of an equation has for itself, and the rest.
+    """The operands of each function of an equation, and the rest.
 
     Args:
-        kind: what to put the former into, one for each function.
-        lengths: how many each function has.
+        kind: the tuple type for the former, with an entry for each function.
+        lengths: the number of operands of each function.
         values: all operands.
     """
     left = iter(values)
@@ -176,10 +175,10 @@ def split_operands(
 
 
 class EquationPrimitive(Primitive):
-    """Solves an equation by a jaxpr, `jaxprs.solve`; what it computes is what that does.
+    """Solves an equation by a jaxpr, `jaxprs.solve`.
 
     Attributes:
-        kind: what holds something for each function of the equation.
+        kind: the tuple type with an entry for each function of the equation.
     """
 
     multiple_results = True
@@ -201,12 +200,12 @@ class EquationPrimitive(Primitive):
         return context.inline_jaxpr(params["jaxprs"].solve, [*consts.solve, *vector])
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        # The solution is looked at, which calls the functions of the equation. What these would
-        # find when they are called for derivatives is not.
+        # Checks apply to the solver, which calls the functions of the equation, but not to calls of
+        # these for derivatives.
         jaxprs = params["jaxprs"]
         solve, error = checks.checked(jaxprs.solve)
         first, many = error.num_leaves, len(jaxprs.solve.out_avals)
-        # The error stands behind the auxiliary data, which is known to have no derivative.
+        # The error comes after the auxiliary data, which has no derivative.
         order = [*range(first, first + many), *range(first)]
         others = self.kind(*[None if jaxpr is None else without_checks(jaxpr) for jaxpr in jaxprs])
         functions = others._replace(solve=with_order(solve, range(len(solve.in_avals)), order))
@@ -226,14 +225,14 @@ def bind_functions(
     jaxprs: Sequence[ClosedJaxpr | None],
     vector: Sequence[Any],
 ) -> list[Any]:
-    """Apply the primitive of an equation; what its jaxprs captured becomes leading operands.
+    """Bind the primitive of an equation; values that its jaxprs captured become operands.
 
     Args:
-        primitive: with the parameters ``const_lengths`` and ``jaxprs``, and operands that
-            `split_operands` takes apart.
-        kind: what to put these parameters into.
-        consts: for each function the operands that it has for itself.
-        jaxprs: the functions; None where one is not known.
+        primitive: one with the parameters ``const_lengths`` and ``jaxprs``, and operands for
+            `split_operands`.
+        kind: the tuple type of these parameters.
+        consts: for each function, its own operands.
+        jaxprs: the functions; None for an unknown one.
         vector: the operands that follow.
     """
     parts = [(None, []) if jaxpr is None else hoist_consts(jaxpr) for jaxpr in jaxprs]

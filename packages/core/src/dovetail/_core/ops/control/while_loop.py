@@ -62,10 +62,10 @@ class WhileParams(NamedTuple):
     """The parameters of a while loop.
 
     Attributes:
-        cond_jaxpr: from constants and what is carried to a bool.
-        body_jaxpr: from constants and what is carried to what is carried.
-        cond_nconsts: how many operands are constants of the condition.
-        body_nconsts: how many of those that follow are constants of the body.
+        cond_jaxpr: the condition, from constants and carry to a bool.
+        body_jaxpr: the body, from constants and carry to carry.
+        cond_nconsts: the number of leading operands that are constants of the condition.
+        body_nconsts: the number of operands after these that are constants of the body.
     """
 
     cond_jaxpr: ClosedJaxpr
@@ -74,7 +74,7 @@ class WhileParams(NamedTuple):
     body_nconsts: int
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Constants of the condition, constants of the body, and what is carried."""
+        """Constants of the condition, constants of the body, and the carry."""
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
@@ -86,7 +86,7 @@ def bind_while(
     body_consts: Sequence[Any],
     carry: Sequence[Any],
 ) -> list[Any]:
-    """Loop; the constants of the jaxprs become leading operands."""
+    """Bind a loop; the constants of the jaxprs become leading operands."""
     cond_jaxpr, cond_captured = hoist_consts(condition)
     body_jaxpr, body_captured = hoist_consts(body)
     results: list[Any] = while_p.bind(
@@ -104,7 +104,7 @@ def bind_while(
 
 
 class While(Primitive):
-    """Applies a body as long as a condition holds."""
+    """Runs a body as long as a condition holds."""
 
     name = "while"
     multiple_results = True
@@ -116,15 +116,16 @@ class While(Primitive):
     def abstract(self, *avals: Any, **params: Any) -> Any:
         loop = WhileParams(**params)
         cond_consts, body_consts, carry = loop.split(avals)
-        for what, closed, given in (
+        for what, closed, expected in (
             ("condition", loop.cond_jaxpr, [*cond_consts, *carry]),
             ("body", loop.body_jaxpr, [*body_consts, *carry]),
         ):
             have = closed.in_avals
-            if len(have) != len(given) or any(
-                a.shape != b.shape or a.dtype != b.dtype for a, b in zip(given, have, strict=True)
+            if len(have) != len(expected) or any(
+                a.shape != b.shape or a.dtype != b.dtype
+                for a, b in zip(expected, have, strict=True)
             ):
-                raise TypeError(f"while: the {what} takes {have}, got {given}")
+                raise TypeError(f"while: the {what} takes {have}, got {expected}")
         outs = loop.body_jaxpr.out_avals
         if len(outs) != len(carry) or any(
             a.shape != b.shape or a.dtype != b.dtype for a, b in zip(carry, outs, strict=True)
@@ -155,8 +156,8 @@ class While(Primitive):
     def linearize(
         self, primals: Sequence[Any], nonzero: Sequence[bool], **params: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        # How many turns there will be is not known, so that there is no room for residuals: the
-        # linear program runs the whole loop again.
+        # The number of iterations is unknown, so residuals cannot be stacked: the linear program
+        # runs the whole loop again.
         outs = self.bind(*primals, **params)
 
         def tangent(*tangents: Any) -> list[Any]:
@@ -196,7 +197,7 @@ class While(Primitive):
                     f"happen for all: {sorted(map(str, self.effects(**params)))}"
                 )
             if of_condition is not None:
-                # Elements that are done stay as they are, each for itself.
+                # Elements whose loop has ended keep their values.
                 flags, at = [True] * len(carry), [0] * len(carry)
             body, after = batch_of(loop.body_jaxpr, size, (*body_dims, *at), tuple(flags))
             grown = [a or d is not None for a, d in zip(flags, after, strict=True)]
@@ -235,8 +236,8 @@ class While(Primitive):
         if not ordered_effects(loop.cond_jaxpr.effects):
             return context.while_loop(carry, avals, holds, turn, effects)
 
-        # The condition of a loop cannot give back a token: it is computed where it can, before the
-        # loop and at the end of each turn.
+        # The condition of a loop cannot return a token, so it is computed before the loop and at
+        # the end of each iteration.
         def turn_and_condition(_: Any, *now: Any) -> list[Any]:
             after = turn(*now)
             return [*holds(*after), *after]
@@ -331,15 +332,15 @@ def _along(
     Args:
         loop: the loop.
         primals: its operands.
-        terms: for each operand of the body its tangent, or all its coefficients.
+        terms: for each operand of the body, its tangent or all its coefficients.
         derive: derives the body.
 
     Returns:
         The results, and for each order their terms.
     """
-    flags = [any(found) for found in nonzero_in(terms)]
+    flags = [any(same) for same in nonzero_in(terms)]
     while True:
-        # What is carried has terms in all turns or in none.
+        # Each part of the carry has terms in all iterations or in none.
         derived, nonzero_out = derive(tuple(flags), tuple(flags[loop.body_nconsts :]))
         grown = [*flags[: loop.body_nconsts], *map(any, nonzero_out)]
         if grown == flags:
@@ -348,8 +349,8 @@ def _along(
     terms = instantiated_terms(flags, terms)
     cond_consts, body_consts, carry = loop.split(primals)
     consts, count = loop.body_nconsts, len(terms)
-    of_consts = [t for found in terms[:consts] for t in found]
-    of_carry = [t for found in terms[consts:] for t in found]
+    of_consts = [t for same in terms[:consts] for t in same]
+    of_carry = [t for same in terms[consts:] for t in same]
     split = count + len(of_consts)
     body = with_order(
         derived,
@@ -361,7 +362,7 @@ def _along(
         ],
     )
     avals = loop.body_jaxpr.in_avals[consts:]
-    more = [a.tangent() for a, found in zip(avals, terms[consts:], strict=True) for _ in found]
+    more = [a.tangent() for a, same in zip(avals, terms[consts:], strict=True) for _ in same]
     outs = bind_while(
         with_order(loop.cond_jaxpr, [*range(len(loop.cond_jaxpr.in_avals)), *more]),
         cond_consts,
@@ -374,7 +375,7 @@ def _along(
 
 @remembered
 def _any(condition: ClosedJaxpr) -> ClosedJaxpr:
-    """Whether a batched condition holds for an element."""
+    """Whether a batched condition holds for any element."""
     function = function_of(condition)
     return stage(
         lambda *args: [reduce_or(function(*args)[0], (0,))],
@@ -386,7 +387,7 @@ def _any(condition: ClosedJaxpr) -> ClosedJaxpr:
 def _while_any(
     condition: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
 ) -> ClosedJaxpr:
-    """A batched body that leaves those elements alone whose condition does not hold."""
+    """A batched body that does not change elements whose condition is false."""
     holds, advance = function_of(condition), function_of(body)
     consts = cond_nconsts + body_nconsts
 
@@ -414,15 +415,15 @@ def _checked_loop(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """Condition and body of a loop that also carries an error.
 
-    A condition cannot return what it finds, so the body computes it, for the next turn; whether
-    there is one is carried after the error.
+    A condition cannot return an error, so the body computes the condition for the next iteration;
+    its value is carried after the error.
 
     Args:
         body: the body, with the leaves of an error as leading results.
         of_body: the structure of this error.
-        condition: the condition, with the leaves of another.
-        of_condition: the structure of that.
-        cond_nconsts: how many constants the condition has; they come before those of the body.
+        condition: the condition, with the leaves of another error as leading results.
+        of_condition: the structure of that error.
+        cond_nconsts: the number of constants of the condition, which come before those of the body.
     """
     error = union([of_body, of_condition])
     count = error.num_leaves
@@ -435,9 +436,9 @@ def _checked_loop(
         outs = function_of(body)(*args[cond_nconsts:consts], *carry)
         in_body, after = outs[: of_body.num_leaves], outs[of_body.num_leaves :]
         *in_condition, proceed = function_of(condition)(*args[:cond_nconsts], *after)
-        found = merged(error.unflatten(leaves), of_body.unflatten(in_body))
-        found = merged(found, of_condition.unflatten(in_condition))
-        return [*settled(found, error), proceed, *after]
+        error_so_far = merged(error.unflatten(leaves), of_body.unflatten(in_body))
+        error_so_far = merged(error_so_far, of_condition.unflatten(in_condition))
+        return [*settled(error_so_far, error), proceed, *after]
 
     carry_avals = [*avals_of(error), *condition.out_avals[-1:], *body.in_avals[body_nconsts:]]
     const_avals = [*condition.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
@@ -465,25 +466,25 @@ def while_loop(
 def while_loop(
     cond_fun: Callable[[Any], ArrayLike], body_fun: Callable[[Any], Any], init_val: PyTree
 ) -> PyTree:
-    """Apply a function as long as a condition holds.
+    """Call a function as long as a condition holds.
 
-    Both functions are traced once, and the loop is one operation of the compiled program, so that
-    it takes no more time to compile if it runs more often. The loop has derivatives in forward mode
-    (`jvp`, `jacfwd`); for gradients write a loop of fixed length with `fori_loop` or `scan`.
+    Both functions are traced once, and the loop is one operation of the compiled program: compile
+    time does not grow with the number of iterations. The loop has derivatives in forward mode
+    (`jvp`, `jacfwd`); for gradients, write a loop of fixed length with `fori_loop` or `scan`.
 
     Args:
-        cond_fun: from what is carried to a scalar bool.
-        body_fun: from what is carried to what is carried, a tree of arrays with the same structure,
-            shapes and dtypes.
-        init_val: what is carried at first, a tree of arrays. A Python number in it takes the dtype
-            that `body_fun` returns.
+        cond_fun: maps the carry to a scalar bool.
+        body_fun: maps the carry to the new carry, a tree of arrays with the same structure, shapes
+            and dtypes.
+        init_val: the initial carry, a tree of arrays. A Python number in it takes the dtype that
+            `body_fun` returns.
 
     Returns:
-        What is carried when the condition does not hold any more.
+        The first carry for which the condition is false.
 
     Raises:
-        TypeError: `body_fun` returns something else than it was given, or `cond_fun` no scalar
-            bool.
+        TypeError: `body_fun` returns another type than that of `init_val`, or `cond_fun` does not
+            return a scalar bool.
 
     Example:
         >>> from dovetail import lax
@@ -516,28 +517,31 @@ def while_loop(
 
 
 def run_while(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
-    """Run a loop, whose body may change mutable references that both functions use."""
+    """Run a loop whose body may change mutable references that both functions use."""
     holds = condition.closed
     if not body.changed:
         return bind_while(holds, condition.captured, body.closed, body.captured, carry)
-    # What the condition reads of these is what the body has written in the turn before.
+    # The condition reads from these what the body wrote in the previous iteration.
     first = len(condition.captured) - len(condition.read)
     kept = [
         *range(first),
         *(first + i for i, ref in enumerate(condition.read) if ref not in body.changed),
     ]
     read = {ref: first + i for i, ref in enumerate(condition.read)}
-    held = body.held()
+    changed_values = body.held()
     holds = with_order(
         holds,
         [
             *kept,
-            *(read.get(ref, aval_of(x)) for ref, x in zip(body.changed, held, strict=True)),
+            *(
+                read.get(ref, aval_of(x))
+                for ref, x in zip(body.changed, changed_values, strict=True)
+            ),
             *range(len(condition.captured), len(holds.in_avals)),
         ],
     )
     constants = [condition.captured[i] for i in kept]
-    outs = bind_while(holds, constants, body.closed, body.captured, [*held, *carry])
+    outs = bind_while(holds, constants, body.closed, body.captured, [*changed_values, *carry])
     return body.finish(outs)
 
 
@@ -550,10 +554,10 @@ def _check_condition(cond_fun: Callable[..., Any], condition: Body) -> None:
     outs = condition.out_avals
     if pytree.treedef_is_leaf(condition.out_tree) and outs[0] == make_aval((), np.dtype(bool)):
         return
-    found = ", ".join(a.short_name() for a in outs) or "nothing"
+    actual = ", ".join(a.short_name() for a in outs) or "nothing"
     if not pytree.treedef_is_leaf(condition.out_tree):
-        found = f"{condition.out_tree} of {found}"
+        actual = f"{condition.out_tree} of {actual}"
     raise TypeError(
-        f"lax.while_loop: {named(cond_fun)} must return a scalar bool, got {found}; write a "
+        f"lax.while_loop: {named(cond_fun)} must return a scalar bool, got {actual}; write a "
         "comparison, and combine several with .all() or .any()"
     )

@@ -1,4 +1,4 @@
-"""Functions that bring rules of their own: `custom_jvp`, `custom_vjp`, `custom_vmap` and relatives.
+"""Functions with custom rules: `custom_jvp`, `custom_vjp`, `custom_vmap` and relatives.
 
 Imports `calls`, `elementwise`, `checks` and `control`.
 """

@@ -1,4 +1,4 @@
-"""What functions with rules of their own have in common: arguments, results and messages."""
+"""Common parts of functions with custom rules: arguments, results and messages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class NondiffSignature:
 
     Args:
         function: the user's function.
-        decorator: the function of the API that it was given to.
+        decorator: the API function that it was passed to.
         nondiff_argnums: numbers of parameters that are not differentiated.
-        nondiff_argnames: names of such.
+        nondiff_argnames: names of such parameters.
 
     Attributes:
         nondiff: numbers of the parameters that are not differentiated, in order.
@@ -61,7 +61,7 @@ class NondiffSignature:
         self._positional = [
             p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         ]
-        #: How many arguments make a call whose arguments need no resolution.
+        #: The number of positional arguments with which a call needs no resolution.
         self._count = (
             len(self._positional)
             if parameters and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -70,7 +70,7 @@ class NondiffSignature:
         self.nondiff = self._nondiff(nondiff_argnums, nondiff_argnames)
 
     def _nondiff(self, numbers: Any, names: Any) -> tuple[int, ...]:
-        found = set()
+        positions = set()
         for number in [numbers] if isinstance(numbers, int) else numbers:
             if not isinstance(number, int) or isinstance(number, bool):
                 raise TypeError(
@@ -83,24 +83,24 @@ class NondiffSignature:
                     f"{self.decorator}: nondiff_argnums={numbers!r} names no positional parameter "
                     f"of {self}, which has {len(self._positional)}"
                 )
-            found.add(number)
+            positions.add(number)
         for name in [names] if isinstance(names, str) else names:
             if name not in self._positional:
                 raise ValueError(
                     f"{self.decorator}: nondiff_argnames={names!r} names no positional parameter "
                     f"of {self}; its parameters are {', '.join(self._positional) or 'unknown'}"
                 )
-            found.add(self._positional.index(name))
-        return tuple(sorted(found))
+            positions.add(self._positional.index(name))
+        return tuple(sorted(positions))
 
     def __str__(self) -> str:
         return described(self.function)
 
     def resolve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, defaults among them.
+        """All arguments by position, including defaults.
 
         Raises:
-            TypeError: they are not the function's, or a keyword has no position.
+            TypeError: they do not fit the signature, or a keyword has no position.
         """
         if not kwargs and (len(args) == self._count or self._signature is None):
             return args
@@ -135,17 +135,17 @@ def described(function: Callable[..., Any]) -> str:
 
 
 class UserFunction(FlatFunction):
-    """A user's function of flat leaves, for one call of it.
+    """A user's function as a function of flat leaves, for one call.
 
-    It holds none of the leaves: recorded rules hold on to it.
+    It does not hold the leaves, since recorded rules keep it alive.
 
     Args:
-        signature: of the function.
-        in_tree: the structure of the arguments that are differentiated.
-        fixed: the arguments that are not, with their numbers.
+        signature: the signature of the function.
+        in_tree: the structure of the differentiated arguments.
+        fixed: the other arguments, with their numbers.
 
     Attributes:
-        out_avals: of the results, after a call.
+        out_avals: avals of the results, after a call.
     """
 
     __slots__ = ("fixed", "out_avals", "signature")
@@ -172,7 +172,7 @@ class UserFunction(FlatFunction):
     def of_call(
         cls, signature: NondiffSignature, args: tuple[Any, ...]
     ) -> tuple[UserFunction, list[Any]]:
-        """The function for a call, and the leaves of the arguments that are differentiated.
+        """The function for a call, and the leaves of the differentiated arguments.
 
         Raises:
             NonArrayArgumentError: a leaf is not an array.
@@ -188,14 +188,14 @@ class UserFunction(FlatFunction):
         return function, leaves
 
     def names_of_leaves(self) -> tuple[str, ...]:
-        """Names of the leaves for messages."""
+        """The names of the leaves, for messages."""
         args = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
         fixed = {i for i, _ in self.fixed}
         positions = [i for i in range(len(args) + len(fixed)) if i not in fixed]
         return leaf_names(self.signature.function, args, None, positions)
 
     def merged(self, given: Sequence[Any]) -> list[Any]:
-        """Arguments that are differentiated, and those that are not in their places."""
+        """All arguments: the differentiated ones, and the others in their places."""
         merged = [*given]
         for i, value in self.fixed:
             merged.insert(i, value)
@@ -213,17 +213,17 @@ class UserFunction(FlatFunction):
         return results
 
     def debug_info(self) -> DebugInfo:
-        """What messages say about the function while it is staged."""
+        """Names for messages while the function is staged."""
         user = self.signature.function
         return DebugInfo(
             self.signature.decorator, name_of(user), location_of(user), self.names_of_leaves()
         )
 
     def checked_results(self, out: Any, rule: Callable[..., Any]) -> tuple[list[Any], Any]:
-        """The leaves and the tree of the primal results of a rule.
+        """The leaves and the structure of the primal results of a rule.
 
         Raises:
-            TypeError: they are not those of the function, as far as these are known.
+            TypeError: they differ from those of the function, if these are known.
         """
         leaves, tree = pytree.flatten(out)
         check_array_leaves(
@@ -243,12 +243,12 @@ class UserFunction(FlatFunction):
             )
         if self.out_avals is not None:
             for i, (leaf, expected) in enumerate(zip(leaves, self.out_avals, strict=True)):
-                found = aval_of(leaf)
-                if found.shape != expected.shape or found.dtype != expected.dtype:
+                actual = aval_of(leaf)
+                if actual.shape != expected.shape or actual.dtype != expected.dtype:
                     raise TypeError(
                         f"{self.signature.decorator}: the primal result{path_of(tree, i)} of the "
                         f"rule {described(rule)} must be {expected.short_name()}, as that of "
-                        f"{self.signature} is, got {found.short_name()}"
+                        f"{self.signature} is, got {actual.short_name()}"
                     )
         return leaves, tree
 
@@ -261,12 +261,12 @@ def path_of(tree: Any, number: int) -> str:
 
 
 def shown(value: Any) -> Any:
-    """An argument as a user's function gets it."""
+    """An argument in the form that user functions get."""
     return instantiate_zeros(value) if type(value) is Literal else value
 
 
 def typed_like(value: Any, aval: Any) -> Any:
-    """A number of Python as a scalar of the dtype that is expected, if its kind becomes that."""
+    """A Python number as a scalar of the expected dtype, if its kind promotes to that."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         kinds = "biufc"
         if not aval.shape and kinds.find(dtypes.kind_of(aval.dtype)) >= kinds.find(
@@ -277,21 +277,23 @@ def typed_like(value: Any, aval: Any) -> Any:
 
 
 def converted(value: Any, aval: Any) -> Any:
-    """A value in a dtype that it may be rounded to; the same value if it may not be."""
+    """A value in the dtype of an aval if its kind promotes to that, else unchanged."""
     value = typed_like(value, aval)
-    found = aval_of(value).dtype
-    if found == aval.dtype or dtypes.is_extended(found) or found == dtypes.float0:
+    dtype = aval_of(value).dtype
+    if dtype == aval.dtype or dtypes.is_extended(dtype) or dtype == dtypes.float0:
         return value
     kinds = "biufc"
-    if kinds.find(dtypes.kind_of(found)) <= kinds.find(dtypes.kind_of(aval.dtype)):
+    if kinds.find(dtypes.kind_of(dtype)) <= kinds.find(dtypes.kind_of(aval.dtype)):
         return convert_element_type(value, aval.dtype)
     return value
 
 
 @contextmanager
 def users_code(what: Any) -> Iterator[None]:
-    """Around a function or a rule of the user's: what it records stands at its own lines, and where
-    it uses a traced value that it has captured, the error says what to do."""
+    """Context around calls of a user's function or rule, for locations and messages.
+
+    Recorded operations get its own lines, and an error about a captured tracer says what to do.
+    """
     try:
         with at_own_lines():
             yield

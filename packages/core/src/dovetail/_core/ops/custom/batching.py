@@ -1,4 +1,4 @@
-"""Calls of functions with rules of their own for every element of a batch."""
+"""Batching of calls of functions with custom rules."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dovetail._core.transform.batch import batch_flat, place_batch, unbatched_av
 class Batch:
     """A batch over which a function and its rules are run.
 
-    The results have a batch dimension, all of them and at 0, if an argument has one. If none has,
-    the function may have captured a value that has: whatever runs first decides.
+    If an argument has a batch dimension, all results have one, at 0. If none has, the function may
+    still have captured a batched value: its first run decides.
 
     Attributes:
         run: runs a function for every element.
         size: the number of elements.
         dims: the batch dimensions of the arguments.
-        is_batched: whether the results have a batch dimension.
+        is_batched: whether the results have a batch dimension; None until the first run.
     """
 
     run: Run
@@ -34,7 +34,7 @@ class Batch:
 
     @classmethod
     def of_arguments(cls, size: int, dims: Dims) -> Batch:
-        """A batch for an equation, which captures nothing."""
+        """The batch of an equation, which captures nothing."""
 
         def run(
             function: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Dims
@@ -44,7 +44,7 @@ class Batch:
         return cls(run, size, tuple(dims), any(d is not None for d in dims))
 
     def results(self, values: Sequence[Any], dims: Dims) -> list[Any]:
-        """Results with their batch dimension where it is to be."""
+        """Results with their batch dimension moved to where it belongs."""
         if self.is_batched is None:
             self.is_batched = any(d is not None for d in [*self.dims, *dims])
         if not self.is_batched:
@@ -56,41 +56,41 @@ class Batch:
         return 0 if self.is_batched else None
 
 
-#: From residuals and the cotangents of the results to the cotangents of what is perturbed.
+#: (residuals, cotangents of the results) -> cotangents of the perturbed arguments.
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 def batched_backward(
     backward: Backward, batch: Batch, residual_dims: Dims, in_dims: Dims
 ) -> Backward:
-    """The backward pass for every element of a batch.
+    """The backward pass for each element of a batch.
 
     Args:
-        backward: that of one element.
-        batch: says how, and where the cotangents of the results have their batch dimension.
+        backward: the backward pass of one element.
+        batch: the batch, with the batch dimension of the result cotangents.
         residual_dims: the batch dimensions of the residuals.
-        in_dims: those of what is perturbed. The cotangents of what has none are summed.
+        in_dims: those of the perturbed arguments. Cotangents of unbatched ones are summed.
     """
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        nonzero_cts, given = without_zeros(cotangents)
+        nonzero_cts, ct_values = without_zeros(cotangents)
         out_dim, count = batch.out_dim(), len(residuals)
         _, zeros = partition(nonzero_cts, cotangents)
         if out_dim is not None:
             zeros = [Zero(unbatched_aval(z.aval, out_dim)) for z in zeros]
-        found: list[Zero | None] = []
+        in_zeros: list[Zero | None] = []
 
         def flat(*values: Any) -> list[Any]:
             results = backward(values[:count], merge(nonzero_cts, values[count:], zeros))
-            found[:] = [ct if type(ct) is Zero else None for ct in results]
+            in_zeros[:] = [ct if type(ct) is Zero else None for ct in results]
             return [ct for ct in results if type(ct) is not Zero]
 
         results, dims = batch.run(
-            flat, [*residuals, *given], [*residual_dims, *[out_dim] * len(given)]
+            flat, [*residuals, *ct_values], [*residual_dims, *[out_dim] * len(ct_values)]
         )
         pairs = iter(zip(results, dims, strict=True))
         placed = []
-        for ct, in_dim in zip(found, in_dims, strict=True):
+        for ct, in_dim in zip(in_zeros, in_dims, strict=True):
             if ct is not None:
                 aval = ct.aval
                 if in_dim is not None:
@@ -112,21 +112,21 @@ def batched_backward(
 def batched_rule(
     rule: Callable[..., tuple[list[Any], list[Any]]], batch: Batch
 ) -> Callable[..., tuple[list[Any], list[Any]]]:
-    """A rule from primals and tangents to results and their tangents, for every element."""
+    """A rule from primals and tangents to results and their tangents, for each element."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        nonzero, given = without_zeros(tangents)
+        nonzero, nonzero_tangents = without_zeros(tangents)
         count = len(primals)
         nonzero_out: list[bool] = []
 
         def flat(*values: Any) -> list[Any]:
             every = with_zeros(nonzero, values[count:], values[:count])
             outs, out_tangents = rule(values[:count], every)
-            nonzero_out[:], found = without_zeros(out_tangents)
-            return [*outs, *found]
+            nonzero_out[:], nonzero_outs = without_zeros(out_tangents)
+            return [*outs, *nonzero_outs]
 
-        given_dims, _ = partition(nonzero, batch.dims)
-        values, dims = batch.run(flat, [*primals, *given], [*batch.dims, *given_dims])
+        tangent_dims, _ = partition(nonzero, batch.dims)
+        values, dims = batch.run(flat, [*primals, *nonzero_tangents], [*batch.dims, *tangent_dims])
         placed = batch.results(values, dims)
         outs = placed[: len(nonzero_out)]
         return outs, with_zeros(nonzero_out, placed[len(nonzero_out) :], outs)

@@ -46,15 +46,15 @@ def custom_gradient(
     remat: bool = False,
     with_accums: None = None,
 ) -> Callable[..., Any]:
-    """A function that returns its result together with its own backward pass.
+    """Define a function by its result together with its backward pass.
 
-    The backward pass may use whatever the function has computed. `custom_vjp`, which keeps the two
-    apart, can do more.
+    The backward pass may use any intermediate value of the function. `custom_vjp`, which separates
+    the two, can do more.
 
     Args:
         fun: returns a pair: the result, and a function from a cotangent with its structure to a
-            tuple of the cotangents of the arguments; with one argument the tuple may be left out.
-            Without `fun`, a decorator is returned.
+            tuple of the cotangents of the arguments; for a single argument, the tuple may be left
+            out. Without `fun`, a decorator is returned.
         with_logs: accepted for compatibility; must be False.
         remat: accepted for compatibility; must be False.
         with_accums: accepted for compatibility; must be None.
@@ -64,9 +64,9 @@ def custom_gradient(
         forward mode.
 
     Raises:
-        NotImplementedError: an option is given.
-        TypeError: when called: `fun` returns no such pair, or the backward pass returns something
-            else.
+        NotImplementedError: an option does not have its default.
+        TypeError: when called: `fun` does not return such a pair, or the backward pass such a
+            tuple.
 
     Differs:
         The function takes keyword arguments.
@@ -85,8 +85,8 @@ def custom_gradient(
         >>> float(f(3.0)), float(dt.grad(f)(3.0))
         (9.0, 3.0)
     """
-    for name, given in (("with_logs", with_logs), ("remat", remat)):
-        if given:
+    for name, option in (("with_logs", with_logs), ("remat", remat)):
+        if option:
             raise NotImplementedError(f"custom_gradient: {name} must be False")
     if with_accums is not None:
         raise NotImplementedError("custom_gradient: with_accums must be None")
@@ -120,11 +120,11 @@ def custom_gradient(
     def bwd(pull: Any, cotangent: Any) -> Any:
         return pull(cotangent)
 
-    # Messages about the backward pass say where the function is.
+    # Messages about the backward pass name the place of the function.
     bwd.__wrapped__ = fun  # type: ignore[attr-defined]
-    made: custom_vjp[..., Any] = custom_vjp(function)
-    made.defvjp(fwd, bwd)
-    return made
+    with_rules: custom_vjp[..., Any] = custom_vjp(function)
+    with_rules.defvjp(fwd, bwd)
+    return with_rules
 
 
 class _Pull:
@@ -147,11 +147,11 @@ def _as_tuple(cotangents: Any, count: int) -> Any:
 def closure_convert(
     fun: Callable[..., R], *example_args: PyTree
 ) -> tuple[Callable[..., R], list[Array]]:
-    """A function with the traced values that it captures turned into arguments.
+    """Turn the traced values that a function captures into arguments.
 
-    A function with a derivative rule of its own, such as one made by `custom_vjp`, must get all
-    that it is differentiated in as arguments. This makes arguments of what a function given to it
-    has captured.
+    A function with a custom derivative rule, such as that of `custom_vjp`, must get all
+    differentiated values as arguments. If it takes another function as argument, this makes
+    arguments of the values captured by that.
 
     Args:
         fun: a function of arrays and trees of them. It is traced once.
@@ -159,11 +159,11 @@ def closure_convert(
             with; anything that has a shape and a dtype will do for an array.
 
     Returns:
-        The function, which takes the captured values behind its own arguments, and a list of these
+        The function, which takes the captured values after its own arguments, and the list of these
         values: the captured tracers of floats and complex numbers.
 
     Raises:
-        TypeError: when called: other arguments than in the example.
+        TypeError: when called: the arguments differ from the example.
 
     Example:
         >>> import dovetail as dt
@@ -186,23 +186,23 @@ def closure_convert(
     def converted(*args: Any) -> Any:
         count = len(perturbed)
         own, captured = args[: len(args) - count], args[len(args) - count :]
-        given, tree = pytree.flatten(own)
+        leaves, tree = pytree.flatten(own)
         if tree != in_tree:
             difference = pytree.structure_difference(in_tree, tree, "the example", "the call")
             raise TypeError(
                 f"a function made by closure_convert of {described(fun)} takes arguments of the "
                 f"structure of the example and then the {count} captured values:\n{difference}"
             )
-        for i, (value, aval) in enumerate(zip(given, avals, strict=True)):
-            found = aval_of(value)
-            if found.shape != aval.shape or found.dtype != aval.dtype:
+        for i, (value, aval) in enumerate(zip(leaves, avals, strict=True)):
+            actual = aval_of(value)
+            if actual.shape != aval.shape or actual.dtype != aval.dtype:
                 raise TypeError(
                     f"a function made by closure_convert of {described(fun)} takes for "
                     f"{names[i] if i < len(names) else path_of(in_tree, i)} what the example was, "
-                    f"{aval.short_name()}, got {found.short_name()}"
+                    f"{aval.short_name()}, got {actual.short_name()}"
                 )
         consts = merge(hoisted, captured, fixed)
-        return flat.out_tree.unflatten(eval_jaxpr(closed.jaxpr, consts, *given))
+        return flat.out_tree.unflatten(eval_jaxpr(closed.jaxpr, consts, *leaves))
 
     return converted, perturbed
 

@@ -1,4 +1,4 @@
-"""`custom_jvp`: functions with a forward-mode rule of their own."""
+"""`custom_jvp`: functions with a custom forward-mode rule."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: From primals and tangents, `Zero` where they vanish, to results and their tangents.
+#: (primals, tangents, `Zero` where they vanish) -> results and their tangents.
 Rule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
 class NamedRule:
-    """A rule in the parameters of an equation, written there by its name.
+    """A rule in the parameters of an equation, printed there by its name.
 
-    It has no hash: what is remembered of parameters must not keep what the rule has captured.
+    It has no hash, so caches keyed by parameters cannot keep captured values alive.
     """
 
     __slots__ = ("__name__", "rule")
@@ -66,13 +66,13 @@ class NamedRule:
 
 
 class CustomCall(RuleCall):
-    """A staged call of a function with rules of its own.
+    """A staged call of a function with custom rules.
 
-    The leading `num_consts` operands are what the function captured.
+    The leading `num_consts` operands are the captured values.
     """
 
     program = "call_jaxpr"
-    #: Derivatives follow from the function's own rule alone.
+    #: Derivatives follow from the custom rule alone.
     linearize = Primitive.linearize
     taylor = Primitive.taylor
 
@@ -90,16 +90,16 @@ class CustomCall(RuleCall):
     def check_rule(
         self, with_leaves: Callable[..., tuple[list[Any], Any]], params: dict[str, Any]
     ) -> None:
-        """Have the rule in parameters return the leaves of an error as leading results.
+        """Make the rule in the parameters return the leaves of an error before its results.
 
         Args:
-            with_leaves: from the rule and its arguments to leaves and what the rule returns.
-            params: the parameters, which are changed.
+            with_leaves: maps the rule and its arguments to the leaves and the results of the rule.
+            params: the parameters; changed in place.
         """
         raise NotImplementedError
 
     def batched_params(self, args: Sequence[Any], dims: Dims, params: dict[str, Any]) -> Batch:
-        """Put the function for a batch into parameters."""
+        """Replace the function in the parameters by that for a batch."""
         batch = Batch.of_arguments(batch_size(args, dims), dims)
         instantiate = (True,) * len(params["call_jaxpr"].out_avals)
         batched = batch_of(params["call_jaxpr"], batch.size, tuple(dims), instantiate)
@@ -111,10 +111,10 @@ class CustomCall(RuleCall):
 def split_captured(
     name: str, count: int, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The arguments proper of an equation.
+    """The arguments of an equation without captured values.
 
     Raises:
-        UnexpectedTracerError: something that the function captured is differentiated.
+        UnexpectedTracerError: a captured value is differentiated.
     """
     if any(type(t) is not Zero for t in tangents[:count]):
         raise UnexpectedTracerError(
@@ -168,14 +168,14 @@ custom_jvp_call_p: Final = CustomJVPCall()
 
 
 class CustomLiveCall(CustomRuleCall):
-    """A call of a function with rules of its own, before it is staged.
+    """A call of a function with custom rules, before it is staged.
 
     Args:
-        function: of flat arguments.
-        rules: those of `function`, under the names of the parameters of the staged call.
-        info: what messages say of the function.
-        symbolic_zeros: whether the rules are given zeros as such.
-        batch: the batch that function and rules are for, if any.
+        function: a function of flat arguments.
+        rules: the rules of `function`, by parameter name of the staged call.
+        info: names for messages about the function.
+        symbolic_zeros: whether the rules get symbolic zeros.
+        batch: the batch that function and rules apply to, if any.
     """
 
     primitive: ClassVar[CustomCall]
@@ -202,7 +202,7 @@ class CustomLiveCall(CustomRuleCall):
         return self.function(*args)
 
     def batched_rules(self, batch: Batch) -> Mapping[str, NamedRule]:
-        """The rules for every element of a batch."""
+        """The rules for each element of a batch."""
         raise NotImplementedError
 
     def batched(self, run: Run, size: int, dims: Dims) -> CustomRuleCall:
@@ -248,13 +248,13 @@ class _JVPCall(CustomLiveCall):
 
 
 def _rule_of(function: UserFunction, rule: Callable[..., Any], symbolic_zeros: bool) -> NamedRule:
-    """A user's rule as one of flat values."""
+    """A user's rule as a function of flat values."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         unflatten = function.in_tree.unflatten
-        given = [for_rule(t, symbolic_zeros) for t in tangents]
+        rule_tangents = [for_rule(t, symbolic_zeros) for t in tangents]
         with users_code(function.signature):
-            pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(given))
+            pair = rule(*function.extra, unflatten(map(shown, primals)), unflatten(rule_tangents))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"custom_jvp: the rule {described(rule)} of {function.signature} must return a "
@@ -284,8 +284,8 @@ def _checked_tangents(
             tangent = Zero(tangent.aval)
         else:
             tangent = typed_like(tangent, expected)
-        found = tangent.aval if type(tangent) is Zero else aval_of(tangent)
-        if found.shape != expected.shape or found.dtype != expected.dtype:
+        actual = tangent.aval if type(tangent) is Zero else aval_of(tangent)
+        if actual.shape != expected.shape or actual.dtype != expected.dtype:
             place = path_of(tree, i)
             hint = (
                 "; integers and booleans have tangents of float0: numpy.zeros(shape, "
@@ -297,7 +297,7 @@ def _checked_tangents(
                 f"custom_jvp: the tangent{place} that the rule {described(rule)} of "
                 f"{function.signature} returns must be {expected.short_name()}, as the primal "
                 f"result of type {aval_of(out).short_name()} demands, got "
-                f"{found.short_name()}{hint}"
+                f"{actual.short_name()}{hint}"
             )
         zero = type(tangent) is Zero or aval_of(out).dtype != expected.dtype
         checked.append(Zero(expected) if zero else tangent)
@@ -305,16 +305,16 @@ def _checked_tangents(
 
 
 class custom_jvp(HasMemory, Generic[P, R]):
-    """A function with a forward-mode derivative rule of its own.
+    """A function with a custom derivative rule for forward mode.
 
-    The rule is used by every kind of differentiation, reverse mode included: the rule is linear in
-    the tangents, and is transposed. Without differentiation the function is called as it is.
+    All kinds of differentiation use the rule. It is linear in the tangents, and reverse mode
+    transposes it. Without differentiation, the function itself runs.
 
     Args:
-        fun: a function of arrays and trees of them, which returns such.
+        fun: a function from arrays and trees of them to the same.
         nondiff_argnums: numbers of arguments that are not differentiated, such as functions and
-            strings; the rule gets them first.
-        nondiff_argnames: names of such.
+            strings; they are the first arguments of the rule.
+        nondiff_argnames: names of such arguments.
 
     Raises:
         ValueError: there is no such parameter.
@@ -356,14 +356,14 @@ class custom_jvp(HasMemory, Generic[P, R]):
         """Define the derivative rule.
 
         Args:
-            jvp: a function of the arguments that are not differentiated, if there are any, a tuple
-                of the others and a tuple of their tangents. It returns the results of the function
-                and their tangents. Tangents of integers and booleans have the dtype float0.
-            symbolic_zeros: whether tangents that are known to be zero are given as `SymbolicZero`
-                instead of as arrays of zeros.
+            jvp: a function of the arguments that are not differentiated, if any, a tuple of the
+                others, and a tuple of their tangents. It returns the results of the function and
+                their tangents. Tangents of integers and booleans have the dtype float0.
+            symbolic_zeros: whether tangents that are known to be zero are passed as `SymbolicZero`
+                instead of arrays of zeros.
 
         Returns:
-            `jvp`, so that this can be used as a decorator.
+            `jvp`, so this can be used as a decorator.
         """
         check_callable(jvp, "defjvp")
         self.jvp = jvp
@@ -371,15 +371,15 @@ class custom_jvp(HasMemory, Generic[P, R]):
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Define the derivative rule by one function for each argument.
+        """Define the derivative rule by a function for each argument.
 
         Args:
-            *jvps: for each argument, a function of its tangent, the result of the function and all
-                arguments, which returns what this tangent contributes to the tangent of the
-                result; None where it is nothing.
+            *jvps: for each argument, a function of its tangent, the result, and all arguments,
+                which returns the contribution of this tangent to the tangent of the result; None
+                for no contribution.
 
         Raises:
-            TypeError: there are arguments that are not differentiated; they need `defjvp`.
+            TypeError: there are nondifferentiated arguments, which need `defjvp`.
 
         Example:
             >>> import dovetail as dt
@@ -450,7 +450,7 @@ def _total(*parts: Any) -> Any:
 
 
 def _stopped(value: Any) -> Any:
-    """An argument that is not differentiated, without what is differentiated in it."""
+    """A nondifferentiated argument, without the tangents of tracers in it."""
     if any(isinstance(leaf, Tracer) for leaf in pytree.leaves(value)):
         return stop_gradient(value)
     return value

@@ -1,4 +1,4 @@
-"""`custom_vjp`: functions with a reverse-mode rule of their own."""
+"""`custom_vjp`: functions with a custom reverse-mode rule."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: From primals, and which of them are perturbed, to results, residuals and the backward pass.
+#: (primals, which of them are perturbed) -> results, residuals and the backward pass.
 Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[list[Any], list[Any], Backward]]
 
 
 class CustomLinear(Primitive):
-    """The derivative of a `custom_vjp` function, of which nothing is known but the transpose.
+    """The derivative of a `custom_vjp` function, of which only the transpose is known.
 
-    The leading operands are residuals, the others the tangents of what is perturbed.
+    The leading operands are residuals, the others tangents of the perturbed arguments.
     """
 
     name = "custom_lin"
@@ -86,10 +86,10 @@ class CustomLinear(Primitive):
     ) -> Sequence[Any]:
         if any(is_linear(a) for a in args[:num_res]):
             _refuse_forward_mode(params["function"])
-        # A scalar of the host that a rule has kept is given back to it as it is.
+        # A host scalar among the residuals is passed back to the rule unchanged.
         residuals = [a.val if type(a) is Literal else a for a in args[:num_res]]
-        found = bwd(residuals, cotangent)
-        return [*[None] * num_res, *found]
+        cotangents = bwd(residuals, cotangent)
+        return [*[None] * num_res, *cotangents]
 
     def batch(
         self,
@@ -116,7 +116,7 @@ class CustomLinear(Primitive):
         _refuse_forward_mode(function)
 
     def evaluate(self, *args: Any, function: str, **params: Any) -> Any:
-        """Forward mode, without an end: nothing transposes this call."""
+        """Raise: evaluation means forward mode, where nothing transposes this call."""
         _refuse_forward_mode(function)
 
 
@@ -135,16 +135,16 @@ def _refuse_forward_mode(function: str) -> NoReturn:
 def differentiate(
     forward: Forward, function: str, bwd_name: str, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Results, and tangents that can be transposed and nothing else.
+    """Results, and tangents that can only be transposed.
 
     Args:
         forward: the forward pass.
         function: the user's function, for messages.
         bwd_name: the name of the user's backward pass.
         primals: the arguments.
-        tangents: theirs, `Zero` where an argument is not perturbed.
+        tangents: the tangents of the arguments, `Zero` for those not perturbed.
     """
-    perturbed, given = without_zeros(tangents)
+    perturbed, nonzero_tangents = without_zeros(tangents)
     outs, residuals, backward = forward(primals, perturbed)
     tangent_avals = [aval_of(o).tangent() for o in outs]
     nonzero = [a.dtype != dtypes.float0 for a in tangent_avals]
@@ -153,19 +153,19 @@ def differentiate(
     def bwd(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return backward(values, merge(nonzero, cotangents, map(Zero, zero_avals)))
 
-    found = custom_lin_p.bind(
+    out_tangents = custom_lin_p.bind(
         *residuals,
-        *given,
+        *nonzero_tangents,
         num_res=len(residuals),
         bwd=NamedRule(bwd_name, bwd),
         out_avals=tuple(out_avals),
         function=function,
     )
-    return outs, with_zeros(nonzero, found, outs)
+    return outs, with_zeros(nonzero, out_tangents, outs)
 
 
 def batched_forward(forward: Forward, batch: Batch) -> Forward:
-    """The forward pass for every element of a batch."""
+    """The forward pass for each element of a batch."""
 
     def run(
         primals: Sequence[Any], perturbed: Sequence[bool]
@@ -265,7 +265,7 @@ def _forward_of(
     symbolic_zeros: bool,
     optimize_remat: bool,
 ) -> Forward:
-    """A user's rules as functions of flat values."""
+    """The user's rules as functions of flat values."""
 
     def run(
         primals: Sequence[Any], perturbed: Sequence[bool]
@@ -273,10 +273,10 @@ def _forward_of(
         trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            given: list[Any] = [shown(v) for v in values]
+            leaves: list[Any] = [shown(v) for v in values]
             if symbolic_zeros:
-                given = [CustomVJPPrimal(v, p) for v, p in zip(given, perturbed, strict=True)]
-            args = function.merged(function.in_tree.unflatten(given))
+                leaves = [CustomVJPPrimal(v, p) for v, p in zip(leaves, perturbed, strict=True)]
+            args = function.merged(function.in_tree.unflatten(leaves))
             with users_code(function.signature):
                 pair = fwd(*args)
             outs, out_tree, residuals, residual_tree = _checked_pair(function, fwd, pair)
@@ -301,7 +301,7 @@ def _forward_of(
 def _checked_pair(
     function: UserFunction, fwd: Callable[..., Any], pair: Any
 ) -> tuple[list[Any], Any, list[Any], Any]:
-    """The leaves and trees of results and residuals."""
+    """The leaves and structures of results and residuals."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(
             f"custom_vjp: the forward rule {described(fwd)} of {function.signature} must return a "
@@ -310,9 +310,11 @@ def _checked_pair(
             + (f" of length {len(pair)}" if isinstance(pair, (tuple, list)) else "")
         )
     outs, out_tree = function.checked_results(pair[0], fwd)
-    kept = without_references(pair[1])
-    residuals, residual_tree = pytree.flatten(kept)
-    names = [f"residuals{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(kept)[0]]
+    residual_values = without_references(pair[1])
+    residuals, residual_tree = pytree.flatten(residual_values)
+    names = [
+        f"residuals{pytree.keystr(p)}" for p, _ in pytree.flatten_with_path(residual_values)[0]
+    ]
     check_array_leaves(residuals, lambda: names, f"the forward rule {described(fwd)}")
     values = [as_operand(r, "custom_vjp", n) for r, n in zip(residuals, names, strict=True)]
     return outs, out_tree, values, residual_tree
@@ -329,10 +331,10 @@ def _backward_of(
     out_tree, residual_tree = trees
 
     def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        given = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
+        rule_cts = out_tree.unflatten([for_rule(ct, symbolic_zeros) for ct in cotangents])
         with users_code(function.signature):
-            found = bwd(*function.extra, residual_tree.unflatten(residuals), given)
-        return partition(perturbed, _checked_cotangents(function, bwd, found, avals))[0]
+            in_cts = bwd(*function.extra, residual_tree.unflatten(residuals), rule_cts)
+        return partition(perturbed, _checked_cotangents(function, bwd, in_cts, avals))[0]
 
     return run
 
@@ -363,7 +365,7 @@ def _checked_cotangents(
     checked = []
     for i, (aval, ct) in enumerate(zip(avals, leaves, strict=True)):
         expected = aval.tangent()
-        # What belongs to an integer says nothing, whatever it is.
+        # The cotangent of an integer is meaningless and ignored.
         if ct is None or expected.dtype == dtypes.float0:
             checked.append(Zero(expected))
             continue
@@ -385,15 +387,17 @@ def _checked_cotangents(
 
 
 def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
-    """One leaf for each leaf of a structure; None, which stands for zeros, is given for a subtree
-    too. None if the two do not go together."""
-    leaves, found = pytree.flatten(given, lambda x: x is None)
-    kept = iter(leaves)
+    """The leaves of `given` for a structure, where None (zeros) may stand for a whole subtree.
+
+    The result is None if the two do not match.
+    """
+    leaves, structure = pytree.flatten(given, lambda x: x is None)
+    rest = iter(leaves)
     out: list[Any] = []
 
     def walk(expected: Any, part: Any) -> bool:
         if pytree.treedef_is_leaf(part):
-            leaf = next(kept)
+            leaf = next(rest)
             if leaf is not None and not pytree.treedef_is_leaf(expected):
                 return False
             out.extend([leaf] * expected.num_leaves)
@@ -405,22 +409,22 @@ def _up_to_none(tree: Any, given: Any) -> list[Any] | None:
             and all(map(walk, children, parts))
         )
 
-    return out if walk(tree, found) else None
+    return out if walk(tree, structure) else None
 
 
 class custom_vjp(HasMemory, Generic[P, R]):
-    """A function with a reverse-mode derivative rule of its own.
+    """A function with a custom derivative rule for reverse mode.
 
-    Under `grad` and `vjp` the forward rule runs in place of the function, and later the backward
-    rule on what it has kept. Forward mode (`jvp`, `jacfwd`) is an error: use `custom_jvp` where
-    both are wanted. Without differentiation the function is called as it is.
+    Under `grad` and `vjp`, the forward rule replaces the function, and the backward rule later uses
+    its residuals. Forward mode (`jvp`, `jacfwd`) is an error: use `custom_jvp` for both modes.
+    Without differentiation, the function itself runs.
 
     Args:
-        fun: a function of arrays and trees of them, which returns such.
+        fun: a function from arrays and trees of them to the same.
         nondiff_argnums: numbers of arguments that are not differentiated, such as functions and
-            strings. The forward rule gets them in their places, the backward rule first. They
-            cannot hold traced values.
-        nondiff_argnames: names of such.
+            strings. The forward rule gets them in place, the backward rule as its first arguments.
+            They cannot hold traced values.
+        nondiff_argnames: names of such arguments.
 
     Raises:
         ValueError: there is no such parameter.
@@ -490,16 +494,16 @@ class custom_vjp(HasMemory, Generic[P, R]):
         """Define the derivative rule.
 
         Args:
-            fwd: takes the arguments of the function, and returns a pair: the function's result, and
-                a tree of arrays to be kept for `bwd`, the residuals.
-            bwd: takes the arguments that are not differentiated, if there are any, the residuals
-                and a cotangent with the structure of the function's result. It returns a tuple with
-                a cotangent for each argument that is differentiated; None stands for zeros.
+            fwd: takes the arguments of the function and returns a pair: the result of the function,
+                and the residuals, a tree of arrays that is saved for `bwd`.
+            bwd: takes the arguments that are not differentiated, if any, the residuals, and a
+                cotangent with the structure of the result. It returns a tuple with a cotangent for
+                each differentiated argument; None stands for zeros.
             symbolic_zeros: whether `fwd` gets each leaf of its arguments as a `CustomVJPPrimal`,
-                which says if it is perturbed, and `bwd` gets a `SymbolicZero` for a cotangent that
-                is known to be zero.
-            optimize_remat: whether the function may run instead of `fwd` where what `fwd` keeps is
-                not used. `fwd` must then have no side effects.
+                which tells if it is perturbed, and `bwd` gets a `SymbolicZero` for each cotangent
+                that is known to be zero.
+            optimize_remat: whether the function may run instead of `fwd` if the residuals are
+                unused. `fwd` must then have no side effects.
         """
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")

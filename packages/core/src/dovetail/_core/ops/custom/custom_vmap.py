@@ -1,4 +1,4 @@
-"""`custom_vmap`: functions that say themselves what they are under `vmap`."""
+"""`custom_vmap`: functions with a custom rule for `vmap`."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-#: Results, and for each whether it has a batch dimension, which is then the first.
+#: Results, and for each of them whether it has a batch dimension, always the first.
 BatchedResults = tuple[list[Any], list[bool]]
 
 
 class BatchRule:
-    """What a function is under vmap. Rules that are derived from a user's lead to it.
+    """The vmap rule of a function: a user's rule, or one derived from that.
 
     Attributes:
-        captured: how many leading operands are values that the function captured.
+        captured: the number of leading operands that are captured values.
     """
 
     captured: int
 
     def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
-        """The results for operands of which some have a batch dimension, the first."""
+        """The results for operands; flags tell which have a batch dimension, always the first."""
         raise NotImplementedError
 
 
@@ -101,8 +101,8 @@ class UserRule(BatchRule):
     def __call__(self, size: int, values: Sequence[Any], flags: Sequence[bool]) -> BatchedResults:
         if any(flags[: self.captured]):
             raise _captured_error(self.function, "mapped by vmap")
-        given = [instantiate_zeros(as_operand(v, self.place)) for v in values[self.captured :]]
-        args = pytree.unflatten(self.in_tree, given)
+        leaves = [instantiate_zeros(as_operand(v, self.place)) for v in values[self.captured :]]
+        args = pytree.unflatten(self.in_tree, leaves)
         in_batched = list(pytree.unflatten(self.in_tree, list(flags[self.captured :])))
         try:
             inspect.signature(self.rule).bind(size, in_batched, *args)
@@ -129,14 +129,14 @@ class UserRule(BatchRule):
             raise ValueError(
                 f"{self.place} must return the structure that the function returns:\n{difference}"
             )
-        found, flags_tree = pytree.flatten(out_batched)
+        out_flags, flags_tree = pytree.flatten(out_batched)
         if flags_tree != tree:
             difference = pytree.structure_difference(tree, flags_tree, "result", "out_batched")
             raise ValueError(
                 f"{self.place} must return, as out_batched, a bool for each array of its result:\n"
                 f"{difference}"
             )
-        for flag, name in zip(found, names, strict=True):
+        for flag, name in zip(out_flags, names, strict=True):
             if not isinstance(flag, (bool, np.bool_)):
                 raise TypeError(
                     f"{self.place}: out_batched says for each array of the result whether it has "
@@ -145,22 +145,22 @@ class UserRule(BatchRule):
                 )
         return [
             instantiate_zeros(self._checked(out, aval, bool(flag), size, name))
-            for out, aval, flag, name in zip(outs, self.out_avals, found, names, strict=True)
-        ], list(map(bool, found))
+            for out, aval, flag, name in zip(outs, self.out_avals, out_flags, names, strict=True)
+        ], list(map(bool, out_flags))
 
     def _checked(self, out: Any, aval: Any, batched: bool, size: int, name: str) -> Any:
-        wanted = batched_aval(aval, size, 0) if batched else aval
+        expected = batched_aval(aval, size, 0) if batched else aval
         have = aval_of(out)
-        if have.shape != wanted.shape:
+        if have.shape != expected.shape:
             raise ValueError(
-                f"{self.place}: {name} has the shape {have.shape} and must have {wanted.shape}, "
+                f"{self.place}: {name} has the shape {have.shape} and must have {expected.shape}, "
                 f"because {name_of(self.function)} returns {aval.short_name()} and out_batched is "
                 f"{batched} for it (axis_size is {size})"
             )
-        if have.dtype == wanted.dtype:
+        if have.dtype == expected.dtype:
             return out
-        if have.weak_type and dtypes.result_type(have, wanted) == wanted.dtype:
-            return convert_element_type(out, wanted.dtype)
+        if have.weak_type and dtypes.result_type(have, expected) == expected.dtype:
+            return convert_element_type(out, expected.dtype)
         raise TypeError(
             f"{self.place}: {name} has the dtype {have.dtype}, but {name_of(self.function)} "
             f"returns {aval.short_name()}; convert it with .astype"
@@ -168,13 +168,13 @@ class UserRule(BatchRule):
 
 
 class TangentRule(BatchRule):
-    """The rule of a function's tangents, by those of a rule.
+    """The rule for the tangents of a function, derived from its rule.
 
     Args:
-        rule: the function's.
+        rule: the rule of the function.
         nonzero: which of its operands have a tangent; the tangents are further operands.
         nonzero_out: which of its results have one.
-        with_results: whether the results stand before their tangents.
+        with_results: whether the results are returned before their tangents.
     """
 
     def __init__(
@@ -199,10 +199,10 @@ class TangentRule(BatchRule):
             tangent: Any = Zero.of(primal)
             has = flag
             if nonzero:
-                # A value and its tangent have one shape.
-                given, of_given = next(further)
-                has = flag or of_given
-                tangent = _placed(given, of_given, size) if has else given
+                # A value and its tangent have the same shape.
+                value, own_flag = next(further)
+                has = flag or own_flag
+                tangent = _placed(value, own_flag, size) if has else value
             primals.append(_placed(primal, flag, size) if has else primal)
             tangents.append(tangent)
             batched.append(has)
@@ -221,11 +221,11 @@ class TangentRule(BatchRule):
 
 
 class TransposedRule(BatchRule):
-    """The rule of a linear function's transpose, by the transpose of a rule.
+    """The rule for the transpose of a linear function, derived from its rule.
 
     Args:
-        rule: the function's.
-        linear: for each of its operands, None, or the aval of one in which it is linear.
+        rule: the rule of the function.
+        linear: for each operand, its aval if the function is linear in it, else None.
         nonzero_cts: which of its results have a cotangent; the cotangents are the last operands.
     """
 
@@ -251,17 +251,17 @@ class TransposedRule(BatchRule):
         avals = [batched_aval(aval, size, 0) for aval in self.linear if aval is not None]
         closed = stage(function, avals, DebugInfo("transpose", repr(self.rule)))
         cts = [_placed(v, f, size) for v, f in zip(values[count:], flags[count:], strict=True)]
-        found = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
-        return [instantiate_zeros(x) for x in found], [True] * len(found)
+        in_cts = transpose_jaxpr(closed.jaxpr, closed.consts, cts, [True] * len(avals))
+        return [instantiate_zeros(x) for x in in_cts], [True] * len(in_cts)
 
 
 class CheckedRule(BatchRule):
-    """The rule of a function that returns before its results the leaves of an error.
+    """The rule of a function that returns the leaves of an error before its results.
 
     Args:
-        rule: the function's. What it finds and the function cannot find, is not told.
-        count: how many leaves there are.
-        with_leaves: from the rule and its arguments to leaves and what the rule returns.
+        rule: the rule of the function. Errors that only the rule can find are not reported.
+        count: the number of these leaves.
+        with_leaves: maps the rule and its arguments to the leaves and the results of the rule.
     """
 
     def __init__(
@@ -312,9 +312,9 @@ def _captured_error(function: Any, what: str) -> ValueError:
 
 
 class CustomVmapCall(ProgramPrimitive):
-    """A call of `call`, which has no constants, for which `rule` stands under vmap.
+    """A call of `call`, which has no constants; under vmap, `rule` replaces it.
 
-    Derivatives are bound with rules derived from `rule`, so that they have one under vmap too.
+    Derivatives are bound with rules derived from `rule`, so they can be vmapped, too.
     """
 
     name = "custom_vmap_call"
@@ -331,11 +331,13 @@ class CustomVmapCall(ProgramPrimitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: BatchRule
     ) -> tuple[Any, Any]:
-        nonzero, given = without_zeros(tangents)
+        nonzero, nonzero_tangents = without_zeros(tangents)
         nonzero_out = _differentiable(call)
         derived = jvp_of(call, nonzero, nonzero_out)
         of_tangents = {"rule": TangentRule(rule, nonzero, nonzero_out, True)}
-        results = self.rebind(derived.jaxpr, [*primals, *given], of_tangents, range(len(primals)))
+        results = self.rebind(
+            derived.jaxpr, [*primals, *nonzero_tangents], of_tangents, range(len(primals))
+        )
         outs = results[: len(nonzero_out)]
         return outs, with_zeros(nonzero_out, results[len(outs) :], outs)
 
@@ -347,8 +349,8 @@ class CustomVmapCall(ProgramPrimitive):
         call: ClosedJaxpr,
         rule: BatchRule,
     ) -> tuple[Any, Callable[..., Any]]:
-        # What a rule keeps for the derivative depends on the batch, so nothing is kept: the linear
-        # program computes it again.
+        # The residuals of a rule depend on the batch, so none are saved: the linear program
+        # recomputes them.
         outs = self.bind(*primals, call=call, rule=rule)
         flags, nonzero_out = tuple(nonzero), _differentiable(call)
         derived = jvp_of(call, flags, nonzero_out).jaxpr
@@ -358,8 +360,8 @@ class CustomVmapCall(ProgramPrimitive):
         def tangent(*tangents: Any) -> list[Any]:
             operands = [*primals, *partition(flags, tangents)[0]]
             of_tangents = {"rule": TangentRule(rule, flags, nonzero_out, False)}
-            found = self.rebind(tangent_only, operands, of_tangents, range(len(primals)))
-            return with_zeros(nonzero_out, found, outs)
+            out_tangents = self.rebind(tangent_only, operands, of_tangents, range(len(primals)))
+            return with_zeros(nonzero_out, out_tangents, outs)
 
         return outs, tangent
 
@@ -372,8 +374,8 @@ class CustomVmapCall(ProgramPrimitive):
         _, operands = partition(linear, args)
         avals = [aval_of(a) if lin else None for a, lin in zip(args, linear, strict=True)]
         of_cts = {"rule": TransposedRule(rule, avals, nonzero_cts)}
-        found = self.rebind(derived.jaxpr, [*operands, *cts], of_cts, range(len(operands)))
-        return derived.cotangents(linear, found)
+        cotangents = self.rebind(derived.jaxpr, [*operands, *cts], of_cts, range(len(operands)))
+        return derived.cotangents(linear, cotangents)
 
     def batch(
         self,
@@ -407,22 +409,22 @@ custom_vmap_call_p: Final = CustomVmapCall()
 
 
 def _differentiable(call: ClosedJaxpr) -> Flags:
-    """Which results have tangents. The rule may let a result depend on what `call` does not."""
+    """Which results have tangents. In the rule, a result may depend on more than in `call`."""
     return tuple([a.tangent().dtype != dtypes.float0 for a in call.out_avals])
 
 
 class custom_vmap(HasMemory, Generic[P, R]):
-    """A function that says itself what it is under `vmap`.
+    """A function with a custom rule for `vmap`.
 
-    Elsewhere it is the function as it stands, which is traced once for each kind of arguments.
-    Derivatives of it are taken as of any function, and under `vmap` those of the rule.
+    Outside `vmap`, the function itself runs; it is traced once for each signature. It is
+    differentiated like any function; under `vmap`, its rule is differentiated.
 
     Args:
         fun: a function of trees of arrays, called by position or by keyword.
 
     Raises:
-        AttributeError: when called: no rule was given with `def_vmap`.
-        TypeError: when called: a keyword argument belongs to no position.
+        AttributeError: when called: no rule was defined with `def_vmap`.
+        TypeError: when called: a keyword argument has no position.
 
     Differs:
         It has gradients also where it is not batched, which JAX refuses.
@@ -458,13 +460,13 @@ class custom_vmap(HasMemory, Generic[P, R]):
         self._memory = Memory()
 
     def def_vmap(self, vmap_rule: F) -> F:
-        """Give the rule; usable as a decorator.
+        """Define the rule; can be used as a decorator.
 
         Args:
             vmap_rule: called as ``rule(axis_size, in_batched, *args)``, where `in_batched` is a
-                list with a tree of bools for each argument: whether the array there has the
-                batch dimension, which is then its first. It returns the result, and a tree of
-                bools that says the same of each array of the result.
+                list with a tree of bools for each argument: whether an array has the batch
+                dimension, always its first. It returns the result, and a tree of such bools for the
+                result.
 
         Returns:
             The rule.
@@ -485,16 +487,16 @@ class custom_vmap(HasMemory, Generic[P, R]):
         names = leaf_names(self.fun, positional)
         leaves = [as_operand(x, name_of(self.fun), n) for x, n in zip(given, names, strict=True)]
         key = (tree, tuple([aval_of(x) for x in leaves]), config.trace_key())
-        found: tuple[Body, UserRule] | None = self._memory.get(key)
-        if found is None:
+        staged: tuple[Body, UserRule] | None = self._memory.get(key)
+        if staged is None:
             flat = FlatFunction(self.fun, tree)
             info = DebugInfo("custom_vmap", name_of(self.fun), location_of(self.fun), names)
             closed, captured = hoist_consts(stage(flat, key[1], info))
             body = Body(closed, captured, flat.out_tree)
-            found = body, UserRule(self.fun, self.vmap_rule, tree, body)
+            staged = body, UserRule(self.fun, self.vmap_rule, tree, body)
             if not any(isinstance(value, Tracer) for value in body.captured):
-                self._memory[key] = found
-        body, rule = found
+                self._memory[key] = staged
+        body, rule = staged
         outs = custom_vmap_call_p.bind(*body.captured, *leaves, call=body.closed, rule=rule)
         result: R = pytree.unflatten(body.out_tree, outs)
         return result
@@ -523,10 +525,10 @@ class custom_vmap(HasMemory, Generic[P, R]):
 
 
 def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
-    """A function that `vmap` applies to one element after the other, in a loop.
+    """Make `vmap` of a function a loop over the elements.
 
-    The program holds the function once, not vectorized: for functions that cannot be vectorized, or
-    would need too much memory if they were.
+    The program contains the function once, not vectorized. Use this for functions that cannot be
+    vectorized or would then need too much memory.
 
     Args:
         f: a function of trees of arrays, called by position or by keyword.

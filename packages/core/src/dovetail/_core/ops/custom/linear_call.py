@@ -1,4 +1,4 @@
-"""`linear_call`: linear functions with a transpose of their own."""
+"""`linear_call`: linear functions with a custom transpose."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 
 class StagedFunction(NamedTuple):
-    """A staged function: its jaxpr, and what it captured: the jaxpr's leading arguments."""
+    """A staged function: its jaxpr, and the captured values, its leading arguments."""
 
     closed: ClosedJaxpr
     captured: list[Any]
 
 
-#: Stages the transpose, when it is asked for.
+#: Stages the transpose on demand.
 Thunk = Callable[[], StagedFunction]
 
 
 class LinearCall(RuleCall):
     """A call of a linear function, whose transpose is another function.
 
-    Operands: what the function captured, the residuals, and what it is linear in.
+    Operands: captured values, residuals, and the operands in which it is linear.
     """
 
     name = "linear_call"
     program = "callee"
-    #: What is known of its derivatives is that it is linear; it is not divided.
+    #: Only its linearity is known, so it is never split.
     linearize = Primitive.linearize
     taylor = Primitive.taylor
     dependencies = Primitive.dependencies
@@ -85,10 +85,10 @@ class LinearCall(RuleCall):
         if all(type(t) is Zero for t in tangents):
             return outs, [Zero.of(o) for o in outs]
         linear = [instantiate_zeros(t) for t in tangents[count:]]
-        found = self.bind(*primals[:count], *linear, **params)
+        out_tangents = self.bind(*primals[:count], *linear, **params)
         zeros = map(Zero.of, outs)
         return outs, [
-            z if z.dtype == dtypes.float0 else t for t, z in zip(found, zeros, strict=True)
+            z if z.dtype == dtypes.float0 else t for t, z in zip(out_tangents, zeros, strict=True)
         ]
 
     def transpose(
@@ -105,7 +105,7 @@ class LinearCall(RuleCall):
             raise TypeError("linear_call cannot be transposed with respect to its residual_args")
         staged = transpose_thunk()
         captured = args[:num_callee_consts]
-        found = self.bind(
+        cotangents = self.bind(
             *staged.captured,
             *args[num_callee_consts:count],
             *[instantiate_zeros(ct) for ct in cotangent],
@@ -117,7 +117,7 @@ class LinearCall(RuleCall):
         linear = [is_linear(a) for a in args[count:]]
         return [
             *[None] * count,
-            *[f if lin else None for f, lin in zip(found, linear, strict=True)],
+            *[f if lin else None for f, lin in zip(cotangents, linear, strict=True)],
         ]
 
     def batch(
@@ -156,7 +156,7 @@ class LinearCall(RuleCall):
         return outs, [0] * len(outs)
 
     def check(self, checks: Any, *args: Any, **params: Any) -> Any:
-        # What the transpose would find is not looked at: it runs when the error is long returned.
+        # Checks in the transpose are ignored: it runs after the error was returned.
         callee, transpose_thunk = params["callee"], params["transpose_thunk"]
         checked, error = checks.checked(callee)
         if checked is callee:
@@ -183,15 +183,15 @@ linear_call_p: Final = LinearCall()
 
 
 def _summed(closed: ClosedJaxpr, size: int, dims: Dims, linear_dims: Dims) -> ClosedJaxpr:
-    """A transpose for every element of a batch; what belongs to no element alone is summed."""
+    """The transpose for each element of a batch; cotangents of unbatched operands are summed."""
 
     def function(*args: Any) -> list[Any]:
-        outs, found = batch_flat(function_of(closed), args, dims, size)
+        outs, out_dims = batch_flat(function_of(closed), args, dims, size)
         return [
             reduce_sum(place_batch(o, f, size, 0), (0,))
             if d is None
             else place_batch(o, f, size, d)
-            for o, f, d in zip(outs, found, linear_dims, strict=True)
+            for o, f, d in zip(outs, out_dims, linear_dims, strict=True)
         ]
 
     avals = [
@@ -204,17 +204,17 @@ def _summed(closed: ClosedJaxpr, size: int, dims: Dims, linear_dims: Dims) -> Cl
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
-    """Call a linear function whose transpose is given by another function.
+    """Call a linear function with a custom transpose.
 
-    Reverse-mode differentiation uses `fun_transpose`, forward mode `fun` itself. That `fun` is
-    linear, and that `fun_transpose` is its transpose, is not checked.
+    Reverse mode uses `fun_transpose`, forward mode `fun` itself. Linearity of `fun` and correctness
+    of `fun_transpose` are not checked.
 
     Args:
         fun: ``fun(residual_args, linear_args)``, linear in the second argument.
         fun_transpose: ``fun_transpose(residual_args, cotangent)``, linear in the second argument, a
             cotangent with the structure of the result of `fun`; returns a cotangent with the
             structure of `linear_args`.
-        residual_args: a tree of arrays; it cannot be differentiated in.
+        residual_args: a tree of arrays, which cannot be differentiated.
         linear_args: a tree of arrays.
 
     Returns:
@@ -258,13 +258,13 @@ def linear_call(
                 linear_tree, transposed.out_tree, "linear_args", "the result"
             )
             raise TypeError(f"{rule} must return the structure of linear_args:\n{difference}")
-        for i, (found, expected) in enumerate(
+        for i, (actual, expected) in enumerate(
             zip(staged.closed.out_avals, linear_avals, strict=True)
         ):
-            if found.shape != expected.shape or found.dtype != expected.dtype:
+            if actual.shape != expected.shape or actual.dtype != expected.dtype:
                 raise TypeError(
                     f"{rule} must return for {names[i]} a cotangent of its type, "
-                    f"{expected.short_name()}, got {found.short_name()}"
+                    f"{expected.short_name()}, got {actual.short_name()}"
                 )
         return staged
 

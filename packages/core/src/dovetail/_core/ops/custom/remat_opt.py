@@ -1,5 +1,4 @@
-"""`remat_opt`: a forward rule, which becomes the function itself where nothing that the rule keeps
-is used."""
+"""`remat_opt`: a forward rule that becomes the function itself if its residuals are unused."""
 
 from __future__ import annotations
 
@@ -26,14 +25,14 @@ _NAME: Final = "remat_opt"
 
 
 class RematOpt(RuleCall):
-    """A call of a forward rule; the last `num_res` results are what it keeps.
+    """A call of a forward rule; the last `num_res` results are its residuals.
 
     `fun_jaxpr_thunk` gives the jaxpr of the function, None if it captures something.
     """
 
     name = _NAME
     program = "fwd_jaxpr"
-    #: The rule runs once: it is not divided into what depends on tangents and what does not.
+    #: The rule runs once: it is not split into parts that depend on tangents or not.
     dependencies = Primitive.dependencies
 
     def batch(
@@ -47,7 +46,7 @@ class RematOpt(RuleCall):
         num_res: int,
     ) -> tuple[Any, Any]:
         size = batch_size(args, dims)
-        # The function is to return what the rule returns, batch dimensions included.
+        # The function must return what the rule returns, including batch dimensions.
         batched, out_dims = batch_of(fwd_jaxpr, size, tuple(dims))
         count = len(out_dims) - num_res
         instantiate = tuple([d is not None for d in out_dims[:count]])
@@ -56,8 +55,10 @@ class RematOpt(RuleCall):
             closed = fun_jaxpr_thunk()
             if closed is None:
                 return None
-            of_function, found = batch_of(closed, size, tuple(dims[num_consts:]), instantiate)
-            return of_function if found == out_dims[:count] else None
+            of_function, function_dims = batch_of(
+                closed, size, tuple(dims[num_consts:]), instantiate
+            )
+            return of_function if function_dims == out_dims[:count] else None
 
         outs = self.bind(
             *args,
@@ -99,24 +100,24 @@ def call_forward(
 
     Args:
         forward: the rule, of flat arguments.
-        count: gives the number of results, after `forward` has run.
+        count: returns the number of results, after `forward` has run.
         function: the function.
         primals: the arguments.
     """
     avals = [aval_of(p) for p in primals]
     info = function.debug_info()
     closed, captured = hoist_consts(stage(forward, avals, info))
-    known: list[ClosedJaxpr | None] = []
+    memo: list[ClosedJaxpr | None] = []
 
     def thunk() -> ClosedJaxpr | None:
-        if not known:
+        if not memo:
             try:
-                found = stage(function, avals, info)
-            except UnexpectedTracerError:  # it captured what is no longer there
-                known.append(None)
+                staged = stage(function, avals, info)
+            except UnexpectedTracerError:  # it captured a tracer that is gone
+                memo.append(None)
             else:
-                known.append(None if found.consts else found)
-        return known[0]
+                memo.append(None if staged.consts else staged)
+        return memo[0]
 
     values: list[Any] = remat_opt_p.bind(
         *captured,

@@ -1,4 +1,4 @@
-"""Zeros and perturbations as users' rules see them."""
+"""Zeros and perturbations as seen by custom rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SymbolicZero:
         aval: its abstract value.
 
     Attributes:
-        aval: its abstract value, whose attributes it has too: `shape`, `dtype`, `ndim`, `size`.
+        aval: its abstract value. The zero has `shape`, `dtype`, `ndim` and `size` as well.
 
     Example:
         >>> import dovetail as dt
@@ -34,7 +34,7 @@ class SymbolicZero:
 
     @staticmethod
     def from_primal_value(val: Any) -> SymbolicZero:
-        """The zero tangent at a value."""
+        """The zero tangent of a value."""
         return SymbolicZero(aval_of(val).tangent())
 
     def __getattr__(self, name: str) -> Any:
@@ -60,10 +60,10 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """A tree with the values in the place of its `CustomVJPPrimal` leaves.
+    """A tree with its `CustomVJPPrimal` leaves replaced by their values.
 
     Args:
-        tree: a tree whose leaves all are such.
+        tree: a tree with only such leaves.
 
     Raises:
         TypeError: a leaf is something else.
@@ -86,7 +86,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent at a value.
+    """The zero tangent of a value.
 
     Args:
         val: an array or scalar.
@@ -106,7 +106,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def for_rule(tangent: Any, symbolic_zeros: bool) -> Any:
-    """A tangent or cotangent as a rule gets it."""
+    """A tangent or cotangent in the form that rules get."""
     if type(tangent) is Zero and symbolic_zeros:
         return SymbolicZero(tangent.aval)
     return instantiate_zeros(tangent)
