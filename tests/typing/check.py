@@ -72,7 +72,15 @@ def by_mypy(path: Path, python: str) -> Findings:
 
 def by_pyright(path: Path, python: str) -> Findings:
     """What pyright says."""
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", python, path.name]
+    # Without a list of its own pyright passes over folders such as `.nox`, where nox has temporary
+    # files.
+    settings = {
+        "include": [path.name],
+        "exclude": ["**/node_modules"],
+        "typeCheckingMode": "standard",
+    }
+    (path.parent / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", python]
     types, errors = {}, defaultdict(list)
     for found in json.loads(run(command, path.parent))["generalDiagnostics"]:
         number, message = found["range"]["start"]["line"] + 1, found["message"]
