@@ -1,5 +1,4 @@
-"""Covariances, correlation coefficients, and sums of products of sequences that are moved along
-each other."""
+"""Covariances, correlation coefficients, convolution and cross-correlation."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from dovetail.numpy.reductions import computed_in, strong
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike, DTypeLike
 
-#: Kinds of dtypes, each of which has no place for all numbers of the next.
+#: Kinds of dtypes; none can hold all numbers of the next.
 _ORDER: Final = "buifc"
 
 # ------------------------------------------------------------------------------------ covariances
@@ -45,27 +44,27 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariances of variables that were observed together.
+    """The covariance matrix of variables that were observed together.
 
     Args:
         m: matrix with a row for each variable and a column for each observation; or a vector of
             observations of one variable.
         y: further variables, likewise.
-        rowvar: whether rows of matrices are variables; columns are otherwise.
-        bias: whether to divide by the number n of observations; by n - 1 otherwise.
-        ddof: what is subtracted from n instead.
+        rowvar: whether the rows of matrices are the variables, rather than the columns.
+        bias: whether to divide by the number n of observations instead of n - 1.
+        ddof: number subtracted from n in the divisor; overrides `bias`.
         fweights: vector of integers: how often each observation counts.
-        aweights: vector: how much each observation counts for.
-        dtype: dtype of the result, of floats or complex numbers.
+        aweights: vector: the weight of each observation.
+        dtype: float or complex dtype of the result.
 
     Returns:
         A float or complex matrix with a row and a column for each variable; a scalar for one. It is
-        nan or infinite where there are no more observations than `ddof`, and nan where a weight is
+        nan or infinite if there are no more observations than `ddof`, and nan if a weight is
         negative.
 
     Raises:
         TypeError: `fweights` are not integers, or `dtype` is of another kind.
-        ValueError: an array has more than two dimensions, or numbers of observations differ.
+        ValueError: an array has more than two dimensions, or the numbers of observations differ.
 
     Differs:
         Of floats of 16 bits it is computed in float32. With no more observations than `ddof` it
@@ -88,15 +87,14 @@ def cov(
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """The correlation coefficients of variables that were observed together: covariances divided by
-    both standard deviations.
+    """The correlation coefficients of variables: covariances divided by both standard deviations.
 
     Args:
         x: matrix with a row for each variable and a column for each observation; or a vector of
             observations of one variable.
         y: further variables, likewise.
-        rowvar: whether rows of matrices are variables; columns are otherwise.
-        dtype: dtype of the result, of floats or complex numbers.
+        rowvar: whether the rows of matrices are the variables, rather than the columns.
+        dtype: float or complex dtype of the result.
 
     Returns:
         A float or complex matrix with a row and a column for each variable, whose real and
@@ -104,7 +102,7 @@ def corrcoef(
 
     Raises:
         TypeError: `dtype` is of another kind.
-        ValueError: an array has more than two dimensions, or numbers of observations differ.
+        ValueError: an array has more than two dimensions, or the numbers of observations differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -155,7 +153,7 @@ def _covariances(
     aweights: Any,
     dtype: Any,
 ) -> tuple[Any, Any]:
-    """A matrix of covariances in a dtype that is exact enough, and the dtype it should have."""
+    """A covariance matrix in a sufficiently precise dtype, and the dtype it should have."""
     first = "m" if function == "cov" else "x"
     names = (first,) if y is None else (first, "y")
     operands = [array_like(x, function, name) for x, name in zip((m, y), names, strict=False)]
@@ -204,7 +202,7 @@ def _covariances(
 def _observation_weights(
     fweights: Any, aweights: Any, freedom: int, count: int, work: Any
 ) -> tuple[Any, Any]:
-    """What each observation counts for, None for 1, and what sums of products are divided by."""
+    """The weight of each observation (None for 1), and the divisor of the sums of products."""
     real = dtypes.finfo(work).dtype
     zero = literal(0, real)
     given = []
@@ -244,24 +242,25 @@ def convolve(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The convolution of two vectors: element k of the full one is the sum of ``a[n] * v[k - n]``.
+    """The convolution of two vectors: element k of the full result is the sum of ``a[n] * v[k -
+    n]``.
 
-    Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
+    Unlike in NumPy, integers become floats; to sum integers, set `preferred_element_type`.
 
     Args:
         a: vector.
         v: vector.
-        mode: "full" for all places where the vectors overlap, of which there are one less than they
-            have elements together; "same" for as many in the middle as the longer one has elements;
-            "valid" for those where the shorter one lies within the longer one.
+        mode: "full" for all points where the vectors overlap, ``a.size + v.size - 1`` of them;
+            "same" for the central part, of the size of the longer vector; "valid" for the points
+            where the shorter vector lies within the longer one.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        A vector of the common dtype, of floats or complex numbers.
+        A float or complex vector of the common dtype.
 
     Raises:
-        ValueError: an argument is no vector or is empty, or the mode is another.
+        ValueError: an argument is not a vector or is empty, or the mode is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -284,22 +283,22 @@ def correlate(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The cross-correlation of two vectors: the sums of ``a[n + k] * conj(v[n])``, k growing.
+    """The cross-correlation of two vectors: the sums of ``a[n + k] * conj(v[n])`` for increasing k.
 
-    Integers become floats, unlike NumPy's; for sums of integers give `preferred_element_type`.
+    Unlike in NumPy, integers become floats; to sum integers, set `preferred_element_type`.
 
     Args:
         a: vector.
         v: vector.
         mode: as for `convolve`.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        A vector of the common dtype, of floats or complex numbers.
+        A float or complex vector of the common dtype.
 
     Raises:
-        ValueError: an argument is no vector or is empty, or the mode is another.
+        ValueError: an argument is not a vector or is empty, or the mode is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -310,7 +309,7 @@ def correlate(
     x, y, out = _sequences("correlate", a, v, mode, preferred_element_type)
     y = lax.conj(y) if dtypes.kind_of(aval_of(y).dtype) == "c" else y
     if aval_of(x).size < aval_of(y).size:
-        # The longer one moves along the shorter one, and the other way round.
+        # The operands are exchanged, so that the shorter vector is the kernel.
         return lax.rev(_moved_along(y, x, mode, precision, out), (0,))
     return _moved_along(x, y, mode, precision, out)
 
@@ -345,7 +344,7 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
 
 
 def _moved_along(x: Any, kernel: Any, mode: str, precision: Any, out: Any) -> Any:
-    """Sums of the products of a kernel with the parts of a vector that is no shorter."""
+    """Sums of products of a kernel with the parts of a vector that is not shorter."""
     size, width = aval_of(x).size, aval_of(kernel).size
     before, after = {
         "full": (width - 1, width - 1),

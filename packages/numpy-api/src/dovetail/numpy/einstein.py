@@ -54,7 +54,7 @@ def einsum(
         optimize: how the order of products is found, by the opt_einsum library: "auto", "optimal",
             "greedy", or a path; False or None multiplies from left to right.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:

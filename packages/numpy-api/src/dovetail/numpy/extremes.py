@@ -38,11 +38,12 @@ def minmax(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         initial: number that takes part in both, or a tuple of one for each.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Returns:
         A pair of arrays without these dimensions.

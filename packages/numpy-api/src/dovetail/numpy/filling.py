@@ -81,7 +81,7 @@ def zeros(
     Args:
         shape: a size, or a sequence of them.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -108,7 +108,7 @@ def ones(
     Args:
         shape: a size, or a sequence of them.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -134,7 +134,7 @@ def empty(
     Args:
         shape: a size, or a sequence of them.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -163,7 +163,7 @@ def full(
         fill_value: scalar, or an array that broadcasts to `shape`.
         dtype: dtype of the result; that of `fill_value` if None, weak where that is a Python
             number.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -259,7 +259,7 @@ def zeros_like(
         a: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -288,7 +288,7 @@ def ones_like(
         a: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -316,7 +316,7 @@ def empty_like(
         prototype: array, scalar, or object with ``shape`` and ``dtype``.
         dtype: dtype of the result; that of `prototype` if None.
         shape: shape of the result; that of `prototype` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array.
@@ -345,7 +345,7 @@ def full_like(
         fill_value: scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result; that of `a` if None.
         shape: shape of the result; that of `a` if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported yet.
 
     Returns:

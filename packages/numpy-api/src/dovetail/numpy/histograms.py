@@ -39,7 +39,8 @@ def histogram_bin_edges(
         a: array or scalar of a real dtype.
         bins: number of bins of equal width; or a vector of edges, which is returned.
         range: first and last edge; the least and the greatest element if None.
-        weights: has no effect; there for NumPy's sake, where it decides numbers of bins.
+        weights: has no effect; accepted for compatibility with NumPy, where it decides numbers of
+            bins.
 
     Returns:
         A float vector with one element more than there are bins.
@@ -75,7 +76,7 @@ def histogram(
 
     Args:
         a: array or scalar of a real dtype.
-        bins: number of bins of equal width; or a vector of growing edges.
+        bins: number of bins of equal width; or a vector of increasing edges.
         range: first and last edge; the least and the greatest element if None. Elements outside
             are not counted.
         weights: array of the shape of `a`: what each element counts for; 1 if None.

@@ -284,7 +284,7 @@ def mask_indices(
         n: number of rows and of columns.
         mask_func: called with a matrix of ones and `k`; elements that are not zero are kept.
         k: passed on to it.
-        size: how many indices are returned, filled up with 0; needed while something is traced.
+        size: number of indices to return, filled up with 0; needed while something is traced.
 
     Returns:
         Two integer vectors: rows and columns.

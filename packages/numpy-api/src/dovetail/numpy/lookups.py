@@ -59,7 +59,7 @@ def isin(
     Args:
         element: array or scalar.
         test_elements: array or scalar: the elements to look for.
-        assume_unique: has no effect; there for NumPy's sake.
+        assume_unique: ignored; accepted for compatibility with NumPy.
         invert: whether to tell which elements are not in it instead.
         method: how elements are looked for: "binary_search", "sort", "compare_all" (compares with
             every element, fast for few of them), or "auto", which is the first one.
@@ -68,7 +68,7 @@ def isin(
         A boolean array of the shape of `element`; nan is in no array.
 
     Raises:
-        ValueError: `method` is none of these.
+        ValueError: `method` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -58,9 +58,9 @@ def eye(
     Args:
         N: number of rows.
         M: number of columns; `N` if None.
-        k: which diagonal: 0 for the main one, positive ones are above it. It may be traced.
+        k: which diagonal: 0 is the main one, positive values are above it. It may be traced.
         dtype: dtype of the result; the default float if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array of shape ``(N, M)``.
@@ -111,7 +111,7 @@ def tri(N: IntLike, M: IntLike | None = None, k: int = 0, dtype: DTypeLike | Non
     Args:
         N: number of rows.
         M: number of columns; `N` if None.
-        k: which diagonal: 0 for the main one, positive ones are above it.
+        k: which diagonal: 0 is the main one, positive values are above it.
         dtype: dtype of the result; the default float if None.
 
     Example:
@@ -243,7 +243,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
         v: vector: the diagonal; or matrix.
-        k: which diagonal: 0 for the main one, positive ones are above it.
+        k: which diagonal: 0 is the main one, positive values are above it.
 
     Returns:
         A matrix for a vector, a vector for a matrix.
@@ -286,7 +286,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
         v: array.
-        k: which diagonal: 0 for the main one, positive ones are above it.
+        k: which diagonal: 0 is the main one, positive values are above it.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -303,7 +303,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
         a: array of rank 2 or more.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it.
         axis1: the dimension of rows.
         axis2: the dimension of columns.
 
@@ -358,7 +358,7 @@ def trace(
 
     Args:
         a: array of rank 2 or more.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it.
         axis1: the dimension of rows.
         axis2: the dimension of columns.
         dtype: dtype of the result, in which the sum is computed.

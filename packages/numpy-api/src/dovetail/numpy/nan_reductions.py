@@ -44,12 +44,12 @@ def nansum(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result, in which the sum is computed.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the sum starts.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the sum starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -76,12 +76,12 @@ def nanprod(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result, in which the product is computed.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the product starts.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the product starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -134,11 +134,12 @@ def nanmax(
 
     Args:
         a: array or scalar; complex numbers are ordered as in `sort`.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Differs:
         Complex numbers with a nan in either part are left out, as in NumPy; so in `nanmin`,
@@ -169,11 +170,12 @@ def nanmin(
 
     Args:
         a: array or scalar; complex numbers are ordered as in `sort`.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -197,11 +199,11 @@ def nanmean(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -229,13 +231,13 @@ def nanvar(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, with size one in the dimensions of `axis`, where it is known already.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the dimensions of `axis`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -264,13 +266,13 @@ def nanstd(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, with size one in the dimensions of `axis`, where it is known already.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the dimensions of `axis`.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -21,9 +21,8 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
 
     Args:
         x: the operand.
-        size: how many indices are returned; None for as many as there are.
-        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if
-            None.
+        size: number of indices to return; None for as many as there are.
+        fill_value: index for missing entries: an integer, or one for each dimension; 0 if None.
 
     Raises:
         ConcretizationTypeError: `x` is traced and `size` is not given.

@@ -71,10 +71,10 @@ def median(
 
     Args:
         a: array or scalar of a real dtype.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        keepdims: whether the dimensions stay, with size one.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float array without these dimensions; nan where there is one, and for no elements.
@@ -100,10 +100,10 @@ def nanmedian(
 
     Args:
         a: array or scalar of a real dtype.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
-        keepdims: whether the dimensions stay, with size one.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float array without these dimensions.
@@ -138,9 +138,9 @@ def quantile(
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 1].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: how a share is placed among n sorted elements, and what is done between two of them.
             With the first at 0 and the last at 1: "linear" takes both in proportion, "lower",
             "higher" or "nearest" one of them (the even one where both are as near), "midpoint"
@@ -150,7 +150,7 @@ def quantile(
             "interpolated_inverted_cdf" both in proportion. "hazen", "weibull", "median_unbiased"
             and "normal_unbiased" take both in proportion, with the first at 0.5/n, 1/(n + 1),
             (2/3)/(n + 1/3) and (5/8)/(n + 1/4).
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: how much each element counts for, with the method "inverted_cdf" alone: an array of
             the shape of `a`, or with the sizes of the dimensions `axis`.
 
@@ -204,11 +204,11 @@ def nanquantile(
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 1].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: as for `quantile`.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
 
     Returns:
@@ -241,11 +241,11 @@ def percentile(
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 100].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: as for `quantile`.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
         out_sharding: not supported.
 
@@ -280,11 +280,11 @@ def nanpercentile(
     Args:
         a: array or scalar of a real dtype.
         q: share, or array of shares, in [0, 100].
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        overwrite_input: has no effect, since arrays are immutable; there for NumPy's sake.
+        overwrite_input: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         method: as for `quantile`.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         weights: as for `quantile`.
 
     Returns:

@@ -56,7 +56,7 @@ def arange(
         stop: the end.
         step: difference of neighbours, 1 if None; negative to count down.
         dtype: dtype of the result; the common one of the arguments if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
         out_sharding: not supported.
 
     Returns:
@@ -210,7 +210,7 @@ def linspace(
         retstep: whether the step is returned too.
         dtype: dtype of the result; a float if None. Integers are rounded down.
         axis: position of the new dimension, where `start` or `stop` is an array.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array, or a pair of that and the step.

@@ -142,16 +142,16 @@ def sum(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result, in which the sum is computed.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the sum starts.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the sum starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
         promote_integers: whether small integers are added in the default integer type.
 
     Returns:
-        An array without these dimensions; 0 for no elements.
+        An array without these dimensions; 0 if there are no elements.
 
     Raises:
         ValueError: a dimension is out of bounds or is named twice.
@@ -201,16 +201,16 @@ def prod(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result, in which the product is computed.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number with which the product starts.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: value that the product starts with.
+        where: boolean array that broadcasts with `a`: which elements to include.
         promote_integers: whether small integers are multiplied in the default integer type.
 
     Returns:
-        An array without these dimensions; 1 for no elements.
+        An array without these dimensions; 1 if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -290,11 +290,12 @@ def max(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Returns:
         An array without these dimensions. Where several elements are largest they share the
@@ -332,11 +333,12 @@ def min(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        initial: number that takes part too, in the dtype of `a`.
-        where: boolean array that broadcasts with `a`: which elements count; it needs `initial`.
+        keepdims: whether to keep the dimensions, with size one.
+        initial: further value to compare with, in the dtype of `a`.
+        where: boolean array that broadcasts with `a`: which elements to include; requires
+            `initial`.
 
     Returns:
         An array without these dimensions. Where several elements are smallest they share the
@@ -360,9 +362,9 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         An array without these dimensions.
@@ -406,13 +408,13 @@ def all(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A boolean array without these dimensions; True for no elements.
+        A boolean array without these dimensions; True if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -436,13 +438,13 @@ def any(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A boolean array without these dimensions; False for no elements.
+        A boolean array without these dimensions; False if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -459,8 +461,8 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
-        keepdims: whether the dimensions stay, with size one.
+        axis: dimension or dimensions; all if None.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         An integer array without these dimensions.
@@ -532,14 +534,14 @@ def mean(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None. Means in 16 bits are computed in 32.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
 
     Returns:
-        A float or complex array without these dimensions; nan for no elements.
+        A float or complex array without these dimensions; nan if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -586,17 +588,17 @@ def var(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, where it is known, with the reduced dimensions of size one.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the reduced dimensions.
         correction: `ddof` under its name in the array API standard.
 
     Returns:
-        A float array without these dimensions; nan for no elements.
+        A float array without these dimensions; nan if there are no elements.
 
     Raises:
         ValueError: both `ddof` and `correction` are given.
@@ -684,17 +686,17 @@ def std(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         dtype: dtype of the result; a float if None.
         out: not supported, since arrays are immutable.
-        ddof: what is subtracted from the number of elements in the divisor; 1 for a sample.
-        keepdims: whether the dimensions stay, with size one.
-        where: boolean array that broadcasts with `a`: which elements count.
-        mean: the mean, where it is known, with the reduced dimensions of size one.
+        ddof: number subtracted from the count of elements in the divisor; 1 for a sample.
+        keepdims: whether to keep the dimensions, with size one.
+        where: boolean array that broadcasts with `a`: which elements to include.
+        mean: the mean, if already known, with size one in the reduced dimensions.
         correction: `ddof` under its name in the array API standard.
 
     Returns:
-        A float array without these dimensions; nan for no elements.
+        A float array without these dimensions; nan if there are no elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -734,11 +736,11 @@ def average(
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
         weights: array of the shape of `a`, or of the sizes of the dimensions in `axis`, in the
             order in which they are named there; equal weights if None.
         returned: whether the sum of weights is returned too.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float or complex array without these dimensions, or a pair of that and the sum of weights.

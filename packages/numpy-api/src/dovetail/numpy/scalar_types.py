@@ -190,7 +190,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
             "complex floating", "numeric", or a tuple of these.
 
     Raises:
-        ValueError: the kind is none of these.
+        ValueError: the kind is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp

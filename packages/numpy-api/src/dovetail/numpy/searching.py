@@ -51,7 +51,7 @@ def argmax(
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         An integer array without the dimension.
@@ -80,7 +80,7 @@ def argmin(
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         An integer array without the dimension.
@@ -128,7 +128,7 @@ def nanargmax(
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -149,7 +149,7 @@ def nanargmin(
         a: array or scalar.
         axis: dimension; None for the position in row-major order.
         out: not supported, since arrays are immutable.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -170,10 +170,9 @@ def nonzero(
 
     Args:
         a: array of rank 1 or more.
-        size: how many indices are returned; needed where `a` is traced, since the number of results
-            would depend on values otherwise. Further ones are left out.
-        fill_value: index that fills up missing ones: an integer, or one for each dimension; 0 if
-            None.
+        size: number of indices to return; needed where `a` is traced, since the number of results
+            would depend on values otherwise. Any others are left out.
+        fill_value: index for missing entries: an integer, or one for each dimension; 0 if None.
 
     Returns:
         A tuple of integer vectors, one for each dimension.
@@ -199,8 +198,8 @@ def flatnonzero(
 
     Args:
         a: array or scalar.
-        size: how many positions are returned; needed where `a` is traced.
-        fill_value: position that fills up missing ones; 0 if None.
+        size: number of positions to return; required if `a` is traced.
+        fill_value: position for missing entries; 0 if None.
 
     Returns:
         An integer vector.
@@ -221,8 +220,8 @@ def argwhere(
 
     Args:
         a: array or scalar.
-        size: how many rows are returned; needed where `a` is traced.
-        fill_value: index that fills up missing rows; 0 if None.
+        size: number of rows to return; required if `a` is traced.
+        fill_value: index for missing rows; 0 if None.
 
     Returns:
         An integer matrix with one column for each dimension.

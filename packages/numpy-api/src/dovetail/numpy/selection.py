@@ -162,7 +162,7 @@ def choose(
         An array of the common shape, and of the common dtype of the choices.
 
     Raises:
-        ValueError: a number is out of bounds in the mode "raise", the mode is none of these, or
+        ValueError: a number is out of bounds in the mode "raise", the mode is not one of these, or
             there are no choices.
         TypeError: the numbers are not integers.
         ConcretizationTypeError: they are traced, in the mode "raise".
@@ -280,7 +280,7 @@ def nan_to_num(
 
     Args:
         x: array or scalar.
-        copy: has no effect, since arrays are immutable; there for NumPy's sake.
+        copy: ignored, since arrays are immutable; accepted for compatibility with NumPy.
         nan: what stands for nan.
         posinf: what stands for infinity; None for the largest number of the dtype.
         neginf: what stands for minus infinity; None for the smallest number of the dtype.

@@ -355,7 +355,7 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
-    """The elements of an array, each of them once, in growing order.
+    """The elements of an array, each of them once, in ascending order.
 
     Differs from NumPy's in `size` and `fill_value`, and in that `equal_nan` counts with `axis` too.
 
@@ -366,9 +366,8 @@ def unique(
         return_counts: whether to return how often each occurs.
         axis: dimension, whose slices are what is unique then; None for elements.
         equal_nan: whether all nan are one element. Complex numbers with a nan are alike.
-        size: how many elements are returned; needed where `ar` is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None. Indices are filled up
+        size: number of elements to return; required if `ar` is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None. Indices are filled up
             with the first index, counts with 0.
         sorted: whether they must be sorted. They always are.
 
@@ -420,14 +419,14 @@ def unique(
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """`unique` with everything that it can return, as the array API standard has it.
+    """`unique` with everything that it can return, as defined by the array API standard.
 
     Each nan is an element of its own.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A named tuple: `values`, `indices` of their first occurrences in the flattened array,
@@ -446,14 +445,14 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """The unique elements and how often each occurs, as the array API standard has it.
+    """The unique elements and how often each occurs, as defined by the array API standard.
 
     Each nan is an element of its own.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A named tuple of vectors: `values` and `counts`.
@@ -471,14 +470,14 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """The unique elements and where each element is among them, as the array API standard has it.
+    """The unique elements and the position of each element among them (array API standard).
 
     Each nan is an element of its own.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A named tuple: a vector `values`, and `inverse_indices` of the shape of `x`.
@@ -496,14 +495,14 @@ def unique_inverse(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The unique elements, as the array API standard has it.
+    """The unique elements, as defined by the array API standard.
 
     Each nan is an element of its own.
 
     Args:
         x: array or scalar.
-        size: how many elements are returned; needed where `x` is traced.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if `x` is traced.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A sorted vector.
@@ -554,14 +553,13 @@ def _joined(x: Any, y: Any, nan_of_each: bool) -> tuple[Any, Any, Any, Any]:
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The elements that are in at least one of two arrays, each of them once, in growing order.
+    """The elements that are in at least one of two arrays, each of them once, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None.
 
     Returns:
         A vector of the common dtype.
@@ -627,16 +625,15 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """The elements that are in both of two arrays, each of them once, in growing order.
+    """The elements that are in both of two arrays, each of them once, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        assume_unique: has no effect; there for NumPy's sake.
+        assume_unique: ignored; accepted for compatibility with NumPy.
         return_indices: whether to return where the elements were found first in each array.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None, or 0 if there is none.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None, or 0 if there is none.
             Indices are filled up with the numbers of elements of the arrays.
 
     Returns:
@@ -679,16 +676,15 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of one array that are not in another, each of them once, in growing order.
+    """The elements of one array that are not in another, each of them once, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
         assume_unique: whether the elements of `ar1` are unique already: they then keep their order,
             and are not made unique.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; 0 if None.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; 0 if None.
 
     Returns:
         A vector of the dtype of `ar1`. Nan is in no other array.
@@ -736,15 +732,14 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements that are in exactly one of two arrays, each of them once, in growing order.
+    """The elements that are in exactly one of two arrays, each of them once, in ascending order.
 
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        assume_unique: has no effect; there for NumPy's sake.
-        size: how many elements are returned; needed where an array is traced. Further ones are left
-            out.
-        fill_value: what fills up missing ones; the first element if None, or 0 if there is none.
+        assume_unique: ignored; accepted for compatibility with NumPy.
+        size: number of elements to return; required if an array is traced. Any others are left out.
+        fill_value: value for missing elements; the first element if None, or 0 if there is none.
 
     Returns:
         A vector of the common dtype. Nan is in no other array, so that there can be two.

@@ -70,7 +70,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
 
     Args:
         a: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -586,7 +586,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
     Args:
         m: array or scalar.
-        axis: dimension, or several of them; all if None.
+        axis: dimension or dimensions; all if None.
 
     Example:
         >>> import dovetail.numpy as jnp

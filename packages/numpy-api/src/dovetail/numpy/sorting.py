@@ -48,7 +48,7 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """The elements along a dimension in growing order, nan last.
+    """The elements along a dimension in ascending order, nan last.
 
     Args:
         a: array of rank 1 or more. Complex numbers are ordered by real part, then by imaginary
@@ -148,7 +148,8 @@ def lexsort(
     Args:
         keys: sequence of arrays of one shape, or an array of them.
         axis: dimension.
-        batch_size: has no effect; there for JAX's sake, which compiles many keys in batches.
+        batch_size: has no effect; accepted for compatibility with JAX, which compiles many keys in
+            batches.
 
     Returns:
         An integer array of the shape of one key.

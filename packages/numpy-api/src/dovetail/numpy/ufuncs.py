@@ -169,17 +169,17 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
         Args:
             a: array or scalar.
-            axis: dimension, or several of them; all if None. Elements of several are taken in
-                row-major order.
+            axis: dimension or dimensions; all if None. Elements of several are taken in row-major
+                order.
             dtype: dtype of the result, in which it is computed.
             out: not supported, since arrays are immutable.
-            keepdims: whether the dimensions stay, with size one.
+            keepdims: whether to keep the dimensions, with size one.
             initial: scalar with which the fold starts, before the first element.
-            where: boolean array that broadcasts with `a`: which elements count. A function
+            where: boolean array that broadcasts with `a`: which elements to include. A function
                 without identity needs `initial` too.
 
         Returns:
-            An array without these dimensions; the identity for no elements.
+            An array without these dimensions; the identity if there are no elements.
 
         Raises:
             ValueError: the function is not one of two arguments; a dimension is out of bounds; or

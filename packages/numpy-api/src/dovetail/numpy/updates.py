@@ -58,7 +58,7 @@ def put(
 ) -> Array:
     """A copy of an array with values at positions in row-major order.
 
-    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+    NumPy changes the argument in place; here ``inplace=False`` is required.
 
     Args:
         a: array.
@@ -74,7 +74,7 @@ def put(
         An array of the shape and dtype of `a`.
 
     Raises:
-        ValueError: `inplace` is not False, or the mode is none of these.
+        ValueError: `inplace` is not False, or the mode is not one of these.
         TypeError: the positions are not integers.
 
     Example:
@@ -142,8 +142,8 @@ def put_along_axis(
 ) -> Array:
     """A copy of an array with values at positions along a dimension that differ between rows.
 
-    It is the counterpart of `take_along_axis`. Differs from NumPy's, which changes its argument:
-    ``inplace=False`` has to be given.
+    It is the counterpart of `take_along_axis`. NumPy changes the argument in place; here
+    ``inplace=False`` is required.
 
     Args:
         arr: array.
@@ -232,7 +232,7 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of an array with values, one after another, where a mask is true.
 
-    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+    NumPy changes the argument in place; here ``inplace=False`` is required.
 
     Args:
         arr: array.
@@ -287,7 +287,7 @@ def fill_diagonal(
 ) -> Array:
     """A copy of an array with other elements on its main diagonal.
 
-    Differs from NumPy's, which changes its argument: ``inplace=False`` has to be given.
+    NumPy changes the argument in place; here ``inplace=False`` is required.
 
     Args:
         a: array of rank 2, or of higher rank with equal sizes.
@@ -576,7 +576,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
 
     Raises:
         ConcretizationTypeError: `filt` is traced.
-        ValueError: `trim` is none of these.
+        ValueError: `trim` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -63,7 +63,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
         Its parts have 64 bits where those of `a` have, otherwise 32.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Differs:
         Transforms of no points are refused.
@@ -98,7 +98,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         A complex array of the shape of `a`, but for the dimension transformed, which has size `n`.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -129,7 +129,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -157,7 +157,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         A real array of the shape of `a`, but for the dimension transformed, which has size `n`.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -186,7 +186,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         A real array of the shape of `a`, but for the dimension transformed, which has size `n`.
 
     Raises:
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -215,7 +215,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is another.
+        ValueError: `n` is not positive, `axis` is out of bounds, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -248,8 +248,8 @@ def fftn(
         sizes `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -283,8 +283,8 @@ def ifftn(
         sizes `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -319,8 +319,8 @@ def rfftn(
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Differs:
         A transform along no dimensions is refused.
@@ -364,8 +364,8 @@ def irfftn(
         `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -399,8 +399,8 @@ def fft2(
         sizes `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -434,8 +434,8 @@ def ifft2(
         sizes `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -470,8 +470,8 @@ def rfft2(
 
     Raises:
         TypeError: `a` is complex.
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -507,8 +507,8 @@ def irfft2(
         `s`.
 
     Raises:
-        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out
-            of bounds or named twice, or `norm` is another.
+        ValueError: a size is not positive, `s` and `axes` do not go together, a dimension is out of
+            bounds or named twice, or `norm` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -528,7 +528,7 @@ def fftfreq(
         n: how many points the signal has.
         d: distance of its points, a scalar; a frequency is in cycles per unit of it.
         dtype: floating-point dtype of the result; the default one if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array of shape ``(n,)``: those from zero on, then the negative ones, the least first.
@@ -562,7 +562,7 @@ def rfftfreq(
         n: how many points the signal has.
         d: distance of its points, a scalar; a frequency is in cycles per unit of it.
         dtype: floating-point dtype of the result; the default one if None.
-        device: where the array is placed, and stays.
+        device: device on which the array is placed and stays.
 
     Returns:
         An array of shape ``(n // 2 + 1,)``: those from zero on.
@@ -611,7 +611,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
     Args:
         x: array.
-        axes: dimension, or several of them; all if None.
+        axes: dimension or dimensions; all if None.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -633,7 +633,7 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
     Args:
         x: array.
-        axes: dimension, or several of them; all if None.
+        axes: dimension or dimensions; all if None.
 
     Returns:
         An array of the shape and dtype of `x`.

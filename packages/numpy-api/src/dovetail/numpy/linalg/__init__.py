@@ -96,7 +96,7 @@ def matmul(
         x1: array of rank 1 or more; matrices in its last two dimensions, or a vector (a row).
         x2: array of rank 1 or more; matrices in its last two dimensions, or a vector (a column).
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
         An array with the other dimensions, which are broadcast, in front; vectors add none.
@@ -162,7 +162,7 @@ def tensordot(
         axes: how many dimensions, the last ones of `x1` and the first ones of `x2`; or a pair of
             sequences of dimensions.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
-        preferred_element_type: dtype of the result, in which products are summed.
+        preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:
@@ -221,7 +221,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
     Args:
         x: matrices of shape ``(..., m, n)``.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it.
 
     Returns:
         An array of shape ``(..., k)``.
@@ -249,7 +249,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
     Args:
         x: matrices of shape ``(..., m, n)``.
-        offset: which diagonal: 0 for the main one, positive ones are above it.
+        offset: which diagonal: 0 is the main one, positive values are above it.
         dtype: dtype of the result, in which the sum is computed.
 
     Returns:

@@ -42,7 +42,7 @@ class EighResult(NamedTuple):
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     Attributes:
-        eigenvalues: in growing order, of shape ``(..., n)``.
+        eigenvalues: in ascending order, of shape ``(..., n)``.
         eigenvectors: in columns, of shape ``(..., n, n)``.
     """
 
@@ -201,7 +201,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
         not with "complete" and m > n, nor with "raw".
 
     Raises:
-        ValueError: `mode` is none of these.
+        ValueError: `mode` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -300,13 +300,13 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
         symmetrize_input: whether to decompose ``(a + a^H) / 2``.
 
     Returns:
-        The named tuple of the eigenvalues, real and in growing order, of shape ``(..., n)``, and of
-        the orthonormal eigenvectors, in columns, of shape ``(..., n, n)``. They are nan where the
-        computation fails, as it does for nan and infinities; so are derivatives of the vectors of
-        equal eigenvalues.
+        The named tuple of the eigenvalues, real and in ascending order, of shape ``(..., n)``, and
+        of the orthonormal eigenvectors, in columns, of shape ``(..., n, n)``. They are nan where
+        the computation fails, as it does for nan and infinities; so are derivatives of the vectors
+        of equal eigenvalues.
 
     Raises:
-        ValueError: the matrices are not square, or `UPLO` is another.
+        ValueError: the matrices are not square, or `UPLO` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -330,10 +330,10 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
         symmetrize_input: whether to decompose ``(a + a^H) / 2``.
 
     Returns:
-        A real array of shape ``(..., n)``, in growing order; nan where the computation fails.
+        A real array of shape ``(..., n)``, in ascending order; nan where the computation fails.
 
     Raises:
-        ValueError: the matrices are not square, or `UPLO` is another.
+        ValueError: the matrices are not square, or `UPLO` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -98,7 +98,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         For singular matrices they are zero and minus infinity, and derivatives are infinite or nan.
 
     Raises:
-        ValueError: the matrices are not square, or `method` is another.
+        ValueError: the matrices are not square, or `method` is not one of these.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -35,7 +35,7 @@ def norm(
             magnitude. For matrices "fro", 1 or -1 (largest or smallest sum of a column), inf or
             -inf (of a row), 2 or -2 (largest or smallest singular value), "nuc" (their sum).
         axis: dimension of vectors, or pair of dimensions of matrices; all if None.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
 
     Returns:
         A float array without these dimensions.
@@ -149,7 +149,7 @@ def vector_norm(
     Args:
         x: array.
         axis: dimension, or several that are taken as one; all if None.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         ord: which norm, as for `norm`.
 
     Returns:
@@ -178,7 +178,7 @@ def matrix_norm(
 
     Args:
         x: array of rank 2 or more.
-        keepdims: whether the dimensions stay, with size one.
+        keepdims: whether to keep the dimensions, with size one.
         ord: which norm, as for `norm`.
 
     Returns:
