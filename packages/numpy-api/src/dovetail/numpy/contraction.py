@@ -41,8 +41,7 @@ def contracted(
     precision: Any = None,
     out: Any = None,
 ) -> Any:
-    """Sums of products of two checked operands of one dtype, in the dtype `out` (None: their
-    own)."""
+    """Sums of products of two checked operands of one dtype, in the dtype `out` (None: theirs)."""
     dtype = aval_of(x).dtype if out is None else out
     return dot_general_p.bind(
         x,
@@ -124,8 +123,7 @@ def matmul(
 
 
 def _batched_matmul(x: Any, y: Any, precision: Any, out: Any) -> Any:
-    """`matmul` for stacks of matrices; a dimension that only one of them has is no batch
-    dimension."""
+    """`matmul` of stacks; a dimension that only one of them has is no batch dimension."""
     left, right = aval_of(x).shape, aval_of(y).shape
     x_is_vector, y_is_vector = len(left) == 1, len(right) == 1
     x_stack, y_stack = left[:-2], right[:-2]

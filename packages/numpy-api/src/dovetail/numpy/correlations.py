@@ -242,8 +242,7 @@ def convolve(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The convolution of two vectors: element k of the full result is the sum of ``a[n] * v[k -
-    n]``.
+    """The convolution of two vectors: element k, in full, is the sum of ``a[n] * v[k - n]``.
 
     Unlike in NumPy, integers become floats; to sum integers, set `preferred_element_type`.
 
@@ -309,7 +308,7 @@ def correlate(
     x, y, out = _sequences("correlate", a, v, mode, preferred_element_type)
     y = lax.conj(y) if dtypes.kind_of(aval_of(y).dtype) == "c" else y
     if aval_of(x).size < aval_of(y).size:
-        # The operands are exchanged, so that the shorter vector is the kernel.
+        # Exchanged, so that the kernel is the shorter vector; the result is then reversed.
         return lax.rev(_moved_along(y, x, mode, precision, out), (0,))
     return _moved_along(x, y, mode, precision, out)
 

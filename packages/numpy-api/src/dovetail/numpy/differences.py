@@ -116,8 +116,7 @@ def _gradient(f: Any, varargs: tuple[Any, ...], axis: Any, order: int) -> list[A
 
 
 def _derivative(x: Any, h: Any, dimension: int, order: int) -> Any:
-    """The derivative along one dimension; `h` holds one distance, or those between all
-    neighbours."""
+    """The derivative along one dimension; `h` holds one distance, or one for each step."""
     size = aval_of(x).shape[dimension]
     rank = aval_of(x).ndim
     is_even = not aval_of(h).ndim

@@ -1,4 +1,4 @@
-"""Reductions that leave nan out."""
+"""Reductions that ignore nan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _numbers(function: str, a: Any) -> tuple[Any, Any]:
 def _counting(function: str, is_number: Any, where: Any) -> Any:
     if where is None:
         return is_number
-    from dovetail.numpy.logic import logical_and  # deferred: needed with where only
+    from dovetail.numpy.logic import logical_and  # deferred: needed only with where
 
     return plain(logical_and)(is_number, as_mask(function, where))
 
@@ -40,12 +40,12 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`sum` that counts nan as zero.
+    """`sum` that treats nan as zero.
 
     Args:
         a: array or scalar.
         axis: dimension or dimensions; all if None.
-        dtype: dtype of the result, in which the sum is computed.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
         keepdims: whether to keep the dimensions, with size one.
         initial: value that the sum starts with.
@@ -72,12 +72,12 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`prod` that counts nan as one.
+    """`prod` that treats nan as one.
 
     Args:
         a: array or scalar.
         axis: dimension or dimensions; all if None.
-        dtype: dtype of the result, in which the product is computed.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
         keepdims: whether to keep the dimensions, with size one.
         initial: value that the product starts with.
@@ -115,7 +115,7 @@ def _nan_extreme(
     result = extreme(function, largest, filled, axis, keepdims, initial, where)
     if initial is not None:
         return result
-    from dovetail.numpy.reductions import any as any_of  # deferred: needed for floats only
+    from dovetail.numpy.reductions import any as any_of  # deferred: needed only for floats
 
     found = plain(any_of)(is_number, axis, None, keepdims)
     return pick(found, result, literal(math.nan, dtype))
@@ -130,7 +130,7 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`max` that leaves nan out; nan where there is nothing else.
+    """`max` that ignores nan; nan where all elements are nan.
 
     Args:
         a: array or scalar; complex numbers are ordered as in `sort`.
@@ -166,7 +166,7 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`min` that leaves nan out; nan where there is nothing else.
+    """`min` that ignores nan; nan where all elements are nan.
 
     Args:
         a: array or scalar; complex numbers are ordered as in `sort`.
@@ -195,7 +195,7 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`mean` of the elements that are not nan; nan where there are none.
+    """`mean` of the elements that are not nan; nan if there are none.
 
     Args:
         a: array or scalar.
@@ -227,7 +227,7 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """`var` of the elements that are not nan; nan where there are no more than `ddof`.
+    """`var` of the elements that are not nan; nan if there are no more than `ddof`.
 
     Args:
         a: array or scalar.
@@ -262,7 +262,7 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """`std` of the elements that are not nan; nan where there are no more than `ddof`.
+    """`std` of the elements that are not nan; nan if there are no more than `ddof`.
 
     Args:
         a: array or scalar.

@@ -1,4 +1,4 @@
-"""Sums, extremes, means and other numbers that stand for many."""
+"""Reductions: sums, products, extremes, logic, means and variances."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Shape = tuple[int, ...]
 
 
 def strong(x: Any) -> Any:
-    """An operand whose dtype is no longer weak: a reduction has used it up."""
+    """An operand without weak typing, which a reduction does not pass on."""
     aval = aval_of(x)
     return convert_element_type(x, aval.dtype, False) if aval.weak_type else x
 
 
 def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
-    """The operand with the identity of the reduction where a mask is false."""
+    """The operand, with the identity of the reduction where a mask is false."""
     mask = as_mask(function, where)
     shape = aval_of(x).shape
     common = broadcast_result(function, (shape, aval_of(mask).shape))
@@ -60,7 +60,7 @@ def masked(function: str, x: Any, where: Any, identity: Any) -> Any:
 
 
 def kept(x: Any, shape: Shape, axes: Shape) -> Any:
-    """A reduced operand with dimensions of size one in place of those of `shape` that are gone."""
+    """A reduced operand with the dimensions removed from `shape` restored, with size one."""
     sizes = tuple(1 if d in axes else n for d, n in enumerate(shape))
     return broadcast_in_dim(x, sizes, tuple(d for d in range(len(shape)) if d not in axes))
 
@@ -70,7 +70,7 @@ def _finish(x: Any, shape: Shape, axes: Shape, keepdims: bool) -> Any:
 
 
 def sum_dtype(dtype: Any, promote_integers: bool) -> Any:
-    """The dtype of a sum: booleans are counted, and narrow integers added in the default dtype."""
+    """The dtype of a sum: booleans are counted, narrow integers added in the default dtype."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
         return dtypes.default_dtype("i")
@@ -138,23 +138,23 @@ def sum(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The sum of elements along some dimensions.
+    """Sum elements along dimensions.
 
     Args:
         a: array or scalar.
         axis: dimension or dimensions; all if None.
-        dtype: dtype of the result, in which the sum is computed.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
         keepdims: whether to keep the dimensions, with size one.
         initial: value that the sum starts with.
         where: boolean array that broadcasts with `a`: which elements to include.
-        promote_integers: whether small integers are added in the default integer type.
+        promote_integers: whether to add small integers in the default integer type.
 
     Returns:
         An array without these dimensions; 0 if there are no elements.
 
     Raises:
-        ValueError: a dimension is out of bounds or is named twice.
+        ValueError: a dimension is out of bounds or named twice.
 
     Differs:
         A dimension that is not there is NumPy's `AxisError`, a ValueError and an IndexError. An
@@ -197,17 +197,17 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """The product of elements along some dimensions.
+    """Multiply elements along dimensions.
 
     Args:
         a: array or scalar.
         axis: dimension or dimensions; all if None.
-        dtype: dtype of the result, in which the product is computed.
+        dtype: dtype of the result and of the computation.
         out: not supported, since arrays are immutable.
         keepdims: whether to keep the dimensions, with size one.
         initial: value that the product starts with.
         where: boolean array that broadcasts with `a`: which elements to include.
-        promote_integers: whether small integers are multiplied in the default integer type.
+        promote_integers: whether to multiply small integers in the default integer type.
 
     Returns:
         An array without these dimensions; 1 if there are no elements.
@@ -266,7 +266,7 @@ def extreme(
 
 
 def _worst(dtype: Any, largest: bool) -> Any:
-    """The number that never wins."""
+    """The number that never wins: the identity of the extreme."""
     kind = dtypes.kind_of(dtype)
     if kind == "b":
         return not largest
@@ -286,7 +286,7 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The largest element along some dimensions; nan where there is one.
+    """The largest element along dimensions; nan if any element is nan.
 
     Args:
         a: array or scalar.
@@ -298,8 +298,7 @@ def max(
             `initial`.
 
     Returns:
-        An array without these dimensions. Where several elements are largest they share the
-        gradient.
+        An array without these dimensions. If several elements are largest, they share the gradient.
 
     Raises:
         ValueError: there are no elements and no `initial`.
@@ -329,7 +328,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The smallest element along some dimensions; nan where there is one.
+    """The smallest element along dimensions; nan if any element is nan.
 
     Args:
         a: array or scalar.
@@ -341,7 +340,7 @@ def min(
             `initial`.
 
     Returns:
-        An array without these dimensions. Where several elements are smallest they share the
+        An array without these dimensions. If several elements are smallest, they share the
         gradient.
 
     Raises:
@@ -358,7 +357,7 @@ def min(
 
 @compiled_with("axis", "keepdims")
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The difference of the largest and the smallest element along some dimensions.
+    """The difference between the largest and the smallest element along dimensions.
 
     Args:
         a: array or scalar.
@@ -404,7 +403,7 @@ def all(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether all elements along some dimensions are true (not zero).
+    """Test whether all elements along dimensions are true (nonzero).
 
     Args:
         a: array or scalar.
@@ -434,7 +433,7 @@ def any(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether any element along some dimensions is true (not zero).
+    """Test whether any element along dimensions is true (nonzero).
 
     Args:
         a: array or scalar.
@@ -457,7 +456,7 @@ def any(
 
 @compiled_with("axis", "keepdims")
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements along some dimensions are not zero.
+    """Count the nonzero elements along dimensions.
 
     Args:
         a: array or scalar.
@@ -482,14 +481,14 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 
 def computed_in(dtype: Any) -> Any:
-    """The dtype in which means are computed: 16-bit floats would lose or overflow."""
+    """The dtype in which means are computed: 16-bit floats would lose precision or overflow."""
     if dtypes.kind_of(dtype) == "f" and dtypes.itemsize_bits(dtype) < 32:
         return np.dtype("float32")
     return dtype
 
 
 def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
-    """How many elements count: an operand of a real dtype, with reduced dimensions of size one."""
+    """The number of elements: an operand of a real dtype, with reduced dimensions of size one."""
     shape = aval_of(x).shape
     if where is None:
         return literal(math.prod(shape[d] for d in axes), dtype)
@@ -501,7 +500,7 @@ def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
 
 
 def real_dtype(dtype: Any) -> Any:
-    """The dtype of the parts of complex numbers; others stay."""
+    """The dtype of the parts of complex numbers; other dtypes unchanged."""
     return dtypes.finfo(dtype).dtype if dtypes.kind_of(dtype) == "c" else dtype
 
 
@@ -530,7 +529,7 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean of elements along some dimensions.
+    """The arithmetic mean of elements along dimensions.
 
     Args:
         a: array or scalar.
@@ -584,7 +583,7 @@ def var(
     mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:
-    """The variance of elements along some dimensions: the mean square of distances from their mean.
+    """The variance of elements along dimensions: the mean squared deviation from their mean.
 
     Args:
         a: array or scalar.
@@ -595,7 +594,7 @@ def var(
         keepdims: whether to keep the dimensions, with size one.
         where: boolean array that broadcasts with `a`: which elements to include.
         mean: the mean, if already known, with size one in the reduced dimensions.
-        correction: `ddof` under its name in the array API standard.
+        correction: the array API standard's name for `ddof`.
 
     Returns:
         A float array without these dimensions; nan if there are no elements.
@@ -627,7 +626,7 @@ def variance(
 ) -> Any:
     """`var` or one of its relatives, whose name is `function`; `root` takes the square root.
 
-    `of_few` is the divisor where there are no more elements than `ddof`.
+    `of_few` is the divisor if there are no more elements than `ddof`.
     """
     if correction is not None:
         if not (isinstance(ddof, int) and ddof == 0):
@@ -682,7 +681,7 @@ def std(
     mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:
-    """The standard deviation of elements along some dimensions: the square root of the variance.
+    """The standard deviation of elements along dimensions: the square root of the variance.
 
     Args:
         a: array or scalar.
@@ -693,7 +692,7 @@ def std(
         keepdims: whether to keep the dimensions, with size one.
         where: boolean array that broadcasts with `a`: which elements to include.
         mean: the mean, if already known, with size one in the reduced dimensions.
-        correction: `ddof` under its name in the array API standard.
+        correction: the array API standard's name for `ddof`.
 
     Returns:
         A float array without these dimensions; nan if there are no elements.
@@ -732,21 +731,22 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """The weighted mean of elements along some dimensions.
+    """The weighted mean of elements along dimensions.
 
     Args:
         a: array or scalar.
         axis: dimension or dimensions; all if None.
-        weights: array of the shape of `a`, or of the sizes of the dimensions in `axis`, in the
-            order in which they are named there; equal weights if None.
-        returned: whether the sum of weights is returned too.
+        weights: array of the shape of `a`, or with the sizes of the dimensions in `axis`, in the
+            same order; equal weights if None.
+        returned: whether to return the sum of the weights too.
         keepdims: whether to keep the dimensions, with size one.
 
     Returns:
-        A float or complex array without these dimensions, or a pair of that and the sum of weights.
+        A float or complex array without these dimensions, or a pair of it and the sum of the
+        weights.
 
     Raises:
-        ValueError: the weights have a shape that does not fit.
+        ValueError: the shape of the weights does not fit.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -769,7 +769,7 @@ def average(
                 f"{shape}: they need its shape"
                 + ("" if axis is None else f", or that of the dimensions in axis, {sizes}")
             )
-        # Dimensions are broadcast in the order of the array.
+        # Broadcasting needs the dimensions in the order of the array.
         order = sorted(range(len(axes)), key=axes.__getitem__)
         w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
     x, w = promoted_pair("average", x, w)

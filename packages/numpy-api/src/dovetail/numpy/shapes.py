@@ -1,4 +1,4 @@
-"""Shapes of arrays: asking for them, and rearranging elements."""
+"""Shapes of arrays, and rearranging their elements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 
 
 def operand(x: Any, function: str, argument: str = "a") -> Any:
-    """A checked argument as a value with a shape: array, tracer or NumPy array."""
+    """A checked argument as a value that has a shape: array, tracer or NumPy array."""
     return value(array_like(x, function, argument))
 
 
@@ -92,7 +92,7 @@ def reshaped(x: Any, sizes: Shape) -> Any:
 
 
 def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
-    """A new shape for `count` elements, with the size that is given as -1 worked out.
+    """A new shape for `count` elements, with a size of -1 inferred.
 
     Raises:
         TypeError: the numbers of elements differ.
@@ -134,13 +134,13 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The elements of an array, in their order, in another shape.
+    """Change the shape of an array, keeping its elements in order.
 
     Args:
         a: array or scalar.
-        shape: a size, or a sequence of them; one may be -1, and is worked out.
+        shape: a size, or a sequence of sizes; one may be -1 and is inferred.
         order: "C" for row-major order of elements, "F" for column-major order.
-        copy: True for memory of its own; False is refused only where NumPy-like views would be
+        copy: True to give the result its own memory; False raises only where a view would be
             needed.
         out_sharding: not supported.
 
@@ -148,7 +148,7 @@ def reshape(
         An array of that shape. It is never a view: arrays are immutable.
 
     Raises:
-        TypeError: the shape has another number of elements.
+        TypeError: the shape has a different number of elements.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -180,7 +180,7 @@ def permuted(x: Any, permutation: Shape) -> Any:
 
 @compiled_with("order", "out_sharding")
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
-    """The elements of an array in one dimension.
+    """Flatten an array to one dimension.
 
     Args:
         a: array or scalar.
@@ -202,17 +202,17 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """New dimensions of size one.
+    """Insert dimensions of size one.
 
     Args:
         a: array or scalar.
         axis: position of the new dimension in the result, or several positions.
 
     Returns:
-        An array with as many more dimensions.
+        An array with that many more dimensions.
 
     Raises:
-        ValueError: a position is out of bounds or is named twice.
+        ValueError: a position is out of bounds or named twice.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -231,17 +231,17 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """The array without dimensions of size one.
+    """Remove dimensions of size one from an array.
 
     Args:
         a: array or scalar.
-        axis: which of them are dropped; all if None.
+        axis: dimension or dimensions to remove; all of size one if None.
 
     Returns:
-        An array with as many fewer dimensions.
+        An array with that many fewer dimensions.
 
     Raises:
-        ValueError: a dimension to drop has another size.
+        ValueError: the size of a dimension to remove is not one.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -266,7 +266,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def broadcast_to(
     array: ArrayLike, shape: ShapeLike, *, out_sharding: Sharding | None = None
 ) -> Array:
-    """The array repeated to a shape, by the rules of broadcasting.
+    """Broadcast an array to a shape.
 
     Args:
         array: array or scalar.
@@ -301,7 +301,7 @@ def broadcast_to(
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
-    """The shape that shapes broadcast to.
+    """The common shape to which shapes broadcast.
 
     Args:
         *shapes: sizes, or sequences of them.
@@ -324,13 +324,13 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
-    """Arrays repeated to their common shape.
+    """Broadcast arrays to their common shape.
 
     Args:
         *args: arrays or scalars.
 
     Returns:
-        A tuple of as many arrays, of one shape.
+        A tuple of as many arrays, all of the same shape.
 
     Raises:
         ValueError: they do not broadcast.
@@ -368,13 +368,13 @@ def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Arrays with at least one dimension.
+    """Convert inputs to arrays with at least one dimension.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of them where several are given.
+        One array, or a tuple of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -391,13 +391,13 @@ def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Arrays with at least two dimensions; missing ones are put in front.
+    """Convert inputs to arrays with at least two dimensions; new ones come first.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of them where several are given.
+        One array, or a tuple of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -414,14 +414,13 @@ def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Arrays with at least three dimensions: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` ``(m, n,
-    1)``.
+    """Convert inputs to arrays of at least three dimensions: ``(1, n, 1)`` or ``(m, n, 1)``.
 
     Args:
         *arys: arrays or scalars.
 
     Returns:
-        One array, or a tuple of them where several are given.
+        One array, or a tuple of arrays if there are several inputs.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -435,11 +434,11 @@ def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The array with its dimensions in another order.
+    """Permute the dimensions of an array.
 
     Args:
         a: array or scalar.
-        axes: for each dimension of the result, which one of `a` it is; reversed order if None.
+        axes: for each dimension of the result, the dimension of `a` that it is; reversed if None.
 
     Returns:
         An array.
@@ -468,7 +467,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 
     Args:
         a: array.
-        axes: for each dimension of the result, which one of `a` it is.
+        axes: for each dimension of the result, the dimension of `a` that it is.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -479,7 +478,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The array with its last two dimensions exchanged.
+    """Transpose matrices: exchange the last two dimensions of an array.
 
     Args:
         x: array of rank 2 or more.
@@ -500,7 +499,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 @compiled_with("axis1", "axis2")
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """The array with two dimensions exchanged.
+    """Exchange two dimensions of an array.
 
     Args:
         a: array.
@@ -522,15 +521,15 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """The array with dimensions moved to other places; the others keep their order.
+    """Move dimensions of an array to new positions; the others keep their order.
 
     Args:
         a: array.
-        source: dimension to move, or several.
-        destination: where they go, as many.
+        source: dimension or dimensions to move.
+        destination: new position of each.
 
     Raises:
-        ValueError: there are not as many destinations as sources, or one is named twice.
+        ValueError: the numbers of sources and destinations differ, or one is named twice.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -556,12 +555,12 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """The array with one dimension moved in front of another; `moveaxis` reads better.
+    """Move one dimension of an array in front of another; `moveaxis` is easier to read.
 
     Args:
         a: array.
         axis: the dimension to move.
-        start: the dimension in front of which it goes; the rank for the end.
+        start: the dimension to move it in front of; the rank of `a` for the end.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -582,7 +581,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 @compiled_with("axis")
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
-    """The array with its elements in reverse order along some dimensions.
+    """Reverse the order of elements along dimensions.
 
     Args:
         m: array or scalar.
@@ -599,7 +598,7 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """The array with its columns in reverse order.
+    """Reverse the order of the columns of an array.
 
     Args:
         m: array of rank 2 or more.
@@ -616,7 +615,7 @@ def fliplr(m: ArrayLike) -> Array:
 
 
 def flipud(m: ArrayLike) -> Array:
-    """The array with its rows in reverse order.
+    """Reverse the order of the rows of an array.
 
     Args:
         m: array of rank 1 or more.
@@ -634,11 +633,11 @@ def flipud(m: ArrayLike) -> Array:
 
 @compiled_with("k", "axes")
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """The array turned by right angles in the plane of two dimensions.
+    """Rotate an array by multiples of 90 degrees in the plane of two dimensions.
 
     Args:
         m: array of rank 2 or more.
-        k: how many times it is turned, from the first of `axes` towards the second.
+        k: number of rotations, from the first of `axes` towards the second.
         axes: two different dimensions.
 
     Example:
@@ -664,20 +663,19 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 def roll(
     a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Array:
-    """The array with its elements moved along dimensions; those that leave one end enter at the
-    other.
+    """Roll elements along dimensions; those shifted past the end reappear at the start.
 
     Args:
         a: array.
-        shift: how far: an integer, one for each of `axis`, or an array of them.
-        axis: dimension, or several of them; None to move the elements in row-major order.
+        shift: number of positions: an integer, one for each of `axis`, or an array of them.
+        axis: dimension, or several of them; None to roll the flattened array.
 
     Returns:
         An array of the shape of `a`.
 
     Raises:
-        TypeError: a shift is no integer.
-        ValueError: there are not as many shifts as dimensions.
+        TypeError: a shift is not an integer.
+        ValueError: the numbers of shifts and dimensions differ.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -720,7 +718,7 @@ def _shift(shift: Any) -> Any:
 
 @compiled_with("axes", "flat")
 def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
-    """`x` rolled by shifts from 0 to the size; those that are traced are part of no program."""
+    """`x` rolled by shifts from 0 to the size; traced shifts are arguments of the program."""
     have = aval_of(x).shape
     if flat:
         x = reshaped(x, (math.prod(have),))
