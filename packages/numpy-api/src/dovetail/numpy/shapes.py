@@ -414,7 +414,7 @@ def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 @overload
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Convert inputs to arrays of at least three dimensions: ``(1, n, 1)`` or ``(m, n, 1)``.
+    """Arrays of rank 3 or more: ``(n,)`` becomes ``(1, n, 1)``, ``(m, n)`` becomes ``(m, n, 1)``.
 
     Args:
         *arys: arrays or scalars.
