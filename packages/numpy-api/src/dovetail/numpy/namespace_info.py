@@ -1,4 +1,4 @@
-"""What the Python array API standard lets libraries ask of a namespace."""
+"""The namespace inspection of the Python array API standard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNIONS: Final = {
 
 
 class NamespaceInfo:
-    """What ``dovetail.numpy.__array_namespace_info__()`` gives.
+    """The object returned by ``dovetail.numpy.__array_namespace_info__()``.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -35,18 +35,18 @@ class NamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """What can be relied on, also in compiled functions, where sizes must be known."""
+        """The capabilities to rely on, even in compiled functions, where sizes must be known."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> Any:
-        """The device where arrays are placed that are asked to be nowhere else."""
+        """The device for arrays if none is requested."""
         return present_default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of arrays that are asked to have none.
+        """The dtypes of arrays if none is requested.
 
         Args:
-            device: has no effect, since all devices have the same.
+            device: ignored, since they are the same on all devices.
         """
         return {
             "real floating": dtypes.default_dtype("f"),
@@ -62,10 +62,10 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype[Any]]:
-        """The dtypes of the standard, by name; those of 64 bits while they are switched on.
+        """The dtypes of the standard, by name; those of 64 bits only if enabled.
 
         Args:
-            device: has no effect, since all devices have the same.
+            device: ignored, since they are the same on all devices.
             kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
                 "complex floating", "numeric", or several of them; all if None.
 

@@ -1,4 +1,4 @@
-"""The indices of elements that are not zero: what `nonzero`, `where` and `compress` share."""
+"""The indices of nonzero elements, as used by `nonzero`, `where` and `compress`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
 
     Args:
         x: the operand.
-        size: number of indices to return; None for as many as there are.
+        size: number of indices to return; None for all.
         fill_value: index for missing entries: an integer, or one for each dimension; 0 if None.
 
     Raises:
         ConcretizationTypeError: `x` is traced and `size` is not given.
-        ValueError: `x` has no dimensions, the size is negative, or there are not as many fill
-            values as dimensions.
+        ValueError: `x` has no dimensions, the size is negative, or the numbers of fill values and
+            of dimensions differ.
     """
     if not aval_of(x).ndim:
         raise ValueError("nonzero needs an array of rank 1 or more; write jnp.atleast_1d(x) first")
@@ -76,7 +76,7 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
             for f in fills
         ]
     test = convert(reshaped(truth(x), (count,)), default)
-    # Each element that counts is sent to the place that its number among them says.
+    # The j-th nonzero comes after all elements whose running count is at most j: count those.
     ends = lax.cumsum(test)
     found = value(lax.full((size,), 0, default))
     steps = found.at[ends].add(1, mode="drop")
