@@ -302,8 +302,7 @@ def _order(function: str, m: Any, count: str) -> int:
 
 
 def _falling(size: int, order: int) -> np.ndarray[Any, Any]:
-    """The factors from `order` derivatives, for powers from ``size + order - 1`` down to
-    `order`."""
+    """The factors of `order` derivatives, for powers from ``size + order - 1`` down to `order`."""
     powers = np.arange(size + order - 1, order - 1, -1, dtype=np.float64)
     steps = powers - np.arange(order, dtype=np.float64)[:, None]
     return np.asarray(np.prod(steps, axis=0))
