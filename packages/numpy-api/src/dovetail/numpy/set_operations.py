@@ -109,7 +109,7 @@ def _select(
                 f"the number of elements that {function} returns, which depends on values; "
                 "give size=",
             )
-    # Even inside a traced function, the sizes of known values can be computed.
+    # Evaluate even while a function is traced: all values are known.
     with use_trace(evaluation_trace):
         flags, columns, whole = _marks(tuple(known), mark, options)
         places = np.flatnonzero(np.asarray(flags))
@@ -187,8 +187,7 @@ def _keys(x: Any) -> Any:
 
 
 def _ordered(rows: Any) -> tuple[Any, Any]:
-    """The rows of a matrix in lexicographic order, and their numbers; equal rows keep their
-    order."""
+    """The rows of a matrix in lexicographic order, and their numbers; the sort is stable."""
     count, width = aval_of(rows).shape
     numbers = lax.iota(dtypes.default_dtype("i"), count)
     if width == 1:

@@ -245,7 +245,7 @@ def _numbers(ufunc: Any, x: Any, dtype: Any) -> Any:
     """An operand of a difference."""
     x = value(reductions.strong(x if dtype is None else convert(x, dtype)))
     if dtypes.kind_of(x.dtype) == "b":
-        plain(ufunc)(x, x)  # the error for booleans names an alternative
+        plain(ufunc)(x, x)  # raises, and suggests an alternative
     return x
 
 
