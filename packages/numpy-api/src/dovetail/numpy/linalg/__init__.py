@@ -1,8 +1,8 @@
 """Linear algebra.
 
 The last two dimensions of an array are those of a matrix; the others are those of a stack of
-matrices that are treated alike. Where NumPy raises an error for a matrix, because it is singular or
-because an iteration does not end, results are infinite or nan.
+matrices, each of which is treated alike. Where NumPy raises an error because a matrix is singular
+or an iteration does not converge, results are infinite or nan.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def matmul(
 
 @compiled
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of each element of a vector with each one of another.
+    """The outer product: each element of one vector times each of another.
 
-    Unlike `dovetail.numpy.outer` it takes vectors only.
+    Unlike `dovetail.numpy.outer`, it accepts only vectors.
 
     Args:
         x1: array of rank 1.
@@ -125,7 +125,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         An array of shape ``(x1.size, x2.size)``.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -159,14 +159,14 @@ def tensordot(
     Args:
         x1: array.
         x2: array.
-        axes: how many dimensions, the last ones of `x1` and the first ones of `x2`; or a pair of
+        axes: a number n, for the last n dimensions of `x1` and the first n of `x2`; or a pair of
             sequences of dimensions.
         precision: accuracy of the products: None, "default", "high", "highest", or a pair of them.
         preferred_element_type: dtype of the result, in which the products are summed.
         out_sharding: not supported.
 
     Returns:
-        An array with the other dimensions of `x1`, and then those of `x2`.
+        An array with the remaining dimensions of `x1`, then those of `x2`.
 
     Example:
         >>> import dovetail.numpy as jnp
@@ -191,7 +191,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     Args:
         x1: array of vectors.
         x2: array of vectors, which broadcasts with `x1`.
-        axis: the dimension of components.
+        axis: the dimension that holds the components.
 
     Returns:
         An array of vectors.
@@ -217,7 +217,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @compiled_with("offset")
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """Diagonals of matrices, in the last two dimensions.
+    """Extract diagonals of matrices in the last two dimensions.
 
     Args:
         x: matrices of shape ``(..., m, n)``.
@@ -245,7 +245,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 @compiled_with("offset", "dtype")
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sums of diagonals of matrices, in the last two dimensions.
+    """Sum the diagonals of matrices in the last two dimensions.
 
     Args:
         x: matrices of shape ``(..., m, n)``.
