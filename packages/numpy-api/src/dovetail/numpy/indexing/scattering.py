@@ -1,4 +1,4 @@
-"""Combining values with a part of an array: what the methods of `x.at[index]` do."""
+"""Combining values with a part of an array: the implementation of `x.at[index]` methods."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _SCALARS: Final = (bool, int, float, complex)
 
 
 def _checked_values(values: Any, method: str) -> Any:
-    """What is given as `values`: an array, or a scalar of the host as it is."""
+    """The argument `values` as an array, or unchanged if it is a host scalar."""
     if type(values) in _SCALARS or isinstance(values, ArrayClass):
         return values
     if isinstance(values, (list, tuple)):
@@ -76,7 +76,7 @@ def _checked_values(values: Any, method: str) -> Any:
 
 
 def _check_loss(x: Any, values: Any, method: str) -> None:
-    """Warn where the dtype of an array cannot hold the values that go into it."""
+    """Warn if the dtype of an array cannot hold the values written to it."""
     target = x.aval
     given = aval_of(values)
     if given.dtype is not target.dtype and _is_lossy(target, given):
@@ -110,14 +110,14 @@ def put(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Any:
-    """`x` with the part that a parsed index says combined with values.
+    """`x`, with the part selected by a parsed index combined with values.
 
     Args:
         x: array or tracer.
         index: parsed for its shape.
         values: array or scalar that broadcasts to the indexed part.
-        method: how: the name of a method of `IndexUpdateRef`.
-        mode: what happens out of bounds.
+        method: name of the method of `IndexUpdateRef` that combines them.
+        mode: out-of-bounds behaviour.
         indices_are_sorted: a promise about the arrays in the index.
         unique_indices: a promise about the arrays in the index.
     """
@@ -224,7 +224,7 @@ def update(
     unique_indices: bool,
     wrap: bool,
 ) -> Any:
-    """What a method of `x.at[index]` gives, from its arguments as they were passed."""
+    """The result of a method of `x.at[index]`, from its arguments as passed."""
     if type(values) not in _SCALARS:
         values = _checked_values(values, method)
     if type(values) is int and dtypes.kind_of(x.aval.dtype) in ("i", "u"):
@@ -278,8 +278,8 @@ def _setter(
     return compile_eager(update, name=f"at_{method}")
 
 
-# A mask combined with a scalar: no element depends on how many others are updated, so that another
-# mask compiles nothing.
+# A mask combined with a scalar: no element depends on the number of others updated, so another mask
+# compiles nothing.
 
 
 def _is_simple_mask(x: Any, index: Any, values: Any, method: str) -> bool:
