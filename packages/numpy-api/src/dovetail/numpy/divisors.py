@@ -92,7 +92,7 @@ def _magnitude(x: Any) -> Any:
     dtype = aval_of(x).dtype
     if dtypes.kind_of(dtype) == "u":
         return x
-    # Convert after negating: the most negative number is its own negative.
+    # Convert after taking abs, which leaves the most negative number as it is.
     unsigned = dtypes.canonicalize_dtype(f"uint{dtypes.itemsize_bits(dtype)}")
     return convert(lax.abs(x), unsigned)
 
