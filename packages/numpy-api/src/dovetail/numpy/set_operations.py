@@ -681,7 +681,8 @@ def setdiff1d(
     Args:
         ar1: array or scalar.
         ar2: array or scalar.
-        assume_unique: whether the elements of `ar1` are already unique; they then keep their order.
+        assume_unique: whether the elements of `ar1` are already unique; they then keep their order,
+            and duplicates are not removed.
         size: number of elements to return; required if an array is traced. Any others are left out.
         fill_value: value for missing elements; 0 if None.
 

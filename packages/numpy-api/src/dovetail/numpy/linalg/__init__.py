@@ -99,7 +99,7 @@ def matmul(
         preferred_element_type: dtype of the result, in which the products are summed.
 
     Returns:
-        An array with the other dimensions, which are broadcast, in front; vectors add none.
+        An array of matrices; the leading dimensions are broadcast. Vectors add no dimension.
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -201,7 +201,7 @@ def _matrix_norm(x: Any, keepdims: bool, ord: Any) -> Any:
 
 @compiled_with("p")
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition numbers of matrices.
+    """The condition numbers of matrices: how sensitive solutions are to the right-hand side.
 
     Args:
         x: matrices of shape ``(..., m, n)``; square ones unless `p` is None, 2 or -2.
