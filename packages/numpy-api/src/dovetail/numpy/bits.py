@@ -303,13 +303,13 @@ def unpackbits(
     bits = reshaped(bits, (*shape[:dimension], have, *shape[dimension + 1 :]))
     if count is None:
         return bits
-    wanted = integer("unpackbits", "count", count)
-    if wanted < -have:
+    length = integer("unpackbits", "count", count)
+    if length < -have:
         raise ValueError(
-            f"unpackbits: count {wanted} leaves out more than the {have} bits there are"
+            f"unpackbits: count {length} leaves out more than the {have} bits there are"
         )
-    wanted = wanted + have if wanted < 0 else wanted
-    if wanted <= have:
-        return slice_dimension(bits, 0, wanted, dimension)
-    missing = [(0, wanted - have if d == dimension else 0, 0) for d in range(len(shape) or 1)]
+    length = length + have if length < 0 else length
+    if length <= have:
+        return slice_dimension(bits, 0, length, dimension)
+    missing = [(0, length - have if d == dimension else 0, 0) for d in range(len(shape) or 1)]
     return lax.pad(bits, literal(0, bits.dtype), missing)

@@ -205,27 +205,27 @@ def _observation_weights(
     """The weight of each observation (None for 1), and the divisor of the sums of products."""
     real = dtypes.finfo(work).dtype
     zero = literal(0, real)
-    given = []
+    factors = []
     for weights, name in ((fweights, "fweights"), (aweights, "aweights")):
         if weights is None:
             continue
         w = operand(weights, "cov", name)
-        kinds, wanted = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
-        require_kind(f"cov: {name}", w, kinds, wanted)
+        kinds, description = ("biu", "integers") if name == "fweights" else ("biuf", "real numbers")
+        require_kind(f"cov: {name}", w, kinds, description)
         if aval_of(w).shape != (count,):
             raise ValueError(
                 f"cov: {name} must be a vector with an entry for each of {count} observations, got "
                 f"shape {aval_of(w).shape}"
             )
         w = value(convert(w, real))
-        given.append(pick(lax.lt(w, zero), literal(math.nan, real), w))
-    if not given:
+        factors.append(pick(lax.lt(w, zero), literal(math.nan, real), w))
+    if not factors:
         return None, convert(literal(max(count - freedom, 0), real), work)
-    weights = given[0] if len(given) == 1 else lax.mul(*given)
+    weights = factors[0] if len(factors) == 1 else lax.mul(*factors)
     total = lax.reduce_sum(weights, (0,))
     lost = literal(freedom, real)
     if aweights is not None and freedom:
-        squares = lax.reduce_sum(lax.mul(weights, given[-1]), (0,))
+        squares = lax.reduce_sum(lax.mul(weights, factors[-1]), (0,))
         lost = lax.div(lax.mul(lost, squares), total)
     return weights, convert(lax.max(lax.sub(total, lost), zero), work)
 
@@ -327,19 +327,19 @@ def _sequences(function: str, a: Any, v: Any, mode: Any, out: Any) -> tuple[Any,
             f"{shapes[1]}"
         )
     x, y = same_dtype([strong(o) for o in operands])
-    dtype, wanted = aval_of(x).dtype, requested_dtype(function, out)
+    dtype, target = aval_of(x).dtype, requested_dtype(function, out)
     kind = dtypes.kind_of(dtype)
-    if kind in ("b", "i", "u") and dtypes.kind_of(wanted) in ("i", "u"):
-        dtype = wanted
+    if kind in ("b", "i", "u") and dtypes.kind_of(target) in ("i", "u"):
+        dtype = target
     else:
         dtype = inexact_dtype(dtype)
-    kinds = [dtypes.kind_of(d) for d in (wanted or dtype, dtype)]
+    kinds = [dtypes.kind_of(d) for d in (target or dtype, dtype)]
     if _ORDER.index(kinds[0]) < _ORDER.index(kinds[1]):
         raise TypeError(
-            f"{function}: products of {dtype} cannot be summed in preferred_element_type {wanted}; "
-            f"write {function}(...).astype({wanted})"
+            f"{function}: products of {dtype} cannot be summed in preferred_element_type {target}; "
+            f"write {function}(...).astype({target})"
         )
-    return convert(x, dtype), convert(y, dtype), wanted or dtype
+    return convert(x, dtype), convert(y, dtype), target or dtype
 
 
 def _moved_along(x: Any, kernel: Any, mode: str, precision: Any, out: Any) -> Any:

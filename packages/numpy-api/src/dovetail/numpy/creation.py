@@ -106,8 +106,8 @@ def array(
         if value is not None:
             return host_array(value)
     no_sharding("array", out_sharding)
-    wanted = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
-    result = _converted(object, wanted)
+    requested = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
+    result = _converted(object, requested)
     if copy and type(result) is Array and result is object:
         result = duplicate(result)
     if ndmin > result.ndim:
@@ -204,8 +204,8 @@ def _converted(value: Any, dtype: Any) -> Any:
         return _cast(array_from_foreign(value), dtype)
     if value is None:
         raise NonArrayArgumentError("array: None is no number, and has no place in an array")
-    found = value if isinstance(value, np.ndarray) else _through_numpy(value)
-    return _from_numpy(found, dtype)
+    host = value if isinstance(value, np.ndarray) else _through_numpy(value)
+    return _from_numpy(host, dtype)
 
 
 def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
@@ -215,13 +215,13 @@ def _through_numpy(value: Any) -> np.ndarray[Any, Any]:
             + ("; keep text outside of arrays, or make numbers of it first")
             * isinstance(value, (str, bytes))
         )
-    found = np.asarray(value)
-    if found.dtype == object:
+    host = np.asarray(value)
+    if host.dtype == object:
         raise NonArrayArgumentError(
             f"array: arrays hold numbers and booleans, and a {type(value).__name__} is neither: "
             f"{value!r:.60}"
         )
-    return found
+    return host
 
 
 def _from_numpy(value: np.ndarray[Any, Any], dtype: Any) -> Any:

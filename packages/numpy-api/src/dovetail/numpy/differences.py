@@ -69,8 +69,8 @@ def gradient(
         [1. 2. 4.]
     """
     axes = tuple(axis) if isinstance(axis, (list, np.ndarray)) else axis
-    found = _gradient(f, varargs, axes, 1 if edge_order is None else edge_order)
-    return found[0] if len(found) == 1 else found
+    gradients = _gradient(f, varargs, axes, 1 if edge_order is None else edge_order)
+    return gradients[0] if len(gradients) == 1 else gradients
 
 
 @compiled_with("axis", "order")

@@ -119,9 +119,9 @@ def _gcd(x: Any, y: Any) -> Any:
             odd, rest = pick(finished, odd, low), pick(finished, zero, lax.sub(high, low))
         return odd, rest
 
-    found, _ = lax.while_loop(unfinished, step, (odd, pick(alone, zero, larger)))
-    found = lax.shift_left(found, _trailing_zeros(either))
-    return pick(lax.eq(either, zero), zero, found)
+    divisor, _ = lax.while_loop(unfinished, step, (odd, pick(alone, zero, larger)))
+    divisor = lax.shift_left(divisor, _trailing_zeros(either))
+    return pick(lax.eq(either, zero), zero, divisor)
 
 
 def _trailing_zeros(x: Any) -> Any:

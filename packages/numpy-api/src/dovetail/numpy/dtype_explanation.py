@@ -48,14 +48,14 @@ def explain_dtype(*operands: ArrayLike | DTypeLike) -> str:
     """
     if not operands:
         raise ValueError("explain_dtype: at least one operand is needed")
-    found = [_described(operand) for operand in operands]
-    lines = [f"operand {n}: {text}" for n, (_, _, text) in enumerate(found, 1)]
+    descriptions = [_described(operand) for operand in operands]
+    lines = [f"operand {n}: {text}" for n, (_, _, text) in enumerate(descriptions, 1)]
     try:
         dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
     except dtypes.TypePromotionError as error:
         return "\n".join([*lines, f"no result: {error}"])
     name = f"{dtypes.as_dtype(dtype)}{', weakly typed' if weak else ''}"
-    reason = _reason([(d, w) for d, w, _ in found], dtype)
+    reason = _reason([(d, w) for d, w, _ in descriptions], dtype)
     return "\n".join([*lines, f"result: {name}, because {reason}"])
 
 

@@ -204,12 +204,12 @@ def _check_sizes(inputs: Sequence[str], shapes: Sequence[tuple[int, ...]], broad
     sizes: dict[str, int] = {}
     for term, shape in zip(inputs, shapes, strict=True):
         for letter, size in zip(term, shape, strict=True):
-            known = sizes.setdefault(letter, size)
-            if known == size or 1 in (known, size):
-                sizes[letter] = max(known, size) if 0 not in (known, size) else 0
+            previous = sizes.setdefault(letter, size)
+            if previous == size or 1 in (previous, size):
+                sizes[letter] = max(previous, size) if 0 not in (previous, size) else 0
                 continue
             what = "a dimension of ..." if letter in broadcast else f"dimension {letter!r}"
-            raise ValueError(f"einsum: {what} has the sizes {known} and {size}")
+            raise ValueError(f"einsum: {what} has the sizes {previous} and {size}")
 
 
 @lru_cache(maxsize=1024)
@@ -342,12 +342,12 @@ def _product(
         x, y, (numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1]), precision, target
     )
     own = [c for c in left if c not in shared] + [c for c in right if c not in shared]
-    found = "".join(batch + own)
-    missing = [c for c in result if c not in found]
+    letters = "".join(batch + own)
+    missing = [c for c in result if c not in letters]
     if missing:  # letters whose dimensions have size one in both operands
         out = reshaped(out, aval_of(out).shape + (1,) * len(missing))
-        found += "".join(missing)
-    return out, found
+        letters += "".join(missing)
+    return out, letters
 
 
 def _without_ones(x: Any, term: str, other: str, sizes: dict[str, int]) -> tuple[Any, str]:
@@ -356,5 +356,5 @@ def _without_ones(x: Any, term: str, other: str, sizes: dict[str, int]) -> tuple
     gone = [i for i, c in enumerate(term) if shape[i] == 1 and sizes[c] != 1 and c in other]
     if not gone:
         return x, term
-    kept = [i for i in range(len(term)) if i not in gone]
-    return reshaped(x, tuple(shape[i] for i in kept)), "".join(term[i] for i in kept)
+    remaining = [i for i in range(len(term)) if i not in gone]
+    return reshaped(x, tuple(shape[i] for i in remaining)), "".join(term[i] for i in remaining)

@@ -43,11 +43,11 @@ def _constant(
     if exact and device is None and out_sharding is None and trace_state.trace is evaluation_trace:
         key = (number, shape, dtype, enable_x64.value)
         try:
-            found = _host_constants.get(key)
+            cached = _host_constants.get(key)
         except TypeError:  # a list as dtype
-            key = found = None
-        if found is not None:
-            value, aval = found
+            key = cached = None
+        if cached is not None:
+            value, aval = cached
             return array_from_buffer(put_buffer(value, aval, default_sharding()))
     no_sharding(function, out_sharding)
     sizes = canonical_shape(function, shape)
@@ -234,12 +234,12 @@ def _like(
     if dtype is not None:
         target = dtypes.check_user_dtype(dtype, function)
     else:
-        found = getattr(a, "dtype", None)
-        if found is None:
-            found = aval_of(array_like(a, function, argument)).dtype
-        if isinstance(a, np.ndarray) and not dtypes.kind_of(found):
+        own_dtype = getattr(a, "dtype", None)
+        if own_dtype is None:
+            own_dtype = aval_of(array_like(a, function, argument)).dtype
+        if isinstance(a, np.ndarray) and not dtypes.kind_of(own_dtype):
             array_like(a, function, argument)
-        target = dtypes.canonicalize_dtype(found)
+        target = dtypes.canonicalize_dtype(own_dtype)
         weak = dtypes.is_weakly_typed(a)
     return on_device(_full(function, sizes, fill_value, target, weak), device)
 

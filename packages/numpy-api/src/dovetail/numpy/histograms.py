@@ -110,7 +110,7 @@ def histogram(
     x = operand(a, "histogram")
     count, edges = _bins("histogram", bins)
     counted = _weights("histogram", weights, aval_of(x).shape, "a")
-    found, (edges,) = _histogram(
+    counts, (edges,) = _histogram(
         "histogram",
         (x,),
         (edges,),
@@ -120,7 +120,7 @@ def histogram(
         bool(density),
         True,
     )
-    return found, edges
+    return counts, edges
 
 
 def histogram2d(
@@ -169,10 +169,10 @@ def histogram2d(
     given: Any = bins
     if getattr(bins, "ndim", 0) == 1 and len(given) > 2:
         given = [bins, bins]
-    found, (first, second) = _of_points(
+    counts, (first, second) = _of_points(
         "histogram2d", columns, given, range, weights, density, shapes[0][0], 2
     )
-    return found, first, second
+    return counts, first, second
 
 
 def histogramdd(
@@ -217,10 +217,10 @@ def histogramdd(
             f"histogramdd needs a matrix with a row for each point, got shape {shape}; write "
             "sample[:, None] for points on a line"
         )
-    found, edges = _of_points(
+    counts, edges = _of_points(
         "histogramdd", points, bins, range, weights, density, shape[0], shape[1]
     )
-    return found, list(edges)
+    return counts, list(edges)
 
 
 # ----------------------------------------------------------------------------- checking arguments
@@ -264,8 +264,8 @@ def _range(function: str, limits: Any) -> Any:
     if len(limits) != 2:
         raise ValueError(f"{function}: range must be a pair of numbers, got {len(limits)} of them")
     low, high = limits
-    known = isinstance(low, (int, float)) and isinstance(high, (int, float))
-    if known and not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    are_numbers = isinstance(low, (int, float)) and isinstance(high, (int, float))
+    if are_numbers and not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError(
             f"{function}: range must be finite, with the smaller number first, got ({low}, {high})"
         )
@@ -393,14 +393,14 @@ def _histogram(
         columns = [
             lax.index_in_dim(columns, d, axis=1, keepdims=False) for d, _ in enumerate(counts)
         ]
-    made = [
+    all_edges = [
         _made_edges(function, x, count, e, r)
         for x, count, e, r in zip(columns, counts, edges, limits, strict=True)
     ]
-    sizes = tuple([aval_of(e).size - 1 for e in made])
+    sizes = tuple([aval_of(e).size - 1 for e in all_edges])
     if any(n < 0 for n in sizes):
         raise ValueError(f"{function}: bins must have at least one edge, got none")
-    sums = _sums(columns, made, weights, sizes)
+    sums = _sums(columns, all_edges, weights, sizes)
     kinds = [inexact_dtype(aval_of(x).dtype) for x in columns]
     if density or floating:
         # Counts in 16-bit floats would stop at 2,048.
@@ -409,8 +409,8 @@ def _histogram(
             out = dtypes.promote_types(out, inexact_dtype(aval_of(weights).dtype))
         sums = convert(sums, out)
         if density:
-            sums = _density(sums, made)
-    return sums, made
+            sums = _density(sums, all_edges)
+    return sums, all_edges
 
 
 def _sums(

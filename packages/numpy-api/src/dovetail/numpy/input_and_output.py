@@ -289,10 +289,10 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
         [[1. 0.]
          [0. 1.]]
     """
-    found = np.load(file, *args, **kwargs)
-    if isinstance(found, np.lib.npyio.NpzFile):
-        return Archive(found)
-    return array(_restored(found)) if isinstance(found, np.ndarray) else found
+    loaded = np.load(file, *args, **kwargs)
+    if isinstance(loaded, np.lib.npyio.NpzFile):
+        return Archive(loaded)
+    return array(_restored(loaded)) if isinstance(loaded, np.ndarray) else loaded
 
 
 class Archive(Mapping[str, np.ndarray[Any, Any]]):
@@ -318,8 +318,8 @@ class Archive(Mapping[str, np.ndarray[Any, Any]]):
         self._file = file
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
-        found = self._file[name]
-        return _restored(found) if isinstance(found, np.ndarray) else found
+        stored = self._file[name]
+        return _restored(stored) if isinstance(stored, np.ndarray) else stored
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._file)

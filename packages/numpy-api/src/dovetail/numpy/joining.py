@@ -478,9 +478,13 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
         [0 1 2 0 1 2]
     """
     x = operand(A, "tile", "A")
-    given: Any = reps
-    given = tuple(given) if isinstance(given, (tuple, list)) or np.ndim(given) else (given,)
-    counts = tuple(integer("tile", "reps", n) for n in given)
+    repetitions: Any = reps
+    repetitions = (
+        tuple(repetitions)
+        if isinstance(repetitions, (tuple, list)) or np.ndim(repetitions)
+        else (repetitions,)
+    )
+    counts = tuple(integer("tile", "reps", n) for n in repetitions)
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: reps must not be negative, got {counts}")
     have = aval_of(x).shape

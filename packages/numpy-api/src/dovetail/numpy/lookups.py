@@ -76,8 +76,8 @@ def isin(
         [False  True False False  True]
     """
     if method not in _ISIN_METHODS:
-        known = ", ".join(map(repr, _ISIN_METHODS))
-        raise ValueError(f"isin: method must be one of {known}, got {method!r}")
+        methods = ", ".join(map(repr, _ISIN_METHODS))
+        raise ValueError(f"isin: method must be one of {methods}, got {method!r}")
     x, y = operand(element, "isin", "element"), operand(test_elements, "isin", "test_elements")
     shape = aval_of(x).shape
     x, y = (reshaped(v, (math.prod(aval_of(v).shape),)) for v in (x, y))
@@ -89,8 +89,8 @@ def isin(
     # If an element is present at all, it is where it would be inserted among the sorted ones.
     place = searchsorted(y, x, method=_ISIN_METHODS[method])
     place = lax.min(place, literal(count - 1, aval_of(place).dtype))
-    found = lax.eq(take(y, place, mode="promise_in_bounds"), x)
-    return reshaped(lax.bitwise_not(found) if invert else found, shape)
+    is_member = lax.eq(take(y, place, mode="promise_in_bounds"), x)
+    return reshaped(lax.bitwise_not(is_member) if invert else is_member, shape)
 
 
 @compiled_with("right", "method")
@@ -303,14 +303,14 @@ def interp(
         [15. 20.] [ 15. 100.]
     """
     if period is not None:
-        given = aval_of(array_like(period, "interp", "period"))
-        if given.shape or dtypes.kind_of(given.dtype) not in ("i", "u", "f"):
+        aval = aval_of(array_like(period, "interp", "period"))
+        if aval.shape or dtypes.kind_of(aval.dtype) not in ("i", "u", "f"):
             raise TypeError(
                 "interp requires period to be a real number, got an array of shape "
-                f"{given.shape} and dtype {given.dtype}"
+                f"{aval.shape} and dtype {aval.dtype}"
             )
-    known = not isinstance(period, Tracer) or period.concrete() is not None
-    if period is not None and known and not period:
+    is_concrete = not isinstance(period, Tracer) or period.concrete() is not None
+    if period is not None and is_concrete and not period:
         raise ValueError("interp: period must not be zero")
     rules, values = [], []
     for name, side in (("left", left), ("right", right)):
@@ -336,12 +336,12 @@ def _unravelled(indices: Any, shape: tuple[int, ...]) -> list[Any]:
     zero = literal(0, dtype)
     rest = pick(lax.lt(indices, zero), lax.add(indices, total), indices)
     rest = lax.clamp(zero, rest, lax.sub(total, literal(1, dtype)))
-    found = []
+    coordinates = []
     for size in reversed(shape):
         divisor = literal(max(size, 1), dtype)
-        found.append(lax.rem(rest, divisor))
+        coordinates.append(lax.rem(rest, divisor))
         rest = lax.div(rest, divisor)
-    return found[::-1]
+    return coordinates[::-1]
 
 
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:

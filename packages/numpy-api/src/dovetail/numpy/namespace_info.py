@@ -72,9 +72,9 @@ class NamespaceInfo:
         Raises:
             ValueError: there is no such kind.
         """
-        wanted = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         names: list[str] = []
-        for one in wanted:
+        for one in kinds:
             if one not in _KINDS and one not in _UNIONS:
                 raise ValueError(
                     f"dtypes: there is no kind {one!r}; it is one of "
@@ -82,7 +82,7 @@ class NamespaceInfo:
                 )
             for part in _UNIONS.get(one, (one,)):
                 names += _KINDS[part]
-        found = {name: np.dtype(name) for name in names}
+        named = {name: np.dtype(name) for name in names}
         if enable_x64.value:
-            return found
-        return {n: d for n, d in found.items() if dtypes.canonicalize_dtype(d) == d}
+            return named
+        return {n: d for n, d in named.items() if dtypes.canonicalize_dtype(d) == d}

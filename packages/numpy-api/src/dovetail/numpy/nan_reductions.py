@@ -117,8 +117,8 @@ def _nan_extreme(
         return result
     from dovetail.numpy.reductions import any as any_of  # deferred: needed only for floats
 
-    found = plain(any_of)(is_number, axis, None, keepdims)
-    return pick(found, result, literal(math.nan, dtype))
+    has_numbers = plain(any_of)(is_number, axis, None, keepdims)
+    return pick(has_numbers, result, literal(math.nan, dtype))
 
 
 @compiled_with("axis", "keepdims")

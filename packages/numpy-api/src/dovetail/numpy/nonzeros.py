@@ -41,8 +41,8 @@ def indices_of_nonzero(x: Any, size: int | None = None, fill_value: Any = None) 
             )
         default = dtypes.default_dtype("i")
         return tuple(
-            host_array(np.ascontiguousarray(found, default))
-            for found in np.nonzero(np.asarray(concrete))
+            host_array(np.ascontiguousarray(positions, default))
+            for positions in np.nonzero(np.asarray(concrete))
         )
     count = integer("nonzero", "size", size)
     if count < 0:
@@ -78,8 +78,8 @@ def _nonzero(x: Any, fills: tuple[Any, ...], size: int) -> list[Any]:
     test = convert(reshaped(truth(x), (count,)), default)
     # The j-th nonzero comes after all elements whose running count is at most j: count those.
     ends = lax.cumsum(test)
-    found = value(lax.full((size,), 0, default))
-    steps = found.at[ends].add(1, mode="drop")
+    zeros = value(lax.full((size,), 0, default))
+    steps = zeros.at[ends].add(1, mode="drop")
     flat = lax.cumsum(steps)
     total = lax.index_in_dim(ends, count - 1, keepdims=False)
     is_real = lax.lt(lax.iota(default, size), lax.broadcast_in_dim(total, (size,), ()))

@@ -121,11 +121,11 @@ def pad(
 
 def _widths(given: Any, rank: int) -> Pairs:
     if isinstance(given, dict):
-        found = [(0, 0)] * rank
+        widths = [(0, 0)] * rank
         for axis, width in given.items():
             place = canonical_axis("pad", axis, rank, "an axis of pad_width")
-            (found[place],) = _pairs("pad_width", width, 1)
-        pairs = tuple(found)
+            (widths[place],) = _pairs("pad_width", width, 1)
+        pairs = tuple(widths)
     else:
         pairs = _pairs("pad_width", given, rank)
     if any(n < 0 for pair in pairs for n in pair):
@@ -190,8 +190,8 @@ def _pad(
             if not width:
                 continue
             if mode in ("constant", "linear_ramp"):
-                given = values[0] if len(values) == 1 else values[2 * dimension + side]
-                end = convert(array_like(given, "pad", "values"), dtype, function="pad")
+                end_value = values[0] if len(values) == 1 else values[2 * dimension + side]
+                end = convert(array_like(end_value, "pad", "values"), dtype, function="pad")
                 edge = slice_dimension(x, side * (size - 1), side * (size - 1) + 1, dimension)
                 part = (
                     _filled(x, end, dimension, width)
@@ -234,10 +234,10 @@ def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
         "median": quantiles.median,
     }
     aval = aval_of(counted)
-    found = plain(functions[mode])(counted, axis=dimension, keepdims=True)
+    statistic = plain(functions[mode])(counted, axis=dimension, keepdims=True)
     if dtypes.kind_of(aval.dtype) in ("i", "u") and mode in ("mean", "median"):
-        found = lax.round(found, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return _filled(counted, convert(found, aval.dtype), dimension, width)
+        statistic = lax.round(statistic, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return _filled(counted, convert(statistic, aval.dtype), dimension, width)
 
 
 def _repeated(x: Any, dimension: int, before: int, after: int, mode: str, odd: bool) -> Any:
@@ -283,13 +283,13 @@ def _padded_by(
         size = aval_of(x).shape[dimension]
 
         def row(elements: Any, *, pair: tuple[int, int] = pair, dimension: int = dimension) -> Any:
-            found = function(elements, pair, dimension, arguments)
-            if found is None:
+            padded = function(elements, pair, dimension, arguments)
+            if padded is None:
                 raise TypeError(
                     "pad: the function given as mode returned None; arrays are immutable, so it "
                     "must return the row with the elements that it adds"
                 )
-            return found
+            return padded
 
         x = apply_along_axis(row, dimension, x)
         if aval_of(x).shape[dimension] != size:

@@ -73,12 +73,12 @@ def _concrete(function: str, argument: str, x: Any, remedy: str) -> np.ndarray[A
     Raises:
         ConcretizationTypeError: it is traced.
     """
-    known = x.concrete() if isinstance(x, Tracer) else x
-    if known is None:
+    concrete = x.concrete() if isinstance(x, Tracer) else x
+    if concrete is None:
         raise ConcretizationTypeError(
             x, f"which coefficients of {argument} of {function} are zero; {remedy}"
         )
-    return np.asarray(known)
+    return np.asarray(concrete)
 
 
 # -------------------------------------------------------------------------------------- arithmetic
@@ -481,12 +481,12 @@ def _all_roots(x: Any) -> Any:
     companion = concatenate(
         [reshaped(row, (1, count)), lax.convert_element_type(np.eye(count - 1, count), dtype)]
     )
-    found = _eigenvalues(companion)
+    eigenvalues = _eigenvalues(companion)
     # Sort zero roots last: those to be replaced are then at the end.
-    is_root_zero = lax.eq(found, literal(0, found.dtype))
-    _, found = _sorted_by(is_root_zero, found)
+    is_root_zero = lax.eq(eigenvalues, literal(0, eigenvalues.dtype))
+    _, eigenvalues = _sorted_by(is_root_zero, eigenvalues)
     lacks = lax.ge(lax.iota(default, count), lax.sub(literal(count, default), leading))
-    return pick(lacks, literal(complex(math.nan, math.nan), found.dtype), found)
+    return pick(lacks, literal(complex(math.nan, math.nan), eigenvalues.dtype), eigenvalues)
 
 
 def _sorted_by(keys: Any, values: Any) -> Any:

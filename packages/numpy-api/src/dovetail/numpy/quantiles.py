@@ -470,8 +470,8 @@ def _at(x: Any, positions: Any, leading: int) -> Any:
     shape = aval_of(positions).shape
     rest, count = shape[leading:], math.prod(shape[:leading])
     last = lax.transpose(reshaped(positions, (count, *rest)), (*range(1, rank), 0))
-    found = take_along_axis(x, last, -1, mode="clip")
-    return reshaped(lax.transpose(found, (rank - 1, *range(rank - 1))), shape)
+    taken = take_along_axis(x, last, -1, mode="clip")
+    return reshaped(lax.transpose(taken, (rank - 1, *range(rank - 1))), shape)
 
 
 def _first_dimensions(x: Any, shape: tuple[int, ...]) -> Any:
@@ -502,9 +502,11 @@ def _weights(
         return reshaped(lax.transpose(w, turned), rows)
     sizes = tuple(shape[d] for d in axes)
     if axis is None or aval_of(w).shape != sizes:
-        wanted = f"{shape}, the shape of a" + ("" if axis is None else f", or {sizes}, along axis")
+        expected = f"{shape}, the shape of a" + (
+            "" if axis is None else f", or {sizes}, along axis"
+        )
         raise ValueError(
-            f"{function}: weights must have the shape {wanted}; got {aval_of(w).shape}"
+            f"{function}: weights must have the shape {expected}; got {aval_of(w).shape}"
         )
     return _last_dimensions(reshaped(w, rows[-1:]), rows)
 
@@ -528,16 +530,18 @@ def _weighted(x: Any, share: Any, weights: Any, skip_nan: bool) -> Any:
     shape = (*shares, *aval_of(x).shape)
     # Rounded down, so that a sum that reaches the share up to rounding counts.
     enough = literal(1 - 2 * float(dtypes.finfo(wide).eps), wide)
-    wanted = lax.mul(lax.clamp(zero, share, literal(1, wide)), enough)
-    wanted = lax.mul(_first_dimensions(wanted, shape[:-1]), _last_dimensions(total, shape[:-1]))
+    thresholds = lax.mul(lax.clamp(zero, share, literal(1, wide)), enough)
+    thresholds = lax.mul(
+        _first_dimensions(thresholds, shape[:-1]), _last_dimensions(total, shape[:-1])
+    )
     sums = _last_dimensions(sums, shape)
-    below = lax.bitwise_or(lax.lt(sums, _first_dimensions(wanted, shape)), lax.eq(sums, zero))
+    below = lax.bitwise_or(lax.lt(sums, _first_dimensions(thresholds, shape)), lax.eq(sums, zero))
     places = lax.reduce_sum(convert(below, np.dtype("int32")), (len(shape) - 1,))
-    found = _at(ordered, places, len(shares))
+    quantiles = _at(ordered, places, len(shares))
     undefined = lax.bitwise_or(
         _last_dimensions(bad, shape[:-1]), _first_dimensions(lax.ne(share, share), shape[:-1])
     )
-    return pick(undefined, literal(float("nan"), dtype), found)
+    return pick(undefined, literal(float("nan"), dtype), quantiles)
 
 
 def _no_number(x: Any, skip_nan: bool) -> Any:

@@ -147,8 +147,8 @@ def _number(function: str, argument: str, value: Any) -> Any:
         raise TypeError(f"{function}: {argument} must be a scalar, got shape {checked.shape}")
     if dtypes.kind_of(checked.dtype) == "c":
         raise TypeError(f"{function}: {argument} must be a real number, got {checked.dtype}")
-    found = np.asarray(value, checked.dtype)[()]
-    return found.item() if checked.weak_type else found
+    scalar = np.asarray(value, checked.dtype)[()]
+    return scalar.item() if checked.weak_type else scalar
 
 
 @compiled_with("length", "dtype", "first", "difference")

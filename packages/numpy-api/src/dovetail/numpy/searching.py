@@ -309,18 +309,21 @@ def _searchsorted(x: Any, v: Any, side: str, compare_all: bool) -> Any:
         element = take(x, position, mode="promise_in_bounds")
         return pick(lax.bitwise_and(inside, _below(element, flat, side)), tried, found)
 
-    found = lax.full((flat.size,), 0, default)
+    count_below = lax.full((flat.size,), 0, default)
     steps = count.bit_length()
     if steps <= _UNROLLED:
         for bit in reversed(range(steps)):
-            found = step(literal(bit, default), found)
+            count_below = step(literal(bit, default), count_below)
     else:
         # If unrolled, XLA would fuse all steps into one kernel, which it does not vectorise.
         last = literal(steps - 1, default)
-        found = lax.fori_loop(
-            0, steps, lambda i, so_far: step(lax.sub(last, convert(i, default)), so_far), found
+        count_below = lax.fori_loop(
+            0,
+            steps,
+            lambda i, so_far: step(lax.sub(last, convert(i, default)), so_far),
+            count_below,
         )
-    return reshaped(found, shape)
+    return reshaped(count_below, shape)
 
 
 _UNROLLED: Final = 5

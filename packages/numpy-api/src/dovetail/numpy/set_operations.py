@@ -101,8 +101,8 @@ def _select(
         if count < 0:
             raise ValueError(f"{function}: size must not be negative, got {count}")
         return _entries(operands, fill_value, function, mark, options, count)
-    known = [x.concrete() if isinstance(x, Tracer) else x for x in operands]
-    for x, now in zip(operands, known, strict=True):
+    concrete = [x.concrete() if isinstance(x, Tracer) else x for x in operands]
+    for x, now in zip(operands, concrete, strict=True):
         if now is None:
             raise ConcretizationTypeError(
                 x,
@@ -111,7 +111,7 @@ def _select(
             )
     # Evaluate even while a function is traced: all values are known.
     with use_trace(evaluation_trace):
-        flags, columns, whole = _marks(tuple(known), mark, options)
+        flags, columns, whole = _marks(tuple(concrete), mark, options)
         places = np.flatnonzero(np.asarray(flags))
         if not any(isinstance(x, Tracer) for x in operands):
             return [host_array(np.asarray(c)[places]) for c in columns], whole
@@ -131,21 +131,23 @@ def _entries(
     flags, columns, whole = mark(*operands, *options)
     (count,) = aval_of(flags).shape
     (places,) = nonzero(flags, size=size, fill_value=count)
-    found = lax.lt(places, literal(count, aval_of(places).dtype))
+    present = lax.lt(places, literal(count, aval_of(places).dtype))
     selected = []
     for number, (column, fill) in enumerate(columns):
         if not number and fill_value is not None:
             fill = array_like(fill_value, function, "fill_value")
             _check_fill(function, aval_of(fill).shape, aval_of(column).shape[1:])
-        selected.append(_filled(column, places, found, fill))
+        selected.append(_filled(column, places, present, fill))
     return selected, list(whole)
 
 
 def _check_fill(function: str, shape: tuple[int, ...], entry: tuple[int, ...]) -> None:
     fits = zip(reversed(shape), reversed(entry), strict=False)
     if len(shape) > len(entry) or any(n not in (1, m) for n, m in fits):
-        wanted = f"broadcast to the shape {entry} of what it fills up" if entry else "be a scalar"
-        raise ValueError(f"{function}: fill_value must {wanted}, got shape {shape}")
+        requirement = (
+            f"broadcast to the shape {entry} of what it fills up" if entry else "be a scalar"
+        )
+        raise ValueError(f"{function}: fill_value must {requirement}, got shape {shape}")
 
 
 def _filled(column: Any, places: Any, found: Any, fill: Any) -> Any:
@@ -255,9 +257,11 @@ def _mark_unique(
     whole = []
     if inverse:
         groups = lax.sub(lax.cumsum(convert(first, default)), literal(1, default))
-        found = value(lax.full((count,), 0, default))
-        found = found.at[numbers].set(groups, mode="promise_in_bounds", unique_indices=True)
-        whole.append(reshaped(found, shape) if axis is None else found)
+        group_numbers = value(lax.full((count,), 0, default))
+        group_numbers = group_numbers.at[numbers].set(
+            groups, mode="promise_in_bounds", unique_indices=True
+        )
+        whole.append(reshaped(group_numbers, shape) if axis is None else group_numbers)
     return _Marked(first, columns, whole)
 
 
@@ -401,7 +405,7 @@ def unique(
         [[0 5]
          [1 2]]
     """
-    found = _unique(
+    outputs = _unique(
         "unique",
         ar,
         return_index,
@@ -413,7 +417,7 @@ def unique(
         fill_value,
         "ar",
     )
-    return tuple(found) if len(found) > 1 else found[0]
+    return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
 def unique_all(
@@ -438,8 +442,8 @@ def unique_all(
         >>> print(result.values, result.indices, result.inverse_indices, result.counts)
         [1 3] [1 0] [1 0 1] [1 2]
     """
-    found = _unique("unique_all", x, True, True, True, None, False, size, fill_value)
-    return UniqueAllResult(*found)
+    outputs = _unique("unique_all", x, True, True, True, None, False, size, fill_value)
+    return UniqueAllResult(*outputs)
 
 
 def unique_counts(
@@ -463,8 +467,8 @@ def unique_counts(
         >>> print(result.values, result.counts)
         [1 3] [1 2]
     """
-    found = _unique("unique_counts", x, False, False, True, None, False, size, fill_value)
-    return UniqueCountsResult(*found)
+    outputs = _unique("unique_counts", x, False, False, True, None, False, size, fill_value)
+    return UniqueCountsResult(*outputs)
 
 
 def unique_inverse(
@@ -488,8 +492,8 @@ def unique_inverse(
         >>> print(result.values, result.inverse_indices)
         [1 3] [1 0 1]
     """
-    found = _unique("unique_inverse", x, False, True, False, None, False, size, fill_value)
-    return UniqueInverseResult(*found)
+    outputs = _unique("unique_inverse", x, False, True, False, None, False, size, fill_value)
+    return UniqueInverseResult(*outputs)
 
 
 def unique_values(
@@ -652,9 +656,9 @@ def intersect1d(
         [3 5] [1 0] [2 1]
     """
     operands = _pair("intersect1d", ar1, ar2)
-    wanted = bool(return_indices)
-    found, _ = _select("intersect1d", _mark_common, operands, size, fill_value, wanted)
-    return tuple(found) if wanted else found[0]
+    with_indices = bool(return_indices)
+    outputs, _ = _select("intersect1d", _mark_common, operands, size, fill_value, with_indices)
+    return tuple(outputs) if with_indices else outputs[0]
 
 
 def _mark_rest(x: Any, y: Any, as_they_are: bool) -> _Marked:
@@ -707,8 +711,8 @@ def setdiff1d(
         [1 3]
     """
     operands = _flat(ar1, "setdiff1d", "ar1"), _flat(ar2, "setdiff1d", "ar2")
-    found, _ = _select("setdiff1d", _mark_rest, operands, size, fill_value, bool(assume_unique))
-    return found[0]
+    outputs, _ = _select("setdiff1d", _mark_rest, operands, size, fill_value, bool(assume_unique))
+    return outputs[0]
 
 
 def _mark_different(x: Any, y: Any) -> _Marked:

@@ -106,15 +106,15 @@ def complete_shape(function: str, shape: Any, count: int, have: Shape) -> Shape:
     if len(unknown) > 1:
         raise TypeError(f"{function}: only one size can be -1, got the shape {tuple(sizes)}")
     if unknown:
-        known = math.prod(n for n in sizes if n != -1)
-        if known == 0 or count % known:
+        product = math.prod(n for n in sizes if n != -1)
+        if product == 0 or count % product:
             raise TypeError(
                 f"{function}: an array of shape {have} with {count} elements does not go into "
                 "shape "
-                f"{tuple(sizes)}: the known sizes multiply to {known}, which does not divide "
+                f"{tuple(sizes)}: the known sizes multiply to {product}, which does not divide "
                 f"{count}"
             )
-        sizes[unknown[0]] = count // known
+        sizes[unknown[0]] = count // product
     if any(n < 0 for n in sizes):
         raise TypeError(f"{function}: sizes must not be negative, got the shape {tuple(sizes)}")
     if math.prod(sizes) != count:
@@ -224,10 +224,10 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     positions = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
     rank = len(have) + len(positions)
     new = set(canonical_axes("expand_dims", positions, rank))
-    kept = tuple(i for i in range(rank) if i not in new)
+    old_positions = tuple(i for i in range(rank) if i not in new)
     sizes = iter(have)
     result = tuple(1 if i in new else next(sizes) for i in range(rank))
-    return broadcast_in_dim(x, result, kept)
+    return broadcast_in_dim(x, result, old_positions)
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
@@ -690,15 +690,15 @@ def roll(
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (0 if axis is None else axis,)
     axes = tuple(canonical_axis("roll", d, len(sizes)) for d in axes)
     if type(shift) is int:
-        given: list[Any] = [shift]
+        entries: list[Any] = [shift]
     elif isinstance(shift, (tuple, list)):
-        given = list(shift)
+        entries = list(shift)
     elif isinstance(shift, Tracer) and shift.concrete() is None:
         require_kind("roll", shift, "iu", "integers as shift")
-        given = list(ravel(shift))
+        entries = list(ravel(shift))
     else:
-        given = list(np.ravel(np.asarray(shift)))
-    shifts = tuple(map(_shift, given))
+        entries = list(np.ravel(np.asarray(shift)))
+    shifts = tuple(map(_shift, entries))
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:

@@ -115,13 +115,13 @@ def argsort(
     """
     x, dimension = _prepared("argsort", a, axis, kind, order)
     shape = aval_of(x).shape
-    wanted = _position_dtype(dtype, shape[dimension])
-    positions = iota_p.bind(dtype=wanted, shape=shape, dimension=dimension, sharding=None)
+    position_dtype = _position_dtype(dtype, shape[dimension])
+    positions = iota_p.bind(dtype=position_dtype, shape=shape, dimension=dimension, sharding=None)
     keys = x
     if descending:
         # Reversed, sorted and reversed again, so that equal elements keep their order.
         keys = rev_p.bind(x, dimensions=(dimension,))
-        last = literal(max(shape[dimension] - 1, 0), wanted)
+        last = literal(max(shape[dimension] - 1, 0), position_dtype)
         positions = lax.sub(last, positions)
     _, result = sort_p.bind(
         keys, positions, dimension=dimension, is_stable=bool(stable), num_keys=1
@@ -132,12 +132,12 @@ def argsort(
 def _position_dtype(dtype: Any, size: int) -> Any:
     if dtype is None:
         return dtypes.default_dtype("i")
-    wanted = dtypes.check_user_dtype(dtype, "argsort")
-    if dtypes.kind_of(wanted) not in ("i", "u"):
-        raise TypeError(f"argsort: dtype must be one of integers, got {wanted}")
-    if size - 1 > dtypes.iinfo(wanted).max:
-        raise ValueError(f"argsort: {wanted} cannot hold the positions of {size} elements")
-    return wanted
+    canonical = dtypes.check_user_dtype(dtype, "argsort")
+    if dtypes.kind_of(canonical) not in ("i", "u"):
+        raise TypeError(f"argsort: dtype must be one of integers, got {canonical}")
+    if size - 1 > dtypes.iinfo(canonical).max:
+        raise ValueError(f"argsort: {canonical} cannot hold the positions of {size} elements")
+    return canonical
 
 
 @compiled_with("axis", "batch_size")

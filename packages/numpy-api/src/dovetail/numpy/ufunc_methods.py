@@ -73,16 +73,16 @@ def _carried_dtype(ufunc: Any, x: Any, dtype: Any, method: str) -> Any:
     item = ShapeDtypeStruct((), aval_of(x).dtype)
     carried = dtype or item.dtype
     for _ in range(4):
-        found = eval_shape(plain(ufunc), ShapeDtypeStruct((), carried), item)
-        shape = getattr(found, "shape", None)
+        output = eval_shape(plain(ufunc), ShapeDtypeStruct((), carried), item)
+        shape = getattr(output, "shape", None)
         if shape != ():
             raise TypeError(
                 f"{ufunc.__name__}.{method}: {ufunc.__name__} must return one scalar for two, and "
-                f"returned {'an array of shape ' + str(shape) if shape else type(found).__name__}"
+                f"returned {'an array of shape ' + str(shape) if shape else type(output).__name__}"
             )
-        if dtype is not None or found.dtype == carried:
+        if dtype is not None or output.dtype == carried:
             return carried
-        carried = found.dtype
+        carried = output.dtype
     raise TypeError(
         f"{ufunc.__name__}.{method}: the dtype of {ufunc.__name__} changes with every step; give "
         "dtype to say what the result is"
@@ -363,13 +363,13 @@ def _parts(indices: Any, size: int) -> tuple[Any, Any]:
     """Where parts of a dimension start and end; those out of bounds start at its size."""
     least = literal(max(-size - 1, int(dtypes.iinfo(indices.dtype).min)), indices.dtype)
     most = literal(min(size, int(dtypes.iinfo(indices.dtype).max)), indices.dtype)
-    wanted = dtypes.default_dtype("i")
-    starts = lax.convert_element_type(lax.clamp(least, indices, most), wanted)
-    zero, end = literal(0, wanted), literal(size, wanted)
+    index_dtype = dtypes.default_dtype("i")
+    starts = lax.convert_element_type(lax.clamp(least, indices, most), index_dtype)
+    zero, end = literal(0, index_dtype), literal(size, index_dtype)
     starts = pick(lax.lt(starts, zero), lax.add(starts, end), starts)
     starts = pick(lax.lt(starts, zero), end, starts)
     following = lax.concatenate([starts[1:], spread(end, (min(1, shape_of(starts)[0]),))], 0)
-    ends = pick(lax.gt(following, starts), following, lax.add(starts, literal(1, wanted)))
+    ends = pick(lax.gt(following, starts), following, lax.add(starts, literal(1, index_dtype)))
     return starts, ends
 
 
@@ -501,9 +501,9 @@ def update(ufunc: Any) -> Function:
             places = _places(x, indices)
         operands = (x,) if b is None else (x, b)
         scalars = [ShapeDtypeStruct((), aval_of(v).dtype) for v in operands]
-        found = eval_shape(function, *scalars).dtype
-        logical = dtypes.kind_of(found) == "b"
-        carried = aval_of(x).dtype if logical else dtypes.promote_types(found, aval_of(x).dtype)
+        out_dtype = eval_shape(function, *scalars).dtype
+        logical = dtypes.kind_of(out_dtype) == "b"
+        carried = aval_of(x).dtype if logical else dtypes.promote_types(out_dtype, aval_of(x).dtype)
         values = None
         if b is not None:
             b = value(array_like(b, name, "b"))

@@ -108,9 +108,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         given_call = call
         if call is None:
             call = _mapped(func, shown, *counts)
-        made = super().__new__(cls, call)
-        functools.update_wrapper(made, func)
-        made.__dict__.update(
+        instance = super().__new__(cls, call)
+        functools.update_wrapper(instance, func)
+        instance.__dict__.update(
             __wrapped__=plain(call),
             __name__=shown,
             nin=counts[0],
@@ -123,7 +123,7 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
             _compiled={},
             _family=None,
         )
-        return made
+        return instance
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"
@@ -137,15 +137,15 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
 
     def _method(self, name: str, *static: int) -> Callable[..., Any]:
         """The compiled form of a method; `static` are the numbers of its static arguments."""
-        found = self._compiled.get(name)
-        if found is None:
+        method = self._compiled.get(name)
+        if method is None:
             from dovetail.numpy import ufunc_methods  # deferred: loads reductions and loops
 
             function = getattr(ufunc_methods, name)(self)
             shown = f"{self.__name__}_{name}"
-            found = compile_eager(function, name=shown, static_argnums=static)
-            self._compiled[name] = found
-        return cast("Callable[..., Any]", found)
+            method = compile_eager(function, name=shown, static_argnums=static)
+            self._compiled[name] = method
+        return cast("Callable[..., Any]", method)
 
     def _require_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
@@ -193,9 +193,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         """
         self._require_binary("reduce")
         no_out(f"{self.__name__}.reduce", out)
-        given = self._given["reduce"]
-        if given is not None:
-            return given(a, axis, dtype, None, keepdims, initial, where)
+        override = self._given["reduce"]
+        if override is not None:
+            return override(a, axis, dtype, None, keepdims, initial, where)
         return self._method("reduce", 1, 2, 3)(a, axis, dtype, keepdims, initial, where)
 
     def accumulate(
@@ -222,9 +222,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         """
         self._require_binary("accumulate")
         no_out(f"{self.__name__}.accumulate", out)
-        given = self._given["accumulate"]
-        if given is not None:
-            return given(a, axis, dtype, None)
+        override = self._given["accumulate"]
+        if override is not None:
+            return override(a, axis, dtype, None)
         return self._method("accumulate", 1, 2)(a, axis, dtype)
 
     def at(
@@ -266,9 +266,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
                 f"{self.__name__}.at takes {1 + self.nin} arguments, as {self.__name__} takes "
                 f"{self.nin}: " + ("b is missing" if b is None else "leave b out")
             )
-        given = self._given["at"]
-        if given is not None:
-            return given(a, indices, b)
+        override = self._given["at"]
+        if override is not None:
+            return override(a, indices, b)
         from dovetail.numpy.ufunc_methods import updated  # deferred: loads reductions and loops
 
         return updated(self, a, indices, b, self._method("update"))
@@ -331,9 +331,9 @@ class ufunc(functools.partial):  # type: ignore[type-arg]
         """
         self._require_binary("reduceat")
         no_out(f"{self.__name__}.reduceat", out)
-        given = self._given["reduceat"]
-        if given is not None:
-            return given(a, indices, axis, dtype, None)
+        override = self._given["reduceat"]
+        if override is not None:
+            return override(a, indices, axis, dtype, None)
         return self._method("reduceat", 2, 3)(a, indices, axis, dtype)
 
 
@@ -369,14 +369,14 @@ def _mapped(func: Callable[..., Any], name: str, nin: int, nout: int) -> Callabl
         return map_elements(checked, name, values)
 
     def checked(*scalars: Any) -> Any:
-        found = func(*scalars)
-        several = len(found) if isinstance(found, (tuple, list)) else None
+        results = func(*scalars)
+        several = len(results) if isinstance(results, (tuple, list)) else None
         if several != (None if nout == 1 else nout):
             raise TypeError(
                 f"{name} must return {nout} result{'s' * (nout > 1)}, as nout says, and returned "
-                + (type(found).__name__ if several is None else f"a sequence of {several}")
+                + (type(results).__name__ if several is None else f"a sequence of {several}")
             )
-        return found
+        return results
 
     return cast("Callable[..., Any]", compile_eager(call, name=name))
 
@@ -409,9 +409,9 @@ def universal(nin: int, identity: Any = None) -> Callable[[Callable[..., Any]], 
         if function.__doc__ is not None:
             head, _, rest = inspect.cleandoc(function.__doc__).partition("\n\nReturns:")
             called.__doc__ = f"{head}\n{_PLACES}\n\nReturns:{rest}"
-        made = ufunc(called, nin, 1, identity=identity, call=compile_eager(called, name=name))
-        made.__dict__.update(_family=name, _func=function)
-        return made
+        instance = ufunc(called, nin, 1, identity=identity, call=compile_eager(called, name=name))
+        instance.__dict__.update(_family=name, _func=function)
+        return instance
 
     return decorate
 

@@ -505,12 +505,12 @@ def delete(
     concrete = where.concrete() if isinstance(where, Tracer) else where
     is_mask = dtypes.kind_of(aval_of(where).dtype) == "b"
     if concrete is not None:
-        found = np.asarray(concrete)
-        _check_positions(found, size, dimension)
-        if not found.ndim and not is_mask:
-            return _without(x, found, dimension)
+        host_positions = np.asarray(concrete)
+        _check_positions(host_positions, size, dimension)
+        if not host_positions.ndim and not is_mask:
+            return _without(x, host_positions, dimension)
         keep = np.ones(size, bool)
-        keep[found.ravel() if is_mask else found] = False
+        keep[host_positions.ravel() if is_mask else host_positions] = False
         return _taken(x, np.flatnonzero(keep).astype(np.int32), dimension)
     if not aval_of(where).ndim and not is_mask:
         return _without(x, where, dimension) if size else x
@@ -594,14 +594,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
             "the argument filt of trim_zeros, on which the size of the result depends; cut with a "
             "slice of known size instead, such as filt[2:-1]",
         )
-    found = np.asarray(concrete) != 0
-    index = [slice(None)] * found.ndim
-    for dimension in canonical_axes("trim_zeros", axis, found.ndim):
-        (places,) = np.nonzero(found.any(tuple(d for d in range(found.ndim) if d != dimension)))
+    nonzero = np.asarray(concrete) != 0
+    index = [slice(None)] * nonzero.ndim
+    for dimension in canonical_axes("trim_zeros", axis, nonzero.ndim):
+        (places,) = np.nonzero(nonzero.any(tuple(d for d in range(nonzero.ndim) if d != dimension)))
         if not places.size:
             index[dimension] = slice(0, 0)
             continue
         first = int(places[0]) if "f" in ends else 0
-        last = int(places[-1]) + 1 if "b" in ends else found.shape[dimension]
+        last = int(places[-1]) + 1 if "b" in ends else nonzero.shape[dimension]
         index[dimension] = slice(first, last)
     return x[tuple(index)]

@@ -130,13 +130,13 @@ def vectorize(
         values = [asarray(args[p] if isinstance(p, int) else kwargs[p]) for p in places]
 
         def function(*mapped: Any) -> Any:
-            given, named = list(args), dict(kwargs)
+            positional, named = list(args), dict(kwargs)
             for place, x in zip(places, mapped, strict=True):
                 if isinstance(place, int):
-                    given[place] = x
+                    positional[place] = x
                 else:
                     named[place] = x
-            return pyfunc(*given, **named)
+            return pyfunc(*positional, **named)
 
         return map_elements(function, shown, values, dimensions)
 
@@ -179,10 +179,10 @@ def map_elements(
     common = broadcast_result(name, loops, explicit=True) if loops else ()
 
     def checked(*parts: Any) -> Any:
-        found = function(*parts)
+        results = function(*parts)
         if signature is not None:
-            _check_results(name, found, dict(sizes), signature)
-        return tree_map(asarray, found)
+            _check_results(name, results, dict(sizes), signature)
+        return tree_map(asarray, results)
 
     mapped: Callable[..., Any] = checked
     rank = len(common)
@@ -209,11 +209,11 @@ def _match(
 ) -> None:
     """Compare the dimensions of an argument or result with those of the signature."""
     for dimension, n in zip(core, shape, strict=True):
-        wanted = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, n)
-        if wanted != n:
+        expected = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, n)
+        if expected != n:
             raise ValueError(
                 f"{what} has size {n} for the dimension {dimension} of the signature "
-                f"{_written(signature)}, which is {wanted}"
+                f"{_written(signature)}, which is {expected}"
             )
 
 
@@ -327,8 +327,8 @@ def _piecewise(
 
     def branch(function: Any, number: Any) -> Callable[[Any], Any]:
         def run(element: Any) -> Any:
-            found = number if function is None else function(element, *args, **kw)
-            return convert(value(array_like(found, "piecewise", "funclist")), dtype)
+            result = number if function is None else function(element, *args, **kw)
+            return convert(value(array_like(result, "piecewise", "funclist")), dtype)
 
         return run
 
@@ -417,15 +417,15 @@ def apply_over_axes(
     x = value(array_like(a, "apply_over_axes", "a"))
     rank = len(shape_of(x))
     several: Any = axes if isinstance(axes, (list, tuple)) or np.ndim(axes) else (axes,)
-    for given in several:
-        axis = canonical_axis("apply_over_axes", given, rank, "axes")
-        found = asarray(func(x, axis))
-        if len(shape_of(found)) == rank - 1:
-            found = expand_dims(found, axis)
-        if len(shape_of(found)) != rank:
+    for entry in several:
+        axis = canonical_axis("apply_over_axes", entry, rank, "axes")
+        reduced = asarray(func(x, axis))
+        if len(shape_of(reduced)) == rank - 1:
+            reduced = expand_dims(reduced, axis)
+        if len(shape_of(reduced)) != rank:
             raise ValueError(
                 f"apply_over_axes: func must return an array of {rank} dimensions, or of "
-                f"{rank - 1}, for axis {axis}, and returned one of shape {shape_of(found)}"
+                f"{rank - 1}, for axis {axis}, and returned one of shape {shape_of(reduced)}"
             )
-        x = found
+        x = reduced
     return x

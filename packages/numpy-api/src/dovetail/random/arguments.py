@@ -120,10 +120,10 @@ def dtype_argument(function: str, dtype: Any, default: str, kinds: str, wanted: 
     """
     if dtype is None:
         return dtypes.default_dtype(default)
-    found = dtypes.check_user_dtype(dtype, f"random.{function}")
-    if (dtypes.kind_of(found) or "?") not in kinds:
-        raise ValueError(f"random.{function}: dtype must be {wanted}, got {found}")
-    return found
+    canonical = dtypes.check_user_dtype(dtype, f"random.{function}")
+    if (dtypes.kind_of(canonical) or "?") not in kinds:
+        raise ValueError(f"random.{function}: dtype must be {wanted}, got {canonical}")
+    return canonical
 
 
 def float_argument(function: str, dtype: Any) -> Any:

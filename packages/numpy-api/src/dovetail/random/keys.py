@@ -178,8 +178,8 @@ def key_impl(keys: KeyLike) -> str:
         >>> random.key_impl(random.key(0))
         'threefry2x32'
     """
-    found, _ = checked_keys("key_impl", keys)
-    implementation = getattr(found.dtype, "implementation", None) or default_implementation()
+    checked, _ = checked_keys("key_impl", keys)
+    implementation = getattr(checked.dtype, "implementation", None) or default_implementation()
     return str(implementation.name)
 
 
@@ -200,8 +200,8 @@ def key_data(keys: KeyLike) -> Array:
         >>> print(random.key_data(random.key(42)))
         [ 0 42]
     """
-    found, _ = checked_keys("key_data", keys)
-    return _data(found)
+    checked, _ = checked_keys("key_data", keys)
+    return _data(checked)
 
 
 @compiled

@@ -337,8 +337,8 @@ def _choice(
         positions = randint(key, shape, 0, size)
     elif p is None:
         if a is not None:
-            found = slice_dimension(permuted(key, a, axis), 0, draws, axis)
-            return _in_place(found, shape, axis)
+            chosen = slice_dimension(permuted(key, a, axis), 0, draws, axis)
+            return _in_place(chosen, shape, axis)
         positions = slice_dimension(permuted_numbers(key, size), 0, draws, 0)
     else:
         positions = _weighted(key, inexact("random.choice", p), draws, shape, replace, mode)

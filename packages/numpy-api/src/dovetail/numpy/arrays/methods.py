@@ -194,8 +194,8 @@ def array_module(self: Any, types: Iterable[type]) -> Any:
     """The module that implements functions of these types: `dovetail.numpy`, or NotImplemented."""
     import dovetail.numpy  # deferred: already loaded by then
 
-    known = (ArrayClass, np.ndarray, np.generic)
-    return dovetail.numpy if all(issubclass(t, known) for t in types) else NotImplemented
+    supported = (ArrayClass, np.ndarray, np.generic)
+    return dovetail.numpy if all(issubclass(t, supported) for t in types) else NotImplemented
 
 
 class FlatElements:

@@ -68,10 +68,12 @@ def _binary(
     allowed: dict[Any, bool] = {}
 
     def direct(dtype: Any) -> bool:
-        found = allowed.get(dtype)
-        if found is None:
-            found = allowed[dtype] = bind is not None and (dtypes.kind_of(dtype) or "?") in kinds
-        return found
+        is_direct = allowed.get(dtype)
+        if is_direct is None:
+            is_direct = allowed[dtype] = (
+                bind is not None and (dtypes.kind_of(dtype) or "?") in kinds
+            )
+        return is_direct
 
     def scalar(x: Any, number: Any) -> Any:
         """A Python number in the dtype of the other operand; None if it does not take that."""

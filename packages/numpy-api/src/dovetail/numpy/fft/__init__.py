@@ -651,8 +651,8 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 def _shifted(function: str, a: Any, axes: Any, back: bool) -> Any:
     x = value(array_like(a, function, "x"))
     shape = aval_of(x).shape
-    given = range(len(shape)) if axes is None else axes
-    given = given if isinstance(given, (tuple, list, range)) else (given,)
-    dimensions = tuple(canonical_axis(function, d, len(shape), "axes") for d in given)
+    requested = range(len(shape)) if axes is None else axes
+    requested = requested if isinstance(requested, (tuple, list, range)) else (requested,)
+    dimensions = tuple(canonical_axis(function, d, len(shape), "axes") for d in requested)
     halves = tuple(-(shape[d] // 2) if back else shape[d] // 2 for d in dimensions)
     return plain(roll)(x, halves, dimensions)

@@ -153,12 +153,12 @@ def _transform(
                 f"of shape {shape} gives {lengths} along {axes}. Say how many with "
                 f"{'s' if function.endswith(('n', '2')) else 'n'}="
             )
-    kept = lengths
+    input_lengths = lengths
     if kind is lax.FftType.IRFFT:
-        kept = (*lengths[:-1], lengths[-1] // 2 + 1)
+        input_lengths = (*lengths[:-1], lengths[-1] // 2 + 1)
         if conjugated and dtypes.kind_of(aval_of(x).dtype) == "c":
             x = lax.conj(x)
-    x = _resized(x, axes, kept)
+    x = _resized(x, axes, input_lengths)
     inverse = kind in _INVERSE
     norm = _SWAPPED[norm] if conjugated else norm
     if kind is lax.FftType.RFFT:  # real transforms have fewer coefficients
@@ -172,12 +172,12 @@ def _transform(
 def _resized(x: Any, axes: Sizes, sizes: Sizes) -> Any:
     """`x` truncated or padded with zeros to sizes along dimensions."""
     shape = aval_of(x).shape
-    wanted = dict(zip(axes, sizes, strict=True))
-    if all(shape[d] == n for d, n in wanted.items()):
+    lengths = dict(zip(axes, sizes, strict=True))
+    if all(shape[d] == n for d, n in lengths.items()):
         return x
-    kept = [min(n, wanted.get(d, n)) for d, n in enumerate(shape)]
-    x = lax.slice(x, (0,) * len(shape), kept)
-    config = [(0, wanted.get(d, n) - n, 0) for d, n in enumerate(kept)]
+    truncated = [min(n, lengths.get(d, n)) for d, n in enumerate(shape)]
+    x = lax.slice(x, (0,) * len(shape), truncated)
+    config = [(0, lengths.get(d, n) - n, 0) for d, n in enumerate(truncated)]
     return lax.pad(x, literal(0, aval_of(x).dtype), config)
 
 

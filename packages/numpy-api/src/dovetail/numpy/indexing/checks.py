@@ -56,9 +56,9 @@ def _check(value: Any, wrapped: bool, axis: int, size: int) -> None:
         places = np.asarray(value).ravel()
         outside = np.flatnonzero((places >= size) | (places < (0 if wrapped else -size)))
         if outside.size:
-            found = int(places[outside[0]])
+            position = int(places[outside[0]])
             host = isinstance(value, np.ndarray)
-            _refuse(found - size if found < 0 and wrapped and host else found, axis, size)
+            _refuse(position - size if position < 0 and wrapped and host else position, axis, size)
 
 
 def _refuse(position: int, axis: int, size: int) -> NoReturn:
@@ -77,7 +77,7 @@ def _check_in_program(value: Any, wrapped: bool, axis: int, size: int) -> None:
         lax.lt(places, make_literal(lowest, dtype)), lax.ge(places, make_literal(size, dtype))
     )
     first = lax.argmax(outside, 0, np.dtype(np.int32))
-    found = lax.dynamic_index_in_dim(places, first, keepdims=False)
+    position = lax.dynamic_index_in_dim(places, first, keepdims=False)
     fits = lax.bitwise_not(lax.reduce_or(outside, (0,)))
     message = _MESSAGE.replace("{axis}", str(axis)).replace("{size}", str(size))
-    require(fits, f'{message}, and index_mode is "raise"', (), {"index": found}, IndexError)
+    require(fits, f'{message}, and index_mode is "raise"', (), {"index": position}, IndexError)

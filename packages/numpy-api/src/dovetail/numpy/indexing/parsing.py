@@ -312,12 +312,12 @@ def span_of(entry: slice, size: int, number: int) -> Span:
 
 def _mask(mask: Any, shape: Shape, axis: int, number: int) -> list[Along]:
     """The positions where a mask is true, one array for each of its dimensions."""
-    found = shape[axis : axis + mask.ndim]
+    sizes = shape[axis : axis + mask.ndim]
     # An empty mask fits any array, as in NumPy.
-    if any(n not in (0, m) for n, m in zip(mask.shape, found, strict=True)):
+    if any(n not in (0, m) for n, m in zip(mask.shape, sizes, strict=True)):
         raise IndexError(
             f"boolean index did not match shape of indexed array: the mask at position {number} "
-            f"of the index has shape {mask.shape}, the array has {found} there"
+            f"of the index has shape {mask.shape}, the array has {sizes} there"
         )
     return [Along(places.astype(np.int32), True) for places in np.nonzero(mask)]
 

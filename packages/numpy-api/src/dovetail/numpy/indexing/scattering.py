@@ -78,13 +78,13 @@ def _checked_values(values: Any, method: str) -> Any:
 def _check_loss(x: Any, values: Any, method: str) -> None:
     """Warn if the dtype of an array cannot hold the values written to it."""
     target = x.aval
-    given = aval_of(values)
-    if given.dtype is not target.dtype and _is_lossy(target, given):
+    aval = aval_of(values)
+    if aval.dtype is not target.dtype and _is_lossy(target, aval):
         warn_user(
-            f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot safely be cast "
+            f"x.at[...].{method}: values of dtype {dtype_name(aval.dtype)} cannot safely be cast "
             f"to {dtype_name(target.dtype)}, the dtype of the array; they are converted all the "
             "same, which will be an error in a future version. Convert one of them first, with "
-            f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(given.dtype)!r})",
+            f"values.astype({dtype_name(target.dtype)!r}) or x.astype({dtype_name(aval.dtype)!r})",
             FutureWarning,
         )
 
@@ -148,16 +148,16 @@ def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     """Array and values in their common dtype."""
     aval = aval_of(x)
     values = array_like(values, f"x.at[...].{method}", "values")
-    given = aval_of(values)
-    if given.dtype == aval.dtype:
+    own = aval_of(values)
+    if own.dtype == aval.dtype:
         return x, values
-    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(given.dtype):
+    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(own.dtype):
         raise TypeError(
-            f"x.at[...].{method}: values of dtype {dtype_name(given.dtype)} cannot go into an "
+            f"x.at[...].{method}: values of dtype {dtype_name(own.dtype)} cannot go into an "
             f"array of dtype {dtype_name(aval.dtype)}"
         )
-    dtype, weak = dtypes.result_of_pair(aval.dtype, aval.weak_type, given.dtype, given.weak_type)
-    values = convert(values, dtype, given.weak_type)
+    dtype, weak = dtypes.result_of_pair(aval.dtype, aval.weak_type, own.dtype, own.weak_type)
+    values = convert(values, dtype, own.weak_type)
     return (x if dtype == aval.dtype else convert_element_type(x, dtype, weak)), values
 
 

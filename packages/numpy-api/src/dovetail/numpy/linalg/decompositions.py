@@ -414,17 +414,17 @@ def svd(
         )
     x, dtype = matrix_operand("linalg.svd", a, square=bool(hermitian))
     if hermitian:
-        found = _of_hermitian_values(x, bool(compute_uv), subset)
+        factors = _of_hermitian_values(x, bool(compute_uv), subset)
     else:
-        found = lax.linalg.svd(
+        factors = lax.linalg.svd(
             x,
             full_matrices=bool(full_matrices) and subset is None,
             compute_uv=bool(compute_uv),
             subset_by_index=subset,
         )
     if not compute_uv:
-        return rounded(found, dtype)
-    return SVDResult(*[rounded(v, dtype) for v in found])
+        return rounded(factors, dtype)
+    return SVDResult(*[rounded(v, dtype) for v in factors])
 
 
 def _subset(function: str, given: Any) -> tuple[int, int] | None:

@@ -219,9 +219,9 @@ def _changed_adjugate(x: Any, change: Any) -> Any:
         (aval_of(x).ndim - 1,),
     )
     eye = spread(identity(size, size, aval_of(x).dtype), aval_of(x).shape)
-    found = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
+    tangent = lax.sub(scaled_columns(eye, own), lax.mul(products, inner))
     sign = lax.mul(_determinant(u), _determinant(vh))
-    return _scaled(product(product(matrix_adjoint(vh), found), matrix_adjoint(u)), sign)
+    return _scaled(product(product(matrix_adjoint(vh), tangent), matrix_adjoint(u)), sign)
 
 
 @_changed_adjugate.defjvp
@@ -260,8 +260,8 @@ def _products_without_two(s: Any) -> Any:
         return combine(spread(as_columns(x), shape), spread(as_rows(y), shape))
 
     def there(place: int) -> Any:
-        found = spread(lax.eq(places, literal(place, places.dtype)), aval_of(s).shape)
-        return pairs(found, found, lax.bitwise_or)
+        mask = spread(lax.eq(places, literal(place, places.dtype)), aval_of(s).shape)
+        return pairs(mask, mask, lax.bitwise_or)
 
     # Those of the two smallest elements that are not left out, divided by the others that are.
     ratios = pairs(by_first, by_last, lax.mul)

@@ -55,13 +55,13 @@ def _power(x: Any, exponent: int) -> Any:
     if not exponent:
         shape = aval_of(x).shape
         return spread(identity(shape[-1], shape[-1], aval_of(x).dtype), shape)
-    found = None
+    power = None
     while True:
         if exponent % 2:
-            found = x if found is None else plain(matmul)(found, x)
+            power = x if power is None else plain(matmul)(power, x)
         exponent //= 2
         if not exponent:
-            return found
+            return power
         x = plain(matmul)(x, x)
 
 

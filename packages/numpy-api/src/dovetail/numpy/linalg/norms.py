@@ -134,10 +134,10 @@ def _matrix(function: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bo
         matrices, dtype = factored(function, lax.transpose(x, (*others, *axes)), "x")
         values = rounded(lax.linalg.svd(matrices, compute_uv=False), dtype)
         if ord == "nuc":
-            found = plain(total)(values, -1, None, None, False)
+            norms = plain(total)(values, -1, None, None, False)
         else:
-            found = _extreme(function, values, ord, (values.ndim - 1,), False)
-        return lax.expand_dims(found, axes) if keepdims else found
+            norms = _extreme(function, values, ord, (values.ndim - 1,), False)
+        return lax.expand_dims(norms, axes) if keepdims else norms
     raise ValueError(f"{function}: ord {ord!r} is not a norm of matrices")
 
 
@@ -238,12 +238,12 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     if by_values:
         s = lax.linalg.svd(a, compute_uv=False)
         first, last = (lax.index_in_dim(s, i, axis=-1, keepdims=False) for i in (0, -1))
-        found = lax.div(last, first) if p == -2 else lax.div(first, last)
+        conditions = lax.div(last, first) if p == -2 else lax.div(first, last)
     else:
         planes = (len(shape) - 2, len(shape) - 1)
-        found = lax.mul(*(_matrix(function, m, p, planes, False) for m in (a, inverse(a))))
+        conditions = lax.mul(*(_matrix(function, m, p, planes, False) for m in (a, inverse(a))))
     # If undefined without a nan in the matrix, the matrix is singular.
-    known = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
-    singular = lax.bitwise_and(lax.ne(found, found), known)
-    infinity = literal(float("inf"), aval_of(found).dtype)
-    return rounded(pick(singular, infinity, found), dtype)
+    without_nan = lax.reduce_and(lax.eq(a, a), (len(shape) - 2, len(shape) - 1))
+    singular = lax.bitwise_and(lax.ne(conditions, conditions), without_nan)
+    infinity = literal(float("inf"), aval_of(conditions).dtype)
+    return rounded(pick(singular, infinity, conditions), dtype)

@@ -111,8 +111,8 @@ def _solved(function: str, a: Any, b: Any) -> Any:
             f"{aval_of(left).shape} of a and {shape} of b{advice}"
         )
     if len(shape) == 1:
-        found = _stacked(function, left, reshaped(right, (size, 1)), tuple(stack), ())
-        return rounded(reshaped(found, aval_of(found).shape[:-1]), dtype)
+        columns = _stacked(function, left, reshaped(right, (size, 1)), tuple(stack), ())
+        return rounded(reshaped(columns, aval_of(columns).shape[:-1]), dtype)
     return rounded(_stacked(function, left, right, tuple(stack), shape[:-2]), dtype)
 
 
@@ -127,8 +127,10 @@ def _stacked(function: str, a: Any, b: Any, of_a: tuple[int, ...], of_b: tuple[i
         rank = len(of_b)
         b = permuted(b, (rank, *range(rank), rank + 1))
         merged = solution(reshaped(a, (size, size)), reshaped(b, (size, math.prod(of_b) * count)))
-        found = permuted(reshaped(merged, (size, *of_b, count)), (*range(1, rank + 1), 0, rank + 1))
-        return spread(found, (*stack, size, count))
+        solutions = permuted(
+            reshaped(merged, (size, *of_b, count)), (*range(1, rank + 1), 0, rank + 1)
+        )
+        return spread(solutions, (*stack, size, count))
     return solution(spread(a, (*stack, size, size)), spread(b, (*stack, size, count)))
 
 
@@ -227,17 +229,17 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
         rank = aval_of(left).ndim
         moved = canonical_axes(function, axes, rank, "axes")
         left = permuted(left, (*(d for d in range(rank) if d not in moved), *moved))
-    shape, wanted = aval_of(left).shape, aval_of(right).shape
-    columns = shape[len(wanted) :]
+    shape, rows_shape = aval_of(left).shape, aval_of(right).shape
+    columns = shape[len(rows_shape) :]
     size = math.prod(columns)
-    if shape[: len(wanted)] != wanted or math.prod(wanted) != size:
+    if shape[: len(rows_shape)] != rows_shape or math.prod(rows_shape) != size:
         raise ValueError(
             f"{function}: a must have the shape of b and then that of the solution, which has as "
             f"many elements, got the shape {shape} of a"
-            f"{' with axes moved to its end' if axes is not None else ''} and {wanted} of b"
+            f"{' with axes moved to its end' if axes is not None else ''} and {rows_shape} of b"
         )
-    found = solution(reshaped(left, (size, size)), reshaped(right, (size, 1)))
-    return rounded(reshaped(found, columns), dtype)
+    x = solution(reshaped(left, (size, size)), reshaped(right, (size, 1)))
+    return rounded(reshaped(x, columns), dtype)
 
 
 # ------------------------------------------------------------------------- matrices of any rank
@@ -369,9 +371,9 @@ def pinv(
     if hermitian:
         half = literal(0.5, aval_of(x).dtype)
         x = lax.mul(lax.add(x, matrix_adjoint(x)), half)
-    name, given = ("rtol", rtol) if rcond is None else ("rcond", rcond)
-    found, _ = _pseudoinverse(x, _cutoff("linalg.pinv", name, given, x, 10))
-    return rounded(found, dtype)
+    name, tolerance = ("rtol", rtol) if rcond is None else ("rcond", rcond)
+    inverses, _ = _pseudoinverse(x, _cutoff("linalg.pinv", name, tolerance, x, 10))
+    return rounded(inverses, dtype)
 
 
 @compiled_with("hermitian")
@@ -416,8 +418,8 @@ def matrix_rank(
         s = lax.abs(w)
     else:
         s = lax.linalg.svd(x, compute_uv=False)
-    name, given = ("rtol", rtol) if tol is None else ("tol", tol)
-    cutoff = _cutoff(function, name, given, x, 1)
+    name, tolerance = ("rtol", rtol) if tol is None else ("tol", tol)
+    cutoff = _cutoff(function, name, tolerance, x, 1)
     limits = _limits(s, cutoff) if tol is None else lax.expand_dims(cutoff, (s.ndim - 1,))
     return lax.reduce_sum(convert(lax.gt(s, spread(limits, s.shape)), integers), (s.ndim - 1,))
 
@@ -478,13 +480,13 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     left, right = same_dtype([array_like(a, function, "a"), array_like(b, function, "b")])
     left, dtype = factored(function, left)
     right, _ = factored(function, right, "b")
-    shape, wanted = aval_of(left).shape, aval_of(right).shape
-    if len(shape) != 2 or len(wanted) not in (1, 2) or wanted[0] != shape[0]:
+    shape, right_shape = aval_of(left).shape, aval_of(right).shape
+    if len(shape) != 2 or len(right_shape) not in (1, 2) or right_shape[0] != shape[0]:
         raise ValueError(
             f"{function}: a must be a matrix, and b a vector or a matrix with as many rows, got "
-            f"the shapes {shape} and {wanted}; for stacks of them use dovetail.vmap"
+            f"the shapes {shape} and {right_shape}; for stacks of them use dovetail.vmap"
         )
-    columns = right if len(wanted) == 2 else reshaped(right, (*wanted, 1))
+    columns = right if len(right_shape) == 2 else reshaped(right, (*right_shape, 1))
     cutoff = _cutoff(function, "rcond", rcond, left, 1)
     precision = literal(float(np.finfo(aval_of(cutoff).dtype).eps), aval_of(cutoff).dtype)
     cutoff = pick(lax.lt(cutoff, literal(0, aval_of(cutoff).dtype)), precision, cutoff)
@@ -494,5 +496,5 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     )
     x = product(inverse, columns)
     residuals = lax.reduce_sum(squares(lax.sub(columns, product(left, x))), (0,))
-    x = x if len(wanted) == 2 else reshaped(x, (shape[1],))
+    x = x if len(right_shape) == 2 else reshaped(x, (shape[1],))
     return rounded(x, dtype), rounded(residuals, dtype), rank, rounded(s, dtype)
