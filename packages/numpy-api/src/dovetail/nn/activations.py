@@ -353,7 +353,7 @@ def selu(x: ArrayLike) -> Array:
 
 @compiled
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
-    """`x` for elements that are not negative, ``negative_slope * x`` for others.
+    """`x` for nonnegative elements, ``negative_slope * x`` for others.
 
     Args:
         x: array or scalar of a real dtype.
@@ -490,7 +490,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 @compiled_with("axis")
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """One half of the elements along a dimension, times the `sigmoid` of the other half.
+    """The gated linear unit: half of the elements times the `sigmoid` of the other half.
 
     Args:
         x: array whose size along the dimension is even.

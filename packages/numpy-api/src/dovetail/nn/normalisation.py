@@ -104,7 +104,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]:
-    """The logarithm of a sum of exponentials along some dimensions, without overflow.
+    """The logarithm of a sum of exponentials along dimensions, without overflow.
 
     Args:
         a: array or scalar: the exponents.
@@ -177,7 +177,7 @@ def logsumexp(
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """The logarithm of a mean of exponentials along some dimensions, without overflow.
+    """The logarithm of a mean of exponentials along dimensions, without overflow.
 
     Args:
         x: array or scalar: the exponents.
@@ -205,7 +205,7 @@ def logmeanexp(
 
 @compiled_with("axis")
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """Exponentials divided by their sum along some dimensions: positive numbers that add up to 1.
+    """Exponentials divided by their sum along dimensions: positive numbers that add up to 1.
 
     Args:
         x: array.
@@ -275,7 +275,7 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """Elements shifted and scaled to mean 0 and variance 1 along some dimensions.
+    """Elements shifted and scaled to mean 0 and variance 1 along dimensions.
 
     Args:
         x: array.

@@ -63,7 +63,7 @@ def cov(
         negative.
 
     Raises:
-        TypeError: `fweights` are not integers, or `dtype` is of another kind.
+        TypeError: `fweights` are not integers, or `dtype` is not a float or complex dtype.
         ValueError: an array has more than two dimensions, or the numbers of observations differ.
 
     Differs:
@@ -101,7 +101,7 @@ def corrcoef(
         imaginary parts are in [-1, 1]; a scalar for one variable. It is nan for constant variables.
 
     Raises:
-        TypeError: `dtype` is of another kind.
+        TypeError: `dtype` is not a float or complex dtype.
         ValueError: an array has more than two dimensions, or the numbers of observations differ.
 
     Example:

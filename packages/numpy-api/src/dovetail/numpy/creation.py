@@ -447,7 +447,7 @@ def fromfunction(
         function: takes one index for each dimension.
         shape: shape of the result.
         dtype: dtype of the indices.
-        **kwargs: passed on to `function`.
+        **kwargs: passed to `function`.
 
     Returns:
         The output of `function`, with the dimensions of `shape` in front.

@@ -101,7 +101,7 @@ def _concatenated(values: Sequence[Any], dimension: int) -> Any:
 
 
 def concat(arrays: Sequence[ArrayLike] | ArrayLike, /, *, axis: int | None = 0) -> Array:
-    """`concatenate` under its name in the array API standard.
+    """The array API standard's name for `concatenate`.
 
     Args:
         arrays: sequence of arrays.
@@ -248,7 +248,7 @@ def column_stack(tup: Sequence[ArrayLike] | ArrayLike) -> Array:
     return concatenate(columns, 1)
 
 
-# ------------------------------------------------------------------------------- splitting
+# ---------------------------------------------------------------------------------- splitting
 
 
 def block(arrays: NestedArrayLike) -> Array:
@@ -584,7 +584,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 
     Args:
         a: array or scalar. If it has no elements, the result is filled with zeros.
-        new_shape: a size, or a sequence of them.
+        new_shape: a size, or a sequence of sizes.
 
     Returns:
         An array of that shape.

@@ -172,7 +172,7 @@ _INTEGERS: Final = ("i", "u")
 
 
 def _compared(function: str, primitive: AnyPrimitive, x1: Any, x2: Any) -> Any:
-    """A comparison; Python integers are compared by value, whatever the dtype of the array."""
+    """Compare operands; Python integers are compared by value, whatever the dtype of the array."""
     x, y = array_like(x1, function, "x1"), array_like(x2, function, "x2")
     a, b = aval_of(x), aval_of(y)
     if a.weak_type != b.weak_type and all(dtypes.kind_of(v.dtype) in _INTEGERS for v in (a, b)):

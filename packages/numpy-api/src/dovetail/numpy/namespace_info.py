@@ -67,7 +67,7 @@ class NamespaceInfo:
         Args:
             device: ignored, since they are the same on all devices.
             kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
-                "complex floating", "numeric", or several of them; all if None.
+                "complex floating", "numeric", or a tuple of several; all if None.
 
         Raises:
             ValueError: there is no such kind.

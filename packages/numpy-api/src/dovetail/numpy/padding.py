@@ -241,7 +241,7 @@ def _statistic(counted: Any, dimension: int, width: int, mode: str) -> Any:
 
 
 def _repeated(x: Any, dimension: int, before: int, after: int, mode: str, odd: bool) -> Any:
-    """A dimension extended by elements of its own."""
+    """A dimension padded with its own elements."""
     size = aval_of(x).shape[dimension]
     places = np.arange(-before, size + after)
     if mode == "edge" or (mode == "reflect" and size == 1):

@@ -28,7 +28,7 @@ from dovetail.numpy.matrices import vander
 from dovetail.numpy.shapes import operand, reshaped
 from dovetail.typing import Array, ArrayLike
 
-#: Degrees up to which Horner's rule is written out.
+#: Degrees up to which Horner's rule is unrolled.
 _WRITTEN_OUT: Final = 16
 
 

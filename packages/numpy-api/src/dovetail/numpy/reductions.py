@@ -93,7 +93,7 @@ def accumulated(
     where: Any,
     promote_integers: bool = True,
 ) -> Any:
-    """`sum` or one of its relatives, whose name is `function`."""
+    """`sum` or one of its relatives, with the name `function`."""
     x = array_like(a, function, "a")
     require_kind(function, x, "biufc", "numbers and booleans")
     target = requested_dtype(function, dtype) or sum_dtype(aval_of(x).dtype, promote_integers)
@@ -239,7 +239,7 @@ def prod(
 def extreme(
     function: str, largest: bool, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    """`max`, `min` or one of their relatives, whose name is `function`."""
+    """`max`, `min` or one of their relatives, with the name `function`."""
     x = value(strong(array_like(a, function, "a")))
     shape = aval_of(x).shape
     axes = canonical_axes(function, axis, len(shape))
@@ -552,7 +552,7 @@ def mean(
 
 
 def mean_of(function: str, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any) -> Any:
-    """`mean` or one of its relatives, whose name is `function`."""
+    """`mean` or one of its relatives, with the name `function`."""
     x = array_like(a, function, "a")
     target = requested_dtype(function, dtype) or inexact_dtype(aval_of(x).dtype)
     if dtypes.kind_of(target) == "b":
@@ -624,7 +624,7 @@ def variance(
     root: bool = False,
     of_few: float = 0.0,
 ) -> Any:
-    """`var` or one of its relatives, whose name is `function`; `root` takes the square root.
+    """`var` or one of its relatives, with the name `function`; `root` takes the square root.
 
     `of_few` is the divisor if there are no more elements than `ddof`.
     """

@@ -161,7 +161,7 @@ def _round_scaled(x: Any, decimals: int) -> Any:
 
 
 def _round_integers(x: Any, unit: int) -> Any:
-    """Integers rounded to multiples of a unit, a power of ten; exactly, without floats."""
+    """Round integers to multiples of a unit, a power of ten, exactly and without floats."""
     step, zero = literal(unit, x.dtype), literal(0, x.dtype)
     rest = lax.rem(x, step)
     rest = pick(lax.lt(rest, zero), lax.add(rest, step), rest)

@@ -165,7 +165,7 @@ def choose(
         ValueError: a number is out of bounds in the mode "raise", the mode is not one of these, or
             there are no choices.
         TypeError: the numbers are not integers.
-        ConcretizationTypeError: they are traced, in the mode "raise".
+        ConcretizationTypeError: `a` is traced, in the mode "raise".
 
     Example:
         >>> import dovetail.numpy as jnp

@@ -270,7 +270,7 @@ def broadcast_to(
 
     Args:
         array: array or scalar.
-        shape: a size, or a sequence of them.
+        shape: a size, or a sequence of sizes.
         out_sharding: not supported.
 
     Returns:
@@ -304,7 +304,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     """The common shape to which shapes broadcast.
 
     Args:
-        *shapes: sizes, or sequences of them.
+        *shapes: sizes, or sequences of sizes.
 
     Raises:
         ValueError: they do not broadcast.
@@ -463,7 +463,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
-    """`transpose` under its name in the array API standard.
+    """The array API standard's name for `transpose`.
 
     Args:
         a: array.
@@ -668,7 +668,7 @@ def roll(
     Args:
         a: array.
         shift: number of positions: an integer, one for each of `axis`, or an array of them.
-        axis: dimension, or several of them; None to roll the flattened array.
+        axis: dimension or dimensions; None to roll the flattened array.
 
     Returns:
         An array of the shape of `a`.
@@ -739,7 +739,7 @@ def _rolled(x: Any, shift: int, axis: int) -> Any:
     others = slice_dimension(x, 0, count - shift, axis)
     if len(shape) == 1 or not dtypes.kind_of(aval_of(x).dtype):
         return concatenate_p.bind(last, others, dimension=axis)
-    # XLA chooses between the parts of a joined array element by element, which takes five times as
-    # long; of vectors it does not, where the sum of two rolled ones is wanted.
+    # XLA chooses between the parts of a concatenation element by element, which takes five times as
+    # long. It does not do so for vectors when two rolled ones are added.
     x = lax.dynamic_update_slice_in_dim(lax.full_like(x, 0), others, shift, axis)
     return lax.dynamic_update_slice_in_dim(x, last, 0, axis)

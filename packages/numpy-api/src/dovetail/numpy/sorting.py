@@ -147,7 +147,7 @@ def lexsort(
     """The positions that sort by several keys, the last of which is the primary one.
 
     Args:
-        keys: sequence of arrays of one shape, or an array of them.
+        keys: sequence of arrays of the same shape, or an array of stacked keys.
         axis: dimension.
         batch_size: has no effect; accepted for compatibility with JAX, which compiles many keys in
             batches.

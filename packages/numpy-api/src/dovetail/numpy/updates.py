@@ -482,7 +482,7 @@ def delete(
 
     Raises:
         IndexError: a position that is not traced is out of bounds.
-        ValueError: there are not as many booleans as positions.
+        ValueError: the numbers of booleans and positions differ.
         TypeError: the positions are neither integers nor booleans.
         ConcretizationTypeError: the size of the result would not be known while tracing.
 

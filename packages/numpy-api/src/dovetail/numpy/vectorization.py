@@ -260,8 +260,8 @@ def piecewise(
             first dimension. Where several hold, the last one wins.
         funclist: functions and scalars, one for each condition, and optionally one more for
             elements where none holds; by default these become 0.
-        *args: passed on to functions.
-        **kw: passed on to functions.
+        *args: passed to functions.
+        **kw: passed to functions.
 
     Returns:
         An array of the dtype of `x`.
@@ -360,8 +360,8 @@ def apply_along_axis(
         func1d: function of a vector, and of `args` and `kwargs`.
         axis: the dimension.
         arr: array with at least one dimension.
-        *args: passed on to `func1d`.
-        **kwargs: passed on to `func1d`.
+        *args: passed to `func1d`.
+        **kwargs: passed to `func1d`.
 
     Returns:
         The results of `func1d`, with their dimensions in place of `axis`.

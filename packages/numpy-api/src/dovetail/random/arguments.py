@@ -116,7 +116,7 @@ def dtype_argument(function: str, dtype: Any, default: str, kinds: str, wanted: 
         wanted: their name in messages.
 
     Raises:
-        ValueError: it is of another kind.
+        ValueError: it is not of an allowed kind.
     """
     if dtype is None:
         return dtypes.default_dtype(default)

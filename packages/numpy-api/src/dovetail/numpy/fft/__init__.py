@@ -52,7 +52,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Args:
         a: array of any numeric dtype.
         n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
-            size of `a`.
+            size of the dimension.
         axis: dimension.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -88,7 +88,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Args:
         a: array of any numeric dtype.
         n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
-            size of `a`.
+            size of the dimension.
         axis: dimension.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -117,7 +117,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Args:
         a: array of a real dtype.
         n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
-            size of `a`.
+            size of the dimension.
         axis: dimension.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -203,7 +203,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Args:
         a: array of a real dtype.
         n: number of points to transform; `a` is truncated or padded with zeros to it. If None, the
-            size of `a`.
+            size of the dimension.
         axis: dimension.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -237,7 +237,7 @@ def fftn(
     Args:
         a: array of any numeric dtype.
         s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
-            to them. If None, its sizes.
+            to them. If None, the sizes of these dimensions.
         axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -272,7 +272,7 @@ def ifftn(
     Args:
         a: array of any numeric dtype.
         s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
-            to them. If None, its sizes.
+            to them. If None, the sizes of these dimensions.
         axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -307,7 +307,7 @@ def rfftn(
     Args:
         a: array of a real dtype.
         s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
-            to them. If None, its sizes.
+            to them. If None, the sizes of these dimensions.
         axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -352,8 +352,8 @@ def irfftn(
         a: array of any numeric dtype, with the first ``s[-1] // 2 + 1`` coefficients along the last
             of `axes`.
         s: number of points in the result along each of `axes`; `a` is truncated or padded with
-            zeros. If None, its sizes; along the last dimension twice one less than the number of
-            coefficients.
+            zeros. If None, the sizes of these dimensions; along the last dimension twice one less
+            than the number of coefficients.
         axes: dimensions, all different; if None, as many of the last ones as `s` has, or all.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -387,7 +387,7 @@ def fft2(
     Args:
         a: array of any numeric dtype.
         s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
-            to them. If None, its sizes.
+            to them. If None, the sizes of these dimensions.
         axes: the two dimensions.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -422,7 +422,7 @@ def ifft2(
     Args:
         a: array of any numeric dtype.
         s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
-            to them. If None, its sizes.
+            to them. If None, the sizes of these dimensions.
         axes: the two dimensions.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -457,7 +457,7 @@ def rfft2(
     Args:
         a: array of a real dtype.
         s: number of points to transform along each of `axes`; `a` is truncated or padded with zeros
-            to them. If None, its sizes.
+            to them. If None, the sizes of these dimensions.
         axes: the two dimensions.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in
@@ -494,8 +494,8 @@ def irfft2(
         a: array of any numeric dtype, with the first ``s[-1] // 2 + 1`` coefficients along the last
             of `axes`.
         s: number of points in the result along each of `axes`; `a` is truncated or padded with
-            zeros. If None, its sizes; along the last dimension twice one less than the number of
-            coefficients.
+            zeros. If None, the sizes of these dimensions; along the last dimension twice one less
+            than the number of coefficients.
         axes: the two dimensions.
         norm: normalisation: "backward" (or None) divides by the number of points in the inverse
             transform only, "forward" in the forward transform only, "ortho" by its square root in

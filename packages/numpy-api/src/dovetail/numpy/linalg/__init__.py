@@ -90,7 +90,7 @@ def matmul(
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The matrix product, ``x1 @ x2``, as `dovetail.numpy.matmul`.
+    """The matrix product, ``x1 @ x2``, as in `dovetail.numpy.matmul`.
 
     Args:
         x1: array of rank 1 or more; matrices in its last two dimensions, or a vector (a row).
@@ -154,7 +154,7 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Sums of products along several dimensions, as `dovetail.numpy.tensordot`.
+    """Sums of products along several dimensions, as in `dovetail.numpy.tensordot`.
 
     Args:
         x1: array.
