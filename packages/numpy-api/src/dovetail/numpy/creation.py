@@ -361,7 +361,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
     Args:
         a: array, scalar, or nested sequence.
-        order: ignored; the compiler chooses the memory order.
+        order: "C" or "K" (or "A"); the compiler chooses the memory order.
 
     Returns:
         An array of the same shape and dtype.
