@@ -299,17 +299,17 @@ def unpackbits(
         lax.broadcast_in_dim(x, apart, own), _shifts(bitorder, apart, dimension + 1)
     )
     bits = lax.bitwise_and(moved, literal(1, moved.dtype))
-    have = 8 * shape[dimension]
-    bits = reshaped(bits, (*shape[:dimension], have, *shape[dimension + 1 :]))
+    bit_count = 8 * shape[dimension]
+    bits = reshaped(bits, (*shape[:dimension], bit_count, *shape[dimension + 1 :]))
     if count is None:
         return bits
     length = integer("unpackbits", "count", count)
-    if length < -have:
+    if length < -bit_count:
         raise ValueError(
-            f"unpackbits: count {length} leaves out more than the {have} bits there are"
+            f"unpackbits: count {length} leaves out more than the {bit_count} bits there are"
         )
-    length = length + have if length < 0 else length
-    if length <= have:
+    length = length + bit_count if length < 0 else length
+    if length <= bit_count:
         return slice_dimension(bits, 0, length, dimension)
-    missing = [(0, length - have if d == dimension else 0, 0) for d in range(len(shape) or 1)]
+    missing = [(0, length - bit_count if d == dimension else 0, 0) for d in range(len(shape) or 1)]
     return lax.pad(bits, literal(0, bits.dtype), missing)

@@ -25,10 +25,10 @@ def pick(condition: Any, where_true: Any, where_false: Any) -> Any:
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
     """A checked operand broadcast to a shape."""
-    have = aval_of(x).shape
-    if have == shape and type(x) is not Literal:
+    x_shape = aval_of(x).shape
+    if x_shape == shape and type(x) is not Literal:
         return x
-    missing = len(shape) - len(have)
+    missing = len(shape) - len(x_shape)
     return lax.broadcast_in_dim(x, shape, tuple(range(missing, len(shape))))
 
 

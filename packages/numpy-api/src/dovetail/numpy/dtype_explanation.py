@@ -82,8 +82,8 @@ def _origin(operand: Any, dtype: Any) -> str:
     if isinstance(operand, (str, np.dtype)) or (
         isinstance(operand, type) and not hasattr(operand, "aval")
     ):
-        asked = dtypes.as_dtype(operand)
-        return "given as a dtype" + _narrowed(asked, dtype)
+        requested = dtypes.as_dtype(operand)
+        return "given as a dtype" + _narrowed(requested, dtype)
     shape = getattr(operand, "shape", ())
     what = f"an array of shape {shape}" if shape else "a scalar array"
     if isinstance(operand, (np.ndarray, np.generic)):

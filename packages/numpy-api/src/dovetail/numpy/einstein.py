@@ -341,8 +341,8 @@ def _product(
     out = contracted(
         x, y, (numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1]), precision, target
     )
-    own = [c for c in left if c not in shared] + [c for c in right if c not in shared]
-    letters = "".join(batch + own)
+    free = [c for c in left if c not in shared] + [c for c in right if c not in shared]
+    letters = "".join(batch + free)
     missing = [c for c in result if c not in letters]
     if missing:  # letters whose dimensions have size one in both operands
         out = reshaped(out, aval_of(out).shape + (1,) * len(missing))

@@ -160,11 +160,11 @@ class _Joining:
             part = _numbers(self.name, entry)
         else:
             part = array(entry) if isinstance(entry, list) else operand(entry, self.name, "entry")
-        have = aval_of(part).shape
-        added = max(rank - len(have), 0)
+        part_shape = aval_of(part).shape
+        added = max(rank - len(part_shape), 0)
         # The number of new dimensions of size one in front.
         place = min(start if start >= 0 else max(added + 1 + start, 0), added)
-        return reshaped(part, (1,) * place + have + (1,) * (added - place))
+        return reshaped(part, (1,) * place + part_shape + (1,) * (added - place))
 
 
 class _RowJoining(_Joining):

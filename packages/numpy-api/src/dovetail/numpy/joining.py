@@ -306,8 +306,8 @@ def _blocks(arrays: Any, rank: int) -> tuple[Any, int]:
     """The blocks as one array, and the dimension along which to join it with others."""
     if not isinstance(arrays, list):
         x = operand(arrays, "block", "arrays")
-        have = aval_of(x).shape
-        return reshaped(x, (1,) * (rank - len(have)) + have), rank - 1
+        x_shape = aval_of(x).shape
+        return reshaped(x, (1,) * (rank - len(x_shape)) + x_shape), rank - 1
     parts = [_blocks(part, rank) for part in arrays]
     dimension = parts[0][1]
     return concatenate([part for part, _ in parts], dimension), dimension - 1
@@ -361,9 +361,9 @@ def split(
 
 def _split(function: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Any]:
     x = operand(ary, function, "ary")
-    have = aval_of(x).shape
-    dimension = canonical_axis(function, axis, len(have))
-    size = have[dimension]
+    x_shape = aval_of(x).shape
+    dimension = canonical_axis(function, axis, len(x_shape))
+    size = x_shape[dimension]
     if isinstance(indices_or_sections, (tuple, list)) or np.ndim(indices_or_sections):
         cuts = [integer(function, "indices_or_sections", i) for i in indices_or_sections]
         bounds = [slice(i).indices(size)[1] for i in cuts]
@@ -487,9 +487,9 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     counts = tuple(integer("tile", "reps", n) for n in repetitions)
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: reps must not be negative, got {counts}")
-    have = aval_of(x).shape
-    rank = max(len(have), len(counts))
-    x = reshaped(x, (1,) * (rank - len(have)) + have)
+    x_shape = aval_of(x).shape
+    rank = max(len(x_shape), len(counts))
+    x = reshaped(x, (1,) * (rank - len(x_shape)) + x_shape)
     counts = (1,) * (rank - len(counts)) + counts
     return x if all(n == 1 for n in counts) else tile_p.bind(x, reps=counts)
 
@@ -562,10 +562,10 @@ def _repeat_each(x: Any, count: int, dimension: int | None) -> Any:
         raise ValueError(f"repeat: repeats must not be negative, got {count}")
     if dimension is None:
         x, dimension = reshaped(x, (aval_of(x).size,)), 0
-    have = aval_of(x).shape
-    spread = have[: dimension + 1] + (1,) + have[dimension + 1 :]
-    wide = have[: dimension + 1] + (count,) + have[dimension + 1 :]
-    result = have[:dimension] + (have[dimension] * count,) + have[dimension + 1 :]
+    x_shape = aval_of(x).shape
+    spread = x_shape[: dimension + 1] + (1,) + x_shape[dimension + 1 :]
+    wide = x_shape[: dimension + 1] + (count,) + x_shape[dimension + 1 :]
+    result = x_shape[:dimension] + (x_shape[dimension] * count,) + x_shape[dimension + 1 :]
     return reshaped(broadcast_to(reshaped(x, spread), wide), result)
 
 

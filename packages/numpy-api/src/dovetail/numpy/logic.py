@@ -199,14 +199,14 @@ def _compared_by_value(
         return primitive.bind(*promoted_pair(function, *pair))
 
     weak, array = (x, y) if flipped else (y, x)
-    default, own = aval_of(weak).dtype, aval_of(array).dtype
-    if dtypes.holds(default, own):
+    default, array_dtype = aval_of(weak).dtype, aval_of(array).dtype
+    if dtypes.holds(default, array_dtype):
         return compare(weak, convert(array, default))
-    if dtypes.holds(own, default):
-        return compare(convert(weak, own), array)
+    if dtypes.holds(array_dtype, default):
+        return compare(convert(weak, array_dtype), array)
     # Signed against unsigned of at least that width: any unsigned number exceeds a negative one.
     weak_is_signed = dtypes.kind_of(default) == "i"
-    signed, unsigned = (weak, own) if weak_is_signed else (array, default)
+    signed, unsigned = (weak, array_dtype) if weak_is_signed else (array, default)
     zero = literal(0, aval_of(signed).dtype, aval_of(signed).weak_type)
     raised = lax.convert_element_type(lax.max(signed, zero), unsigned)
     result = compare(raised, array) if weak_is_signed else compare(weak, raised)

@@ -600,7 +600,7 @@ def _fitted(
 ) -> tuple[Any, ...]:
     x, y = same_dtype([x, y])
     x, y = inexact("polyfit", x), inexact("polyfit", y, "y")
-    own = aval_of(x).dtype
+    x_dtype = aval_of(x).dtype
     x, y = _at_least_single(x), _at_least_single(y)
     dtype = aval_of(x).dtype
     points, size = _size(x), degree + 1
@@ -627,7 +627,7 @@ def _fitted(
     solution = _matmul(_transposed(scaled_v), projected)
     errors = lax.reduce_sum(_squared(lax.sub(_matmul(left, solution), right)), (0,))
     solution = lax.div(solution, lax.broadcast_in_dim(columns, solution.shape, (0,)))
-    coefficients = convert(reshaped(solution, (size,)) if is_vector else solution, own)
+    coefficients = convert(reshaped(solution, (size,)) if is_vector else solution, x_dtype)
     if not cov:
         rank = lax.reduce_sum(convert(counts, dtypes.default_dtype("i")), (0,))
         return coefficients, errors, rank, s, limit

@@ -493,8 +493,10 @@ def count_of(function: str, x: Any, axes: Shape, where: Any, dtype: Any) -> Any:
     if where is None:
         return literal(math.prod(shape[d] for d in axes), dtype)
     mask = as_mask(function, where)
-    have = aval_of(mask).shape
-    spread = lax.broadcast_in_dim(mask, shape, tuple(range(len(shape) - len(have), len(shape))))
+    mask_shape = aval_of(mask).shape
+    spread = lax.broadcast_in_dim(
+        mask, shape, tuple(range(len(shape) - len(mask_shape), len(shape)))
+    )
     counts = reduce_sum_p.bind(convert(spread, dtype), axes=axes, out_sharding=None)
     return kept(counts, shape, axes)
 
@@ -633,12 +635,18 @@ def variance(
             raise ValueError(f"{function}: ddof and correction mean the same; give one of them")
         ddof = correction
     x = array_like(a, function, "a")
-    asked = requested_dtype(function, dtype)
-    own = inexact_dtype(aval_of(x).dtype)
-    target = asked or real_dtype(own)
-    if asked is not None and dtypes.kind_of(own) == "c" and dtypes.kind_of(asked) != "c":
-        target = asked
-    computed = computed_in(dtypes.promote_types(own, target) if asked is not None else own)
+    requested = requested_dtype(function, dtype)
+    inexact = inexact_dtype(aval_of(x).dtype)
+    target = requested or real_dtype(inexact)
+    if (
+        requested is not None
+        and dtypes.kind_of(inexact) == "c"
+        and dtypes.kind_of(requested) != "c"
+    ):
+        target = requested
+    computed = computed_in(
+        dtypes.promote_types(inexact, target) if requested is not None else inexact
+    )
     shape = _common_shape(function, x, where)
     axes = canonical_axes(function, axis, len(shape))
     x = value(strong(convert(x, computed)))

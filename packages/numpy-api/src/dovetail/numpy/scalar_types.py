@@ -177,8 +177,8 @@ def can_cast(
     """
     source = getattr(from_, "dtype", from_)
     here: Any = dtypes.as_dtype(source)
-    there: Any = dtypes.as_dtype(to)
-    return bool(np.can_cast(here, there, casting=casting))
+    target: Any = dtypes.as_dtype(to)
+    return bool(np.can_cast(here, target, casting=casting))
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
@@ -198,10 +198,10 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
         (True, True)
     """
     found: Any = dtypes.as_dtype(dtype)
-    own = dtypes.kind_of(found)
+    found_kind = dtypes.kind_of(found)
     for option in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(option, str) and option in _KINDS:
-            if own in _KINDS[option]:
+            if found_kind in _KINDS[option]:
                 return True
         elif isinstance(option, str) and " " in option:
             raise ValueError(f"isdtype: kind must be one of {', '.join(_KINDS)}, got {option!r}")

@@ -218,8 +218,8 @@ def _repeats(ordered: Any, equal_nan: bool) -> Any:
     after = lax.slice_in_dim(ordered, 1, count)
     same = lax.eq(before, after)
     if equal_nan and dtypes.kind_of(aval_of(ordered).dtype) in ("f", "c"):
-        both = lax.bitwise_and(lax.ne(before, before), lax.ne(after, after))
-        same = lax.bitwise_or(same, both)
+        both_nan = lax.bitwise_and(lax.ne(before, before), lax.ne(after, after))
+        same = lax.bitwise_or(same, both_nan)
     same = reshaped(same, (count - 1,)) if width == 1 else lax.reduce_and(same, (1,))
     return _shifted(same, False)
 
@@ -578,8 +578,8 @@ def union1d(
         >>> print(jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]), size=4, fill_value=0))
         [1 2 3 0]
     """
-    both = lax.concatenate(list(_pair("union1d", ar1, ar2)), 0)
-    return _unique("union1d", both, False, False, False, None, True, size, fill_value)[0]
+    joined = lax.concatenate(list(_pair("union1d", ar1, ar2)), 0)
+    return _unique("union1d", joined, False, False, False, None, True, size, fill_value)[0]
 
 
 def _mark_common(x: Any, y: Any, indices: bool) -> _Marked:

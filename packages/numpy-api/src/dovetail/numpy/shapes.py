@@ -158,8 +158,8 @@ def reshape(
     """
     no_sharding("reshape", out_sharding)
     x = operand(a, "reshape")
-    have = aval_of(x).shape
-    sizes = complete_shape("reshape", shape, math.prod(have), have)
+    x_shape = aval_of(x).shape
+    sizes = complete_shape("reshape", shape, math.prod(x_shape), x_shape)
     if order in ("C", "A"):
         return reshaped(x, sizes)
     if order != "F":
@@ -220,12 +220,12 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
         (1, 3, 1)
     """
     x = operand(a, "expand_dims")
-    have = aval_of(x).shape
+    x_shape = aval_of(x).shape
     positions = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
-    rank = len(have) + len(positions)
+    rank = len(x_shape) + len(positions)
     new = set(canonical_axes("expand_dims", positions, rank))
     old_positions = tuple(i for i in range(rank) if i not in new)
-    sizes = iter(have)
+    sizes = iter(x_shape)
     result = tuple(1 if i in new else next(sizes) for i in range(rank))
     return broadcast_in_dim(x, result, old_positions)
 
@@ -249,15 +249,15 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
         ((3,), (3, 1))
     """
     x = operand(a, "squeeze")
-    have = aval_of(x).shape
+    dims = aval_of(x).shape
     if axis is None:
-        axes = tuple(i for i, n in enumerate(have) if n == 1)
+        axes = tuple(i for i, n in enumerate(dims) if n == 1)
     else:
-        axes = tuple(sorted(canonical_axes("squeeze", axis, len(have))))
-        wrong = [d for d in axes if have[d] != 1]
+        axes = tuple(sorted(canonical_axes("squeeze", axis, len(dims))))
+        wrong = [d for d in axes if dims[d] != 1]
         if wrong:
             raise ValueError(
-                f"squeeze: axis {wrong[0]} of an array of shape {have} has size {have[wrong[0]]}; "
+                f"squeeze: axis {wrong[0]} of an array of shape {dims} has size {dims[wrong[0]]}; "
                 "only dimensions of size one can be dropped"
             )
     return squeeze_p.bind(x, dimensions=axes) if axes else x
@@ -288,14 +288,14 @@ def broadcast_to(
     no_sharding("broadcast_to", out_sharding)
     x: Any = array_like(array, "broadcast_to", "array")
     sizes = canonical_shape("broadcast_to", shape)
-    have = aval_of(x).shape
-    missing = len(sizes) - len(have)
-    if missing < 0 or any(n not in (1, m) for n, m in zip(have, sizes[missing:], strict=True)):
+    x_shape = aval_of(x).shape
+    missing = len(sizes) - len(x_shape)
+    if missing < 0 or any(n not in (1, m) for n, m in zip(x_shape, sizes[missing:], strict=True)):
         raise ValueError(
-            f"broadcast_to: an array of shape {have} cannot be broadcast to shape {sizes}; from "
+            f"broadcast_to: an array of shape {x_shape} cannot be broadcast to shape {sizes}; from "
             "the last dimension on, its sizes must be 1 or those of the new shape"
         )
-    if have == sizes and type(x) is not Literal:
+    if x_shape == sizes and type(x) is not Literal:
         return x
     return broadcast_in_dim(x, sizes, tuple(range(missing, len(sizes))))
 
@@ -350,12 +350,12 @@ def _at_least(function: str, arrays: tuple[Any, ...], rank: int) -> Any:
     results = []
     for i, a in enumerate(arrays):
         x = operand(a, function, f"arys[{i}]")
-        have = aval_of(x).shape
-        if len(have) < rank:
-            if rank == 3 and have:
-                sizes = (1, *have, 1)[-3:] if len(have) == 1 else (*have, 1)
+        x_shape = aval_of(x).shape
+        if len(x_shape) < rank:
+            if rank == 3 and x_shape:
+                sizes = (1, *x_shape, 1)[-3:] if len(x_shape) == 1 else (*x_shape, 1)
             else:
-                sizes = (1,) * (rank - len(have)) + have
+                sizes = (1,) * (rank - len(x_shape)) + x_shape
             x = reshaped(x, sizes)
         results.append(x)
     return results[0] if len(results) == 1 else tuple(results)
@@ -572,8 +572,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     start = integer("rollaxis", "start", start)
     if not -rank <= start <= rank:
         raise ValueError(f"rollaxis: start {start} is out of bounds for an array of rank {rank}")
-    there = start + rank if start < 0 else start
-    return moveaxis(a, here, there - 1 if here < there else there)
+    start_axis = start + rank if start < 0 else start
+    return moveaxis(a, here, start_axis - 1 if here < start_axis else start_axis)
 
 
 # ------------------------------------------------------------------------------ elements move
@@ -719,9 +719,9 @@ def _shift(shift: Any) -> Any:
 @compiled_with("axes", "flat")
 def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
     """`x` rolled by shifts from 0 to the size; traced shifts are arguments of the program."""
-    have = aval_of(x).shape
+    x_shape = aval_of(x).shape
     if flat:
-        x = reshaped(x, (math.prod(have),))
+        x = reshaped(x, (math.prod(x_shape),))
     for shift, axis in zip(shifts, axes, strict=True):
         count = aval_of(x).shape[axis]
         if type(shift) is not int:
@@ -729,7 +729,7 @@ def _roll(x: Any, shifts: list[Any], axes: Shape, flat: bool) -> Any:
             x = lax.dynamic_slice_in_dim(twice, count - shift, count, axis)
         elif shift:
             x = _rolled(x, shift, axis)
-    return reshaped(x, have) if flat else x
+    return reshaped(x, x_shape) if flat else x
 
 
 def _rolled(x: Any, shift: int, axis: int) -> Any:

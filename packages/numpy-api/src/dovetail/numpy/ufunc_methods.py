@@ -421,13 +421,13 @@ def _doubled(function: Any, items: Any, starts: Any, ends: Any) -> tuple[Any, An
     while width <= size:
         block = _rows_at(items, starts)
         odd = lax.ne(lax.bitwise_and(lengths, one), literal(0, starts.dtype))
-        taken = lax.broadcast_in_dim(odd, shape, (0,))
+        is_taken = lax.broadcast_in_dim(odd, shape, (0,))
         if width == 1:
-            total, some = block, taken
+            total, some = block, is_taken
         else:
-            both = lax.convert_element_type(function(total, block), items.dtype)
-            total = lax.select(taken, lax.select(some, both, block), total)
-            some = lax.bitwise_or(some, taken)
+            folded = lax.convert_element_type(function(total, block), items.dtype)
+            total = lax.select(is_taken, lax.select(some, folded, block), total)
+            some = lax.bitwise_or(some, is_taken)
         starts = pick(odd, lax.add(starts, literal(width, starts.dtype)), starts)
         lengths = lax.shift_right_logical(lengths, one)
         if 2 * width <= size:

@@ -202,12 +202,12 @@ def _put_along(x: Any, where: Any, values: Any, axis: int, mode: str | None) -> 
             f"sizes in dimensions other than {axis} must be 1 or equal"
         )
     full = tuple(places[d] if d == axis else n for d, n in enumerate(shape))
-    have = aval_of(values).shape
+    actual = aval_of(values).shape
     try:
         values = broadcast_to(values, full)
     except ValueError:
         raise ValueError(
-            f"put_along_axis: values of shape {have} cannot be broadcast to the shape {full} of "
+            f"put_along_axis: values of shape {actual} cannot be broadcast to the shape {full} of "
             "the indices"
         ) from None
     values = convert(values, aval_of(x).dtype)
@@ -411,12 +411,12 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     shape = aval_of(x).shape
     size = shape[axis]
     is_single = not aval_of(where).ndim
-    have = aval_of(values).shape
-    if len(have) > len(shape):
+    actual = aval_of(values).shape
+    if len(actual) > len(shape):
         raise ValueError(
-            f"insert: values of shape {have} have more dimensions than the array of shape {shape}"
+            f"insert: values of shape {actual} have more dimensions than the array of shape {shape}"
         )
-    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(have)) + have)
+    values = reshaped(convert(values, aval_of(x).dtype), (1,) * (len(shape) - len(actual)) + actual)
     if is_single:
         # Several slices for one position are stacked along the first dimension.
         values = moveaxis(values, 0, axis)
@@ -424,7 +424,7 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     full = (*shape[:axis], count, *shape[axis + 1 :])
     if any(n not in (1, m) for n, m in zip(aval_of(values).shape, full, strict=True)):
         raise ValueError(
-            f"insert: values of shape {have} do not fit: {count} slices of an array of shape "
+            f"insert: values of shape {actual} do not fit: {count} slices of an array of shape "
             f"{shape} along axis {axis} have shape {full}"
         )
     if not count:
@@ -434,8 +434,8 @@ def _insert(x: Any, where: Any, values: Any, axis: int) -> Any:
     zero, end = literal(0, dtype), literal(size, dtype)
     where = lax.clamp(zero, _counted_from_front(where, size), end)
     where = convert(where, dtypes.default_dtype("i"))
-    both = concatenate([x, broadcast_to(values, full)], axis)
-    return take(both, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
+    joined = concatenate([x, broadcast_to(values, full)], axis)
+    return take(joined, _origins(where, size, count), axis=axis, mode="promise_in_bounds")
 
 
 def _origins(where: Any, size: int, count: int) -> Any:

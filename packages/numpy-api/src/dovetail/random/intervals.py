@@ -46,13 +46,15 @@ def spread(function: str, argument: str, x: Any, shape: Shape) -> Any:
     Raises:
         ValueError: it cannot be broadcast to `shape`.
     """
-    have: Shape = aval_of(x).shape
-    aligned = shape[len(shape) - len(have) :]
-    if len(have) > len(shape) or any(n not in (1, m) for n, m in zip(have, aligned, strict=True)):
+    x_shape: Shape = aval_of(x).shape
+    aligned = shape[len(shape) - len(x_shape) :]
+    if len(x_shape) > len(shape) or any(
+        n not in (1, m) for n, m in zip(x_shape, aligned, strict=True)
+    ):
         raise ValueError(
-            f"random.{function}: {argument} of shape {have} cannot be broadcast to shape {shape}"
+            f"random.{function}: {argument} of shape {x_shape} cannot be broadcast to shape {shape}"
         )
-    return with_rank(x, have, len(shape))
+    return with_rank(x, x_shape, len(shape))
 
 
 def pair_of_keys(key: Any) -> tuple[Any, Any]:

@@ -198,9 +198,9 @@ def categorical(
         shape = batch
     else:
         shape = shape_argument("categorical", shape)
-        have = shape[len(shape) - len(batch) :]
+        draws_shape = shape[len(shape) - len(batch) :]
         if len(shape) < len(batch) or any(
-            n not in (1, m) for n, m in zip(batch, have, strict=True)
+            n not in (1, m) for n, m in zip(batch, draws_shape, strict=True)
         ):
             raise ValueError(
                 f"random.categorical: logits of shape {aval.shape} have the shape {batch} without "
@@ -362,5 +362,5 @@ def _weighted(key: Any, p: Any, draws: int, shape: Shape, replace: bool, mode: s
 
 def _in_place(x: Any, shape: Shape, axis: int) -> Any:
     """An array with one of its dimensions split into several."""
-    have = aval_of(x).shape
-    return reshape(x, (*have[:axis], *shape, *have[axis + 1 :]))
+    x_shape = aval_of(x).shape
+    return reshape(x, (*x_shape[:axis], *shape, *x_shape[axis + 1 :]))

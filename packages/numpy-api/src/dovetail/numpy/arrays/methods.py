@@ -89,16 +89,16 @@ def bits_as(x: Any, target: Any) -> Any:
     """`x` with its bits read as a canonical dtype; the last dimension changes if sizes differ."""
     from dovetail import lax  # deferred: rarely used
 
-    own = aval_of(x).dtype
-    if own == target:
+    source = aval_of(x).dtype
+    if source == target:
         return x
-    if dtypes.kind_of(own) == "b":
-        x, own = lax.convert_element_type(x, "uint8"), np.dtype("uint8")
+    if dtypes.kind_of(source) == "b":
+        x, source = lax.convert_element_type(x, "uint8"), np.dtype("uint8")
     if dtypes.kind_of(target) == "b":
         return lax.convert_element_type(bits_as(x, np.dtype("uint8")), target)
-    if "c" in (dtypes.kind_of(own), dtypes.kind_of(target)):
-        return _complex_view(x, own, target)
-    ratio = dtypes.itemsize_bits(own) / dtypes.itemsize_bits(target)
+    if "c" in (dtypes.kind_of(source), dtypes.kind_of(target)):
+        return _complex_view(x, source, target)
+    ratio = dtypes.itemsize_bits(source) / dtypes.itemsize_bits(target)
     if ratio == 1:
         return lax.bitcast_convert_type(x, target)
     shape = aval_of(x).shape
@@ -112,7 +112,7 @@ def bits_as(x: Any, target: Any) -> Any:
         raise ValueError(
             f"view: the last dimension, of size {shape[-1]}, does not divide into groups of "
             f"{count} "
-            f"elements of {own}, which make one of {target}"
+            f"elements of {source}, which make one of {target}"
         )
     grouped = shapes.reshape(x, (*shape[:-1], shape[-1] // count, count))
     return lax.bitcast_convert_type(grouped, target)

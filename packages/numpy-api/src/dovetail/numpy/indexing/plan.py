@@ -225,10 +225,10 @@ def index_dtype(shape: Shape, values: Sequence[Any]) -> Any:
 
 def normalized(value: Any, size: int, wrapped: bool, dtype: Any) -> Any:
     """Traced positions in a signed dtype, negative ones counted from the end."""
-    own = aval_of(value).dtype
-    if dtypes.kind_of(own) == "u":
-        if own.itemsize >= dtype.itemsize:
-            value = min_p.bind(value, make_literal(np.iinfo(dtype).max, own))
+    own_dtype = aval_of(value).dtype
+    if dtypes.kind_of(own_dtype) == "u":
+        if own_dtype.itemsize >= dtype.itemsize:
+            value = min_p.bind(value, make_literal(np.iinfo(dtype).max, own_dtype))
         return in_dtype(value, dtype)
     value = in_dtype(value, dtype)
     if wrapped:

@@ -148,16 +148,18 @@ def _of_one_dtype(x: Any, values: Any, method: str) -> tuple[Any, Any]:
     """Array and values in their common dtype."""
     aval = aval_of(x)
     values = array_like(values, f"x.at[...].{method}", "values")
-    own = aval_of(values)
-    if own.dtype == aval.dtype:
+    new_aval = aval_of(values)
+    if new_aval.dtype == aval.dtype:
         return x, values
-    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(own.dtype):
+    if dtypes.is_extended(aval.dtype) or dtypes.is_extended(new_aval.dtype):
         raise TypeError(
-            f"x.at[...].{method}: values of dtype {dtype_name(own.dtype)} cannot go into an "
+            f"x.at[...].{method}: values of dtype {dtype_name(new_aval.dtype)} cannot go into an "
             f"array of dtype {dtype_name(aval.dtype)}"
         )
-    dtype, weak = dtypes.result_of_pair(aval.dtype, aval.weak_type, own.dtype, own.weak_type)
-    values = convert(values, dtype, own.weak_type)
+    dtype, weak = dtypes.result_of_pair(
+        aval.dtype, aval.weak_type, new_aval.dtype, new_aval.weak_type
+    )
+    values = convert(values, dtype, new_aval.weak_type)
     return (x if dtype == aval.dtype else convert_element_type(x, dtype, weak)), values
 
 
@@ -173,9 +175,9 @@ def _scatter(
 ) -> Any:
     if not index.arrays:
         indices_are_sorted = unique_indices = True
-    rank, have = len(plan.out_shape), len(shape_of(values))
-    if have:
-        values = broadcast_in_dim(values, plan.out_shape, tuple(range(rank - have, rank)))
+    rank, values_rank = len(plan.out_shape), len(shape_of(values))
+    if values_rank:
+        values = broadcast_in_dim(values, plan.out_shape, tuple(range(rank - values_rank, rank)))
         if plan.new_dims:
             values = squeeze_dimensions(values, plan.new_dims)
         if plan.flips:
