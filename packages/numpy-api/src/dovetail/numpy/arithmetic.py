@@ -435,7 +435,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 @compiled
 def reciprocal(x: ArrayLike, /) -> Array:
-    """One divided by each element, as a float. (NumPy truncates the result for integers.)
+    """One divided by each element, as a float; NumPy truncates the result for integers.
 
     Args:
         x: array or scalar.
